@@ -15,7 +15,7 @@ from benchmarks.proof_agreement import compare
 from benchmarks.proof_mutants import JUDGED, Subject, compiled_subject, own_subject, status_of
 from benchmarks.race_edits import EDITS
 from rota.prove.kernel_proof import prove
-from rota.prove.state import LdsUse, Squad
+from rota.prove.state import LdsUse, WaveSet
 from rota.prove.verdict import Status
 from rota.prove.widening import ProductState
 from tests.isa.corpus.cases import FOLDER, Case
@@ -29,12 +29,12 @@ class Bytes:
     used: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(int)))
     texts: tuple[str, ...] = ()
 
-    def came(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
+    def record_checkpoint(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
         """Nothing to note."""
 
-    def accessed(self, _: ProductState, squad: Squad, access: LdsUse) -> None:
+    def record_access(self, _: ProductState, wave_set: WaveSet, access: LdsUse) -> None:
         """Notes the bytes."""
-        for wave, octets in zip(squad.waves, access.bytes, strict=True):
+        for wave, octets in zip(wave_set.waves, access.bytes, strict=True):
             self.used[self.texts[access.number]][wave] |= octets
 
 

@@ -78,12 +78,12 @@ def test_no_launch_is_looked_for_where_paths_are_not_in_question(monkeypatch: py
 def test_a_search_may_take_a_quarter_of_what_a_proof_may() -> None:
     counted = Meter(Budget(steps=100_000))
     counted.spend(120_000)
-    ended = [counted.over]
+    ended = [counted.exceeded]
     counted.allow_search()
-    ended.append(counted.over)
+    ended.append(counted.exceeded)
     assert counted.units_left == 3_500_000
     counted.spend(units=3_600_000)
-    assert [*ended, counted.over] == ["steps", "", "steps"]
+    assert [*ended, counted.exceeded] == ["steps", "", "steps"]
 
 
 def files() -> list[Path]:

@@ -52,7 +52,7 @@ from rota.program.lowered import Barrier, LoweredProgram, Role, Unstated, merged
 from rota.program.machine import LANES, Machine
 from rota.prove.kernel_proof import Triple, prove
 from rota.prove.operation import SCC_BIT, VECTORS, Operation, OperationKind, UnknownOperationError, read_operation
-from rota.prove.slicing import derive_ways
+from rota.prove.slicing import derive_successors
 from rota.prove.verdict import STEPS_PER_SECOND, Budget, Verdict
 from rota.targets.device import Device, MatrixRate
 from rota.targets.registry import architecture_named
@@ -219,7 +219,7 @@ def _work(operation: Operation, kind: OpKind) -> Work:
     if kind is OpKind.MMA:
         return Work(1, 0, operation.name, _bits(operation))
     if operation.kind is OperationKind.LDS:
-        return Work(1, LANES * sum(size for _, size in operation.spots))
+        return Work(1, LANES * sum(size for _, size in operation.extents))
     if operation.kind is OperationKind.EXCHANGE:
         return Work(1, LANES * 4)
     if operation.kind is OperationKind.VMEM:
@@ -279,7 +279,7 @@ def lift_kernel(
 ) -> LiftedLoop:
     """The main loop of a kernel for a device, or T304."""
     operations = _operations(facts, without_skipping(instructions))
-    found = find_loops(facts.name, operations, derive_ways(operations))
+    found = find_loops(facts.name, operations, derive_successors(operations))
     device = _with_all_matrix_rates(device)
     recorder = LoopRecorder(found)
     verdict = prove(facts, instructions, block=block, budget=budget or Budget(), recorder=recorder)

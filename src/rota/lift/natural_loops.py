@@ -18,7 +18,7 @@ from rota.errors import Concern, Finding, ProgramError
 from rota.program.entry import Place, Space
 from rota.program.loop_spec import MOST_INSTRUCTIONS
 from rota.prove.operation import Operation, OperationKind
-from rota.prove.state import LdsUse, Squad
+from rota.prove.state import LdsUse, WaveSet
 from rota.prove.widening import ProductState
 
 MATRIX = ("v_mfma", "v_smfmac")
@@ -141,36 +141,36 @@ class LoopRecorder:
         self.periods: dict[int, set[tuple[int, int]]] = {loop.head: set() for loop in loops}
         self.entered: dict[int, dict[int, int]] = {loop.head: {} for loop in loops}
 
-    def came(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
+    def record_checkpoint(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
         """Counts trips, and notes which are alike."""
         self._last = None
-        squad = next((each for each in product.squads if head == (each.waves[0],)), None)
-        if squad is None or squad.at not in self.entered:
+        wave_set = next((each for each in product.wave_sets if head == (each.waves[0],)), None)
+        if wave_set is None or wave_set.at not in self.entered:
             return
-        trip = _visits(product, squad, squad.at)
-        for wave in squad.waves:
-            self.entered[squad.at].setdefault(wave, squad.barriers)
+        trip = _visits(product, wave_set, wave_set.at)
+        for wave in wave_set.waves:
+            self.entered[wave_set.at].setdefault(wave, wave_set.barriers)
         first = self._trips.setdefault(key, trip)
         if first < trip:
-            self.periods[squad.at].add((first, trip))
+            self.periods[wave_set.at].add((first, trip))
 
-    def accessed(self, product: ProductState, squad: Squad, access: LdsUse) -> None:
+    def record_access(self, product: ProductState, wave_set: WaveSet, access: LdsUse) -> None:
         """Notes the bytes of an operation of a loop."""
         head = self._heads.get(access.number)
         if head is None:
             return
-        here = (product, squad.waves, head)
+        here = (product, wave_set.waves, head)
         if self._last is None or self._last[0] is not product or self._last[1:] != here[1:]:
-            self._last, self._trip = here, _visits(product, squad, head) - 1
+            self._last, self._trip = here, _visits(product, wave_set, head) - 1
         if not access.exact:
             self.inexact.add(access.number)
-        for place, wave in enumerate(squad.waves):
+        for place, wave in enumerate(wave_set.waves):
             self.bytes[self._trip, wave, access.number].add(access.bytes[place])
 
 
-def _visits(product: ProductState, squad: Squad, head: int) -> int:
+def _visits(product: ProductState, wave_set: WaveSet, head: int) -> int:
     """How often these waves have come to a loop's head on this path."""
-    who, at = (squad.waves[0],), (squad.waves, head)
+    who, at = (wave_set.waves[0],), (wave_set.waves, head)
     return sum(
         len(visits)
         for place, visits in product.history.items()

@@ -17,7 +17,7 @@ from rota.errors import Severity
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction
 from rota.prove.kernel_proof import Policies, Triple, prove
-from rota.prove.verdict import BARRIER, STEPS_PER_SECOND, Budget, Edit, Verdict, edited, waits_of
+from rota.prove.verdict import BARRIER, STEPS_PER_SECOND, Budget, Edit, Verdict, apply_edits, parse_wait_counts
 from rota.targets.registry import architecture_named
 
 _PATIENCE = 4  # times what the proof itself took
@@ -38,7 +38,7 @@ class Needed:
     together: tuple[Edit, ...]
     proofs: int
 
-    def told(self, instructions: Sequence[Instruction]) -> str:
+    def describe(self, instructions: Sequence[Instruction]) -> str:
         """In words, with what can go."""
         parts = []
         for name, every in (("waits", self.waits), ("barriers", self.barriers)):
@@ -49,11 +49,11 @@ class Needed:
             lines.append(f"  {len(self.undecided)} of them because the proof ended early without it")
         if self.alone:
             lines.append("these can go, each alone:")
-            lines += [f"  {each.told(instructions)}" for each in self.alone]
+            lines += [f"  {each.describe(instructions)}" for each in self.alone]
             if len(self.alone) > 1:
                 all_of = len(self.together) == len(self.alone)
                 lines.append("and all of them together" if all_of else "these can go together:")
-                lines += [] if all_of else [f"  {each.told(instructions)}" for each in self.together]
+                lines += [] if all_of else [f"  {each.describe(instructions)}" for each in self.together]
         return "\n".join(lines)
 
 
@@ -78,7 +78,7 @@ def find_needed(
         proofs += 1
         if progress is not None:
             progress(proofs, 2 * len(every))
-        changed = edited(instructions, edits)
+        changed = apply_edits(instructions, edits)
         return prove(facts, changed, block=block, policies=policies, budget=budget, stops=True)
 
     alone, undecided = [], []
@@ -112,7 +112,7 @@ def _synchronisation(
         if each.opcode == "s_barrier":
             barriers.append(Edit(number=number, what=BARRIER))
         elif each.opcode == "s_waitcnt" and architecture is not None:
-            counts = waits_of(each).items()
+            counts = parse_wait_counts(each).items()
             waits += [Edit(number=number, what=name) for name, count in counts if count < architecture.no_wait(name)]
     return tuple(waits), tuple(barriers)
 
@@ -134,7 +134,7 @@ class Suggestion:
     proofs: int = 0
     why: str = ""
 
-    def told(self, instructions: Sequence[Instruction]) -> str:
+    def describe(self, instructions: Sequence[Instruction]) -> str:
         """In words."""
         if not self.edits:
             return f"no suggestion: {self.why}"
@@ -144,7 +144,7 @@ class Suggestion:
             else "a set of edits"
         )
         lines = [f"{rank} with which it is proved ({self.proofs} proofs tried):"]
-        return "\n".join((*lines, *(f"  {each.told(instructions)}" for each in self.edits)))
+        return "\n".join((*lines, *(f"  {each.describe(instructions)}" for each in self.edits)))
 
 
 def suggest(
@@ -245,7 +245,7 @@ class _Search:
             self.progress(self.proofs, 0)
         found = prove(
             self.facts,
-            edited(self.instructions, edits),
+            apply_edits(self.instructions, edits),
             block=self.block,
             policies=self.policies,
             budget=Budget(steps=self.patience),
@@ -275,7 +275,7 @@ class _Search:
         for each in sorted(edits):
             if each.what == BARRIER or each.most is None or architecture is None:
                 continue
-            now = waits_of(self.instructions[each.number]).get(each.what) if not each.inserted else None
+            now = parse_wait_counts(self.instructions[each.number]).get(each.what) if not each.inserted else None
             low, high = each.most, (architecture.no_wait(each.what) if now is None else now) - 1
             while low < high and self.spent <= self.steps:
                 middle = (low + high + 1) // 2

@@ -27,8 +27,8 @@ from rota.isa.launch.run import run_dispatch
 from rota.isa.memory.memories import Memory
 from rota.isa.wave.wave import Faults
 from rota.prove.bit_vectors import BitVectors, available
-from rota.prove.decisions import Chronicle, Path
-from rota.prove.verdict import Alarm, Confirmed, Meter, Pair, doubted, lacks, pair_of, unconfirmed
+from rota.prove.decisions import Path, StateGraph
+from rota.prove.verdict import Alarm, Confirmed, Meter, Pair, doubt, missing_fact, pair_of, report_unconfirmed
 from rota.prove.witness import (
     BUFFER_BYTES,
     FILLS,
@@ -224,7 +224,7 @@ class _Case:
 
 def confirm(
     alarms: Sequence[Alarm],
-    chronicle: Chronicle,
+    graph: StateGraph,
     replay: Replay,
     facts: KernelFacts,
     *,
@@ -233,9 +233,9 @@ def confirm(
 ) -> Confirmed:
     """Asks whether alarms can happen, and executes those that may."""
     if not available():
-        return unconfirmed(alarms, "z3 isn't installed: pip install 'rota[prove]'")
+        return report_unconfirmed(alarms, "z3 isn't installed: pip install 'rota[prove]'")
     meter.allow_search()
-    one = _Confirmation(chronicle, replay, facts, complete=complete, meter=meter)
+    one = _Confirmation(graph, replay, facts, complete=complete, meter=meter)
     cases = [one.case(each) for each in alarms]
     kept = [each for each in cases if not each.never]
     # Those with paths first: what isn't about paths may well show on the way.
@@ -244,11 +244,9 @@ def confirm(
 
 
 class _Confirmation:
-    def __init__(
-        self, chronicle: Chronicle, replay: Replay, facts: KernelFacts, *, complete: bool, meter: Meter
-    ) -> None:
-        self._chronicle, self._replay, self._facts, self._complete = chronicle, replay, facts, complete
-        self._feasibility, self._meter = Feasibility(chronicle, BitVectors(), meter), meter
+    def __init__(self, graph: StateGraph, replay: Replay, facts: KernelFacts, *, complete: bool, meter: Meter) -> None:
+        self._graph, self._replay, self._facts, self._complete = graph, replay, facts, complete
+        self._feasibility, self._meter = Feasibility(graph, BitVectors(), meter), meter
         self._asked: dict[tuple[int, int], Possible | Unsettled | None] = {}
         self._ran: dict[tuple[Launch, int], list[OrderShown]] = {}
 
@@ -290,17 +288,17 @@ class _Confirmation:
         """An alarm's finding, as an error if it was executed."""
         alarm = case.alarm
         if alarm.first.severity is Severity.NOTE:
-            return alarm.told()
-        if lacks(alarm.first) is not None:  # an execution would be of data that the kernel may never be given
-            return doubted(alarm.told(), f"it depends on {lacks(alarm.first)}")
+            return alarm.report()
+        if missing_fact(alarm.first) is not None:  # an execution would be of data that the kernel may never be given
+            return doubt(alarm.report(), f"it depends on {missing_fact(alarm.first)}")
         if alarm.first.code in _NOT_EXECUTED:
-            return doubted(alarm.told(), _NOT_EXECUTED[alarm.first.code])
+            return doubt(alarm.report(), _NOT_EXECUTED[alarm.first.code])
         for launch, noise in self._ran:
             if (best := self._best(launch, noise, alarm)) is not None:
                 return self._refuted(alarm, launch, best, noise)
         why = case.why
         for _, possible in case.possible:
-            if over := self._meter.over:
+            if over := self._meter.exceeded:
                 why = f"the budget of {over} is used up"
                 break
             try:
@@ -313,7 +311,7 @@ class _Confirmation:
                     why = self._reason(alarm, launch, noise)
             except NoLaunchError as error:
                 why = str(error)
-        return doubted(alarm.told(case.possible[0][0] if case.possible else None), why)
+        return doubt(alarm.report(case.possible[0][0] if case.possible else None), why)
 
     def _execute(self, launch: Launch, alarm: Alarm, noise: int) -> None:
         """Runs a launch, until an order does harm, or for another order behind one that could."""
@@ -324,7 +322,7 @@ class _Confirmation:
             self._meter.spend(shown.instructions)
             done.append(shown)
             best = self._best(launch, noise, alarm)
-            if self._meter.over or shown.outside or (best is not None and (_harmful(best[1]) or len(done) > 1)):
+            if self._meter.exceeded or shown.outside or (best is not None and (_harmful(best[1]) or len(done) > 1)):
                 return
 
     def _best(self, launch: Launch, noise: int, alarm: Alarm) -> tuple[OrderShown, Finding, Pair] | None:
@@ -353,10 +351,10 @@ class _Confirmation:
 
     def _refuted(self, alarm: Alarm, launch: Launch, best: tuple[OrderShown, Finding, Pair], noise: int) -> Finding:
         shown, finding, pair = best
-        told = alarm.told(pair)
+        told = alarm.report(pair)
         seen = dict(finding.evidence).get("seen")
         evidence = (
-            ("launch", launch.told(self._facts, noise=noise)),
+            ("launch", launch.describe(self._facts, noise=noise)),
             ("replayed", f"order {shown.order!r}" + (f", {seen}" if seen else "")),
             *self._differing(launch, noise),
         )

@@ -60,7 +60,7 @@ def events_of(chain: Chain) -> list[Event]:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Chronicle:
+class StateGraph:
     """All states in the order in which they were met first, the start being number 0.
 
     `arrivals` has, for each state, the ways to it: the first one is that of the path that met it first.
@@ -69,7 +69,7 @@ class Chronicle:
     arrivals: list[list[Path]] = field(default_factory=lambda: [[]])
     known: list[Decisions | None] = field(default_factory=lambda: [None])
 
-    def begin(self, known: Decisions) -> int:
+    def add_state(self, known: Decisions) -> int:
         """Notes a new state, from which the path goes on, and gives its number."""
         number = len(self.arrivals)
         self.arrivals.append([known.path])
@@ -77,17 +77,17 @@ class Chronicle:
         self.known.append(known.copy())
         return number
 
-    def arrive(self, number: int, path: Path) -> None:
+    def add_arrival(self, number: int, path: Path) -> None:
         """Notes one more way by which a state is come to."""
         self.arrivals[number].append(path)
 
-    def replace(self, number: int, known: Decisions) -> None:
+    def weaken(self, number: int, known: Decisions) -> None:
         """A state that nobody has gone on from knows less now."""
         known.path = (number, None)
         self.known[number] = known.copy()
 
 
-def forgetting(path: Path) -> Path:
+def forget_names(path: Path) -> Path:
     """The path, at whose end all names are given anew, and nothing is said of what they were."""
     return path[0], (path[1], Renamed(names={}))
 
@@ -102,77 +102,77 @@ class Decisions:
     `path` is all that happened on the way, whether it is still known or forgotten.
     """
 
-    __slots__ = ("arcs", "known", "path", "trail", "when")
+    __slots__ = ("arcs", "epochs", "known", "path", "trail")
 
     def __init__(self) -> None:
         self.known: dict[Hashable, bool] = {}
         self.arcs: dict[Hashable, Arc] = {}  # by unknown, or by unknown and wave
         self.trail: tuple[str, ...] = ()
         self.path: Path = START
-        self.when: dict[Hashable, int] = {}
+        self.epochs: dict[Hashable, int] = {}
 
     def copy(self) -> Decisions:
         """For another path."""
         other = Decisions()
         other.known, other.arcs, other.trail = dict(self.known), dict(self.arcs), self.trail
-        other.when = dict(self.when)
+        other.epochs = dict(self.epochs)
         other.path = self.path
         return other
 
-    def happened(self, event: Event) -> None:
+    def record(self, event: Event) -> None:
         """Adds to the path."""
         self.path = (self.path[0], (self.path[1], event))
 
-    def later(self, barriers: int) -> Decisions:
+    def shift_epochs(self, barriers: int) -> Decisions:
         """The same, decided so many barriers later."""
         other = self.copy()
-        other.when = {key: when + barriers for key, when in self.when.items()}
+        other.epochs = {key: when + barriers for key, when in self.epochs.items()}
         return other
 
-    def decided(self, condition: Symbol, wave: int | None = None) -> bool | None:
+    def lookup(self, condition: Symbol, wave: int | None = None) -> bool | None:
         """Whether a condition holds, if that is known; of one that waves don't share, for one wave."""
         found = self.known.get(condition if wave is None else (condition, wave))
         if found is not None:
             return found
-        test = arc_of(condition)
+        test = arc_where(condition)
         if test is None:
             return None
         base, wanted = test
         held = self.arc_of(base, wave)
         if _inside(held, wanted):
             return True
-        return False if apart(held, wanted) else None
+        return False if are_disjoint(held, wanted) else None
 
     def arc_of(self, base: Symbol, wave: int | None = None) -> Arc:
         """The numbers that an unknown may be."""
         return self.arcs.get(base if wave is None else (base, wave), (0, min(base.bits, M32)))
 
-    def allows(self, other: Decisions) -> bool:
+    def is_implied_by(self, other: Decisions) -> bool:
         """Does the other hold all of these?"""
         for key, holds in self.known.items():
             condition, wave = key if isinstance(key, tuple) else (key, None)
             if other.known.get(key) is not holds and (
-                not isinstance(condition, Symbol) or other.decided(condition, wave) is not holds
+                not isinstance(condition, Symbol) or other.lookup(condition, wave) is not holds
             ):
                 return False
         return all(_inside(_held(other, key), arc) for key, arc in self.arcs.items())
 
     def decide(self, condition: Symbol, *, holds: bool, epoch: int, wave: int | None = None) -> None:
         """Remembers what a path takes a condition for."""
-        self.happened(Decided(condition=condition, holds=holds, wave=wave))
+        self.record(Decided(condition=condition, holds=holds, wave=wave))
         about = condition if wave is None else (condition, wave)
-        self.known[about], self.when[about] = holds, epoch
-        test = arc_of(condition)
+        self.known[about], self.epochs[about] = holds, epoch
+        test = arc_where(condition)
         if test is None:
             return
         base, (first, length) = test
-        wanted = (first, length) if holds else others((first, length))
+        wanted = (first, length) if holds else complement((first, length))
         key = base if wave is None else (base, wave)
         held = self.arcs.get(key, (0, min(base.bits, M32)))
-        self.arcs[key] = both(held, wanted)
+        self.arcs[key] = intersect(held, wanted)
 
 
-def common(one: Decisions, other: Decisions, later: int, *, settled: bool = False) -> Decisions:
+def join_decisions(one: Decisions, other: Decisions, later: int, *, settled: bool = False) -> Decisions:
     """What both have decided; the second was made so many barriers later.
 
     If `settled`, an arc that differs is given up: joined again and again it would grow a little each time.
@@ -184,10 +184,10 @@ def common(one: Decisions, other: Decisions, later: int, *, settled: bool = Fals
             condition, wave = key if isinstance(key, tuple) else (key, None)
             if key in both.known or not isinstance(condition, Symbol):
                 continue
-            if second.known.get(key) is holds or second.decided(condition, wave) is holds:
+            if second.known.get(key) is holds or second.lookup(condition, wave) is holds:
                 both.known[key] = holds
-                whens = [each for each in (one.when.get(key, 0) + later, other.when.get(key)) if each is not None]
-                both.when[key] = min(whens)
+                whens = [each for each in (one.epochs.get(key, 0) + later, other.epochs.get(key)) if each is not None]
+                both.epochs[key] = min(whens)
     for key in one.arcs.keys() & other.arcs.keys():
         arc = hull(one.arcs[key], other.arcs[key])
         if arc[1] < M32 and (not settled or one.arcs[key] == other.arcs[key]):
@@ -195,7 +195,7 @@ def common(one: Decisions, other: Decisions, later: int, *, settled: bool = Fals
     return both
 
 
-def others(arc: Arc) -> Arc:
+def complement(arc: Arc) -> Arc:
     """All numbers that are not in it."""
     return (arc[0] + arc[1] + 1) & M32, M32 - 1 - arc[1]
 
@@ -214,7 +214,7 @@ def hull(one: Arc, other: Arc) -> Arc:
     return min(found, key=lambda arc: arc[1])
 
 
-def arc_of(condition: Symbol) -> tuple[Symbol, Arc] | None:  # noqa: PLR0911
+def arc_where(condition: Symbol) -> tuple[Symbol, Arc] | None:  # noqa: PLR0911
     """The unknown that a condition compares with a constant, and the arc in which it holds."""
     if condition.op not in {"eq", "lt_u", "lt_i"}:
         return None
@@ -246,13 +246,13 @@ def _inside(held: Arc, wanted: Arc) -> bool:
     return start + held[1] <= wanted[1]
 
 
-def apart(held: Arc, wanted: Arc) -> bool:
+def are_disjoint(held: Arc, wanted: Arc) -> bool:
     """Is no number in both?"""
     start = (wanted[0] - held[0]) & M32
     return start > held[1] and start + wanted[1] <= M32
 
 
-def both(held: Arc, wanted: Arc) -> Arc:
+def intersect(held: Arc, wanted: Arc) -> Arc:
     """An arc that holds all numbers in both; one of them where these are two pieces."""
     if _inside(held, wanted):
         return held
@@ -270,7 +270,7 @@ Span = tuple[int, int]
 """The least and the most."""
 Arcs = Mapping[Symbol, Arc]
 """What is known of unknowns in the lanes in question."""
-Held = Callable[[Symbol], Arc]
+ArcLookup = Callable[[Symbol], Arc]
 """What is known of an unknown everywhere."""
 ALL = (0, M32)
 _WIDTH = 32
@@ -279,35 +279,35 @@ _MIDDLE = re.compile(r"^v_med3_(?P<sign>[ui])32")
 _COUNTED = re.compile(r"^v_mbcnt_(?:lo|hi)_u32_b32")
 
 
-def span_of(value: Value, arcs: Arcs, held: Held) -> Span:
+def span_of(value: Value, arcs: Arcs, held: ArcLookup) -> Span:
     """Of a value, in all its lanes and waves."""
     return _Spans(arcs, held).value(value, _DEPTH)
 
 
-def ways(mask: Mask, arcs: Arcs) -> Iterator[tuple[Arcs, Leaf]]:
+def iterate_leaves(mask: Mask, arcs: Arcs) -> Iterator[tuple[Arcs, Leaf]]:
     """What the comparisons of a mask say of unknowns, for every way to a leaf, and the leaf."""
     if mask.leaf is not None:
         yield arcs, mask.leaf
     elif mask.atom is not None and mask.high is not None and mask.low is not None:
         for part, holds in ((mask.high, True), (mask.low, False)):
-            if (told := _told(mask.atom, arcs, holds=holds)) is not None:
-                yield from ways(part, told)
+            if (told := _assume(mask.atom, arcs, holds=holds)) is not None:
+                yield from iterate_leaves(part, told)
 
 
-def _told(condition: Symbol, arcs: Arcs, *, holds: bool) -> Arcs | None:
+def _assume(condition: Symbol, arcs: Arcs, *, holds: bool) -> Arcs | None:
     """What is known if a condition holds or doesn't; None if that can't be."""
-    test = arc_of(condition)
+    test = arc_where(condition)
     if test is None:
         return arcs
     base, arc = test
-    told, before = arc if holds else others(arc), arcs.get(base, ALL)
-    return None if apart(before, told) else {**arcs, base: both(before, told)}
+    told, before = arc if holds else complement(arc), arcs.get(base, ALL)
+    return None if are_disjoint(before, told) else {**arcs, base: intersect(before, told)}
 
 
 class _Spans:
     """Spans under one set of conditions."""
 
-    def __init__(self, arcs: Arcs, held: Held) -> None:
+    def __init__(self, arcs: Arcs, held: ArcLookup) -> None:
         self._arcs, self._held = arcs, held
         self._known: dict[Symbol, Span] = {}
 
@@ -322,7 +322,7 @@ class _Spans:
         found = self._known.get(symbol)
         if found is None:
             held, made = self._held(symbol), self._made(symbol, depth - 1) if depth else ALL
-            first, length = both(held, self._arcs.get(symbol, ALL))
+            first, length = intersect(held, self._arcs.get(symbol, ALL))
             low, high = (first, first + length) if first + length <= M32 else ALL  # an arc that goes round is no span
             low, high = max(low, made[0]), min(high, made[1])
             found = self._known[symbol] = (low, high) if low <= high else made  # a contradiction: no lane comes here
@@ -365,11 +365,11 @@ class _Spans:
         """Of two values, each where it is chosen: what chooses may be what bounds it."""
         chooser, one, other = parts_of(symbol)
         if isinstance(chooser, Mask):
-            found = [*ways(chooser, self._arcs)]
+            found = [*iterate_leaves(chooser, self._arcs)]
             chosen = [(one, arcs) for arcs, leaf in found if any(leaf)]
             chosen += [(other, arcs) for arcs, leaf in found if any(lanes != ALL64 for lanes in leaf)]
         else:
-            told = [_told(chooser, self._arcs, holds=holds) for holds in (True, False)]
+            told = [_assume(chooser, self._arcs, holds=holds) for holds in (True, False)]
             chosen = [(each, arcs) for each, arcs in zip((one, other), told, strict=True) if arcs is not None]
         spans = [_Spans(arcs, self._held).value(each, depth) for each, arcs in chosen]
         return (min(low for low, _ in spans), max(high for _, high in spans)) if spans else ALL

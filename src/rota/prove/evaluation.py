@@ -1,4 +1,4 @@
-"""What instructions compute: takes a squad and an operation of the slice, changes what is known of its registers."""
+"""What instructions compute: takes a wave_set and an operation of the slice, changes what is known of its registers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from rota.isa.wave.operand import EXEC, SCALAR, VCC, File, Operand, constant_bits
 from rota.prove.decisions import Decisions
 from rota.prove.operation import SLOTS
-from rota.prove.state import Half, Mask, Masks, Squad, lanes_of
+from rota.prove.state import Half, Mask, Masks, WaveSet, lanes_of
 from rota.prove.symbol import (
     ARITHMETIC,
     COMPARISONS,
     GROUP,
     LANE,
     M32,
-    SIMPLER,
+    SIMPLIFIERS,
     WAVE,
     Linear,
     Parts,
@@ -25,16 +25,16 @@ from rota.prove.symbol import (
     Symbols,
     Value,
     bits_of,
-    highest,
     key_of,
     linear,
     narrow,
     parts_of,
     plus,
     result_bits,
-    simple,
+    simplify,
     spread_of,
     times,
+    upper_bound,
 )
 
 _EXEC_ROW, _VCC_ROW = SCALAR + EXEC, SCALAR + VCC
@@ -54,7 +54,7 @@ class Evaluator:
 
     # Reading and writing registers.
 
-    def read(self, squad: Squad, operand: Operand, known: Decisions, *, everywhere: bool = False) -> Value:
+    def read(self, wave_set: WaveSet, operand: Operand, known: Decisions, *, everywhere: bool = False) -> Value:
         """A value of 32 bits, as the lanes that are active see it, or as all lanes do."""
         if operand.file is File.LITERAL:
             return constant_bits(operand, "u")
@@ -62,46 +62,46 @@ class Evaluator:
             return self.symbols.fresh(operand.text, WAVE, 1)
         if operand.file is File.NONE:
             return 0
-        value = self.row(squad, operand.rows[0], known, everywhere=everywhere)
+        value = self.read_row(wave_set, operand.rows[0], known, everywhere=everywhere)
         if operand.signed:
             return self.symbols.opaque("signs", (value,), operand.text)
         return value
 
-    def halves(self, squad: Squad, operand: Operand, known: Decisions) -> list[Value]:
+    def read_halves(self, wave_set: WaveSet, operand: Operand, known: Decisions) -> list[Value]:
         """A value of 64 bits, in two."""
         if operand.file is File.LITERAL:
             number = constant_bits(operand, "U")
             return [number & M32, number >> 32]
-        return [self.row(squad, row, known) for row in operand.rows]
+        return [self.read_row(wave_set, row, known) for row in operand.rows]
 
-    def row(self, squad: Squad, row: int, known: Decisions, *, everywhere: bool = False) -> Value:
+    def read_row(self, wave_set: WaveSet, row: int, known: Decisions, *, everywhere: bool = False) -> Value:
         """What a register holds in the lanes that are active, or in all."""
         if row in {_EXEC_ROW, _EXEC_ROW + 1}:
-            return self._half(squad.exec, row - _EXEC_ROW, len(squad.waves))
-        value = squad.registers.get(row)
+            return self._half(wave_set.exec, row - _EXEC_ROW, len(wave_set.waves))
+        value = wave_set.registers.get(row)
         if value is None:
-            return self.started(row)
+            return self.make_initial(row)
         if isinstance(value, Half):
-            return self._half(value.mask, value.which, len(squad.waves))
-        return self.settled(value, known, None if everywhere else squad.exec) if isinstance(value, Linear) else value
+            return self._half(value.mask, value.which, len(wave_set.waves))
+        return self.settle(value, known, None if everywhere else wave_set.exec) if isinstance(value, Linear) else value
 
-    def started(self, row: int) -> Linear:
+    def make_initial(self, row: int) -> Linear:
         """What a register that nobody wrote holds."""
         return Linear(self.symbols.make("start", (row,), spread=WAVE if SCALAR <= row < SLOTS else LANE), 1, 0)
 
-    def settled(self, value: Value, known: Decisions, exec_: Mask | None = None) -> Value:
+    def settle(self, value: Value, known: Decisions, exec_: Mask | None = None) -> Value:
         """A value with what was decided since it was made, as the active lanes see it."""
         while isinstance(value, Linear):
             base = value.base
             if base.op == "select":
                 condition, one, other = parts_of(base)
-                decided = known.decided(condition)
+                decided = known.lookup(condition)
                 if decided is None:
                     return value
                 chosen = one if decided else other
             elif base.op == "pick" and exec_ is not None:
                 mask, new, old = parts_of(base)
-                if base.company not in {(), self.symbols.company} or len(self.masks.possible(mask)) != len(
+                if base.row_waves not in {(), self.symbols.row_waves} or len(self.masks.possible(mask)) != len(
                     self.masks.possible(exec_)
                 ):
                     return value
@@ -119,26 +119,26 @@ class Evaluator:
     def _half(self, mask: Mask, which: int, waves: int) -> Value:
         if mask.leaf is not None:
             numbers = [number >> 32 * which & M32 for number in mask.leaf]
-            return simple(np.array(numbers, np.int64)[:, None])
+            return simplify(np.array(numbers, np.int64)[:, None])
         return Linear(self.symbols.make("half", (mask, which), spread=WAVE, depth=99), 1, 0)
 
-    def pair(self, squad: Squad, operand: Operand, known: Decisions) -> Mask:
+    def read_pair(self, wave_set: WaveSet, operand: Operand, known: Decisions) -> Mask:
         """A value of 64 bits, as a mask."""
-        waves = len(squad.waves)
+        waves = len(wave_set.waves)
         if operand.file is File.LITERAL:
             return self.masks.leaf((constant_bits(operand, "U"),) * waves)
         row = operand.rows[0]
         if row == _EXEC_ROW:
-            return self.masks.settled(squad.exec, known.decided)
-        low, high = squad.registers.get(row), squad.registers.get(row + 1)
+            return self.masks.settle(wave_set.exec, known.lookup)
+        low, high = wave_set.registers.get(row), wave_set.registers.get(row + 1)
         if (
             isinstance(low, Half)
             and isinstance(high, Half)
             and low.mask is high.mask
             and (low.which, high.which) == (0, 1)
         ):
-            return self.masks.settled(low.mask, known.decided)
-        one, other = self.row(squad, row, known), self.row(squad, row + 1, known)
+            return self.masks.settle(low.mask, known.lookup)
+        one, other = self.read_row(wave_set, row, known), self.read_row(wave_set, row + 1, known)
         if isinstance(one, Linear) or isinstance(other, Linear):
             atom = self.symbols.opaque("pair", (one, other), spread=LANE).base
             return self.masks.unknown(atom, waves)
@@ -146,18 +146,18 @@ class Evaluator:
         highs = np.broadcast_to(np.asarray(other), (waves, 1))[:, 0].tolist()
         return self.masks.leaf(tuple(a | b << 32 for a, b in zip(lows, highs, strict=True)))
 
-    def write_pair(self, squad: Squad, row: int, mask: Mask) -> None:
+    def write_pair(self, wave_set: WaveSet, row: int, mask: Mask) -> None:
         """A mask to two scalar registers, or to EXEC."""
-        mask = self.tamed(mask)
+        mask = self.limit_atoms(mask)
         if row == _EXEC_ROW:
-            squad.exec = mask
+            wave_set.exec = mask
         elif mask.leaf is not None:
-            squad.registers[row] = self._half(mask, 0, 0)
-            squad.registers[row + 1] = self._half(mask, 1, 0)
+            wave_set.registers[row] = self._half(mask, 0, 0)
+            wave_set.registers[row + 1] = self._half(mask, 1, 0)
         else:
-            squad.registers[row], squad.registers[row + 1] = Half(mask, 0), Half(mask, 1)
+            wave_set.registers[row], wave_set.registers[row + 1] = Half(mask, 0), Half(mask, 1)
 
-    def tamed(self, mask: Mask, most: int = _MOST_ATOMS) -> Mask:
+    def limit_atoms(self, mask: Mask, most: int = _MOST_ATOMS) -> Mask:
         """The mask, or if it depends on too many unknowns, one that may be anything between its bounds."""
         if len(mask.atoms) <= most:
             return mask
@@ -165,37 +165,37 @@ class Evaluator:
         atom = self.masks.unknown(self.symbols.fresh("tamed", LANE).base, len(self.masks.possible(mask)))
         return self.masks.combine("or", certain, self.masks.combine("and", possible, atom))
 
-    def write(self, squad: Squad, row: int, value: Value) -> None:
+    def write(self, wave_set: WaveSet, row: int, value: Value) -> None:
         """A value to a register: of a vector register only to the active lanes."""
         if row >= SCALAR:
             if row in {_EXEC_ROW, _EXEC_ROW + 1}:
-                self._write_exec_half(squad, row - _EXEC_ROW, value)
+                self._write_exec_half(wave_set, row - _EXEC_ROW, value)
             else:
-                squad.registers[row] = value
+                wave_set.registers[row] = value
             return
-        mask = squad.exec
-        if mask.full:
-            squad.registers[row] = value
+        mask = wave_set.exec
+        if mask.is_full:
+            wave_set.registers[row] = value
             return
-        old = squad.registers.get(row)
+        old = wave_set.registers.get(row)
         if isinstance(old, Half):
             old = None
         if old is None:
-            old = self.started(row)
-        squad.registers[row] = self.merged(mask, value, old)
+            old = self.make_initial(row)
+        wave_set.registers[row] = self.merge(mask, value, old)
 
-    def _write_exec_half(self, squad: Squad, which: int, value: Value) -> None:
-        waves = len(squad.waves)
+    def _write_exec_half(self, wave_set: WaveSet, which: int, value: Value) -> None:
+        waves = len(wave_set.waves)
         if isinstance(value, Linear):
             source = self.masks.unknown(self.symbols.fresh("exec", LANE).base, waves)
         else:
             numbers = np.broadcast_to(np.asarray(value), (waves, 1))[:, 0].tolist()
             source = self.masks.leaf(tuple(number << 32 * which for number in numbers))
         own = self.masks.leaf((M32 << 32 * which,) * waves)
-        kept, written = self.masks.combine("andn2", squad.exec, own), self.masks.combine("and", source, own)
-        squad.exec = self.tamed(self.masks.combine("or", kept, written))
+        kept, written = self.masks.combine("andn2", wave_set.exec, own), self.masks.combine("and", source, own)
+        wave_set.exec = self.limit_atoms(self.masks.combine("or", kept, written))
 
-    def merged(self, mask: Mask, new: Value, old: Value) -> Value:
+    def merge(self, mask: Mask, new: Value, old: Value) -> Value:
         """In the lanes of the mask the new value, in the others the old one."""
         if key_of(new) == key_of(old):
             return new
@@ -216,7 +216,7 @@ class Evaluator:
         ):
             before, _, older = parts_of(old.base)
             if before is mask:
-                return self.merged(mask, new, older)
+                return self.merge(mask, new, older)
         return self._joint("pick", mask, new, old)
 
     def select(self, condition: Symbol, one: Value, other: Value) -> Value:
@@ -244,14 +244,14 @@ class Evaluator:
         basic, swapped, turned = _TURNED[kind]
         if swapped:
             one, other = other, one
-        result = self.compared("eq" if basic == "eq" else f"lt_{sign}", one, other)
+        result = self.compare_basic("eq" if basic == "eq" else f"lt_{sign}", one, other)
         if not turned:
             return result
         if isinstance(result, Linear):
             return linear(result.base, -result.scale, 1 - result.offset)
         return not result if isinstance(result, bool) else ~result
 
-    def compared(self, basic: str, one: Value, other: Value) -> Any:  # noqa: ANN401, PLR0911
+    def compare_basic(self, basic: str, one: Value, other: Value) -> Any:  # noqa: ANN401, PLR0911
         """One of the three comparisons that all others are made of."""
         if not isinstance(one, Linear) and not isinstance(other, Linear):
             result = COMPARISONS[basic](one, other)
@@ -267,7 +267,7 @@ class Evaluator:
             if told is not None:
                 return told
         else:
-            high, least = highest(one), highest(other)
+            high, least = upper_bound(one), upper_bound(other)
             if isinstance(other, int) and high is not None and high < other and (basic == "lt_u" or (other < 1 << 31)):
                 return True
             if basic == "lt_u" and isinstance(other, int) and other == 0:
@@ -283,8 +283,8 @@ class Evaluator:
         """A comparison's result for each lane."""
         if isinstance(result, Linear):
             mask = self.masks.unknown(result.base, waves)
-            return mask if result.scale == 1 else self.masks.inverted(mask)
-        return self.masks.of_lanes(np.asarray(result, np.bool_), waves)
+            return mask if result.scale == 1 else self.masks.invert(mask)
+        return self.masks.from_lanes(np.asarray(result, np.bool_), waves)
 
     def flag_of(self, result: Any) -> Value:  # noqa: ANN401
         """A comparison's result as SCC."""
@@ -292,12 +292,12 @@ class Evaluator:
             return result
         if isinstance(result, (bool, np.bool_)):
             return int(result)
-        return simple(np.asarray(result, np.int64))
+        return simplify(np.asarray(result, np.int64))
 
     def any_of(self, mask: Mask) -> Value:
         """Is any lane in: as SCC."""
         if mask.leaf is not None:
-            return simple(np.array([int(number != 0) for number in mask.leaf], np.int64)[:, None])
+            return simplify(np.array([int(number != 0) for number in mask.leaf], np.int64)[:, None])
         if mask.atom is not None and mask.atom.spread == GROUP and mask.high is not None and mask.low is not None:
             high, low = self.any_of(mask.high), self.any_of(mask.low)
             if isinstance(high, int) and isinstance(low, int):
@@ -314,7 +314,7 @@ class Evaluator:
         """A result of 32 bits."""
         if not any(isinstance(each, Linear) for each in values):
             return narrow(ARITHMETIC[op](*values))
-        simpler = SIMPLER.get(op)
+        simpler = SIMPLIFIERS.get(op)
         result = None if simpler is None else simpler(self, *values)
         if result is not None:
             return result
@@ -361,11 +361,11 @@ _FOLLOWED = frozenset(
 )
 
 
-class OneWave:
+class WaveView:
     """Values of single waves; arrays with a row for each wave of the workgroup say what they are."""
 
-    def __init__(self, one: Evaluator, waves: int) -> None:
-        self._one, self._waves = one, waves
+    def __init__(self, evaluator: Evaluator, waves: int) -> None:
+        self._evaluator, self._waves = evaluator, waves
         self._known: dict[tuple[Symbol, int], Value] = {}
 
     def symbol(self, symbol: Symbol, wave: int) -> Value:
@@ -379,12 +379,12 @@ class OneWave:
         return found
 
     def _made(self, symbol: Symbol, wave: int) -> Value | None:  # noqa: PLR0911
-        op, args, one = symbol.op, symbol.args, self._one
+        op, args, evaluator = symbol.op, symbol.args, self._evaluator
         if op == "any" and isinstance(args[0], Mask):
-            possible = one.masks.possible(args[0])
+            possible = evaluator.masks.possible(args[0])
             if len(possible) != self._waves:
                 return None
-            return 0 if not possible[wave] else 1 if one.masks.certain(args[0])[wave] else None
+            return 0 if not possible[wave] else 1 if evaluator.masks.certain(args[0])[wave] else None
         if op == "/" and isinstance(args[0], Symbol) and isinstance(args[1], int):
             return _divided(self.symbol(args[0], wave), args[1])
         if (op not in _FOLLOWED and op not in COMPARISONS) or args[-1] is not None:
@@ -394,10 +394,10 @@ class OneWave:
         if len(told) < len(values):
             return None
         if op == "+":
-            return plus(one.symbols, told[0], told[1])
+            return plus(evaluator.symbols, told[0], told[1])
         if op in COMPARISONS:
-            return one.flag_of(one.compared(op, told[0], told[1]))
-        result = one.compute(op, *told)
+            return evaluator.flag_of(evaluator.compare_basic(op, told[0], told[1]))
+        result = evaluator.compute(op, *told)
         if op == "and":  # such a symbol is counted in units of its mask
             mask = next((each for each in args[:2] if isinstance(each, int)), 1)
             return _divided(result, mask & -mask)
@@ -413,7 +413,7 @@ class OneWave:
             offset = self._value(key[2], wave)
             if offset is None or isinstance(offset, Linear):
                 return None
-            return plus(self._one.symbols, times(self.symbol(key[0], wave), key[1]), offset)
+            return plus(self._evaluator.symbols, times(self.symbol(key[0], wave), key[1]), offset)
         shape, octets = key
         if shape != (self._waves, 1):
             return None

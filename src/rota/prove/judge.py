@@ -18,8 +18,8 @@ from rota.errors import Concern, Finding, Severity
 from rota.prove.decisions import ALL, Decisions, Path, Span
 from rota.prove.operation import Operation, OperationKind
 from rota.prove.slicing import Agreement
-from rota.prove.state import Flight, LdsUse, Squad
-from rota.prove.verdict import UNDECIDED, Alarm, Fix, Remedy, kept_apart, stronger, wait_before
+from rota.prove.state import InFlight, LdsUse, WaveSet
+from rota.prove.verdict import UNDECIDED, Alarm, Fix, Remedy, separate, strengthen, wait_before
 
 _STRETCH = 4096  # pairs between two looks at the budget
 WRITES = frozenset({"write", "dma"})
@@ -31,7 +31,7 @@ class Open(NamedTuple):
     wave: int
     access: LdsUse
     octets: int
-    flight: Flight
+    flight: InFlight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +48,14 @@ class Conflict:
         return self.first.flight is self.then.flight and self.first.access.how == "dma"
 
 
-def open_accesses(squad: Squad) -> list[tuple[LdsUse, Flight]]:
-    """What a squad has open in this stretch."""
-    flights = (*squad.vm, *squad.ds, *(each for each, _ in squad.flat))
-    return [*squad.done.items(), *((each.access, each) for each in flights if each.access is not None)]
+def open_accesses(wave_set: WaveSet) -> list[tuple[LdsUse, InFlight]]:
+    """What a wave_set has open in this stretch."""
+    flights = (*wave_set.vm, *wave_set.ds, *(each for each, _ in wave_set.flat))
+    return [*wave_set.covered.items(), *((each.access, each) for each in flights if each.access is not None)]
 
 
 def find_conflicts(  # noqa: C901
-    squads: Sequence[Squad],
+    wave_sets: Sequence[WaveSet],
     counts: Callable[[Conflict], bool] = lambda _: True,
     *,
     most: int = 64,
@@ -67,11 +67,11 @@ def find_conflicts(  # noqa: C901
     """
     waves: dict[int, list[Open]] = {}
     sums: dict[int, list[int]] = {}
-    for squad in squads:
-        found = open_accesses(squad)
+    for wave_set in wave_sets:
+        found = open_accesses(wave_set)
         if not found:
             continue
-        for place, wave in enumerate(squad.waves):
+        for place, wave in enumerate(wave_set.waves):
             written = used = atomic = 0
             mine = waves.setdefault(wave, [])
             for access, flight in found:
@@ -173,7 +173,7 @@ class Judge:
 
     # What waves do.
 
-    def stretch(self, squads: Sequence[Squad], epoch: int, known: Decisions, still: Callable[[int], None]) -> None:
+    def stretch(self, wave_sets: Sequence[WaveSet], epoch: int, known: Decisions, still: Callable[[int], None]) -> None:
         """The end of a stretch between barriers: no two waves may have used the same bytes in it.
 
         `still` raises when the search for such two has to end.
@@ -185,7 +185,7 @@ class Judge:
                 return False
             return self._strict_reads or self._rule(conflict) != "policy"
 
-        for conflict in find_conflicts(squads, counts, still=still):
+        for conflict in find_conflicts(wave_sets, counts, still=still):
             self._race(conflict, self._rule(conflict), epoch, known)
 
     def _agree(self, conflict: Conflict) -> bool:
@@ -209,32 +209,34 @@ class Judge:
         if first.access.how == "read" and then.access.how in {"write", "atomic"}:
             return "policy"
         allowed = self._allowed(first.flight)
-        return "off by one" if allowed is not None and allowed == first.flight.due + 1 else "ordered only by latency"
+        return (
+            "off by one" if allowed is not None and allowed == first.flight.younger + 1 else "ordered only by latency"
+        )
 
-    def _allowed(self, flight: Flight) -> int | None:
+    def _allowed(self, flight: InFlight) -> int | None:
         """How many ops the last wait before the barrier allowed."""
-        if flight.wait < 0:
+        if flight.last_wait < 0:
             return None
-        waits = self._operations[flight.wait].waits
+        waits = self._operations[flight.last_wait].waits
         return waits[0] if self._operations[flight.number].kind is OperationKind.VMEM else waits[1]
 
-    def _missing(self, flight: Flight) -> tuple[tuple[str, str | int], ...]:
-        if flight.due < 0:
+    def _missing(self, flight: InFlight) -> tuple[tuple[str, str | int], ...]:
+        if flight.younger < 0:
             return ()
         operation = self._operations[flight.number]
         counter = "vmcnt" if operation.kind is OperationKind.VMEM else "lgkmcnt"
         allowed = self._allowed(flight)
         if allowed is None:
-            return (("missing wait", f"{counter}({flight.due}) before the barrier"),)
-        line = self._operations[flight.wait].instruction.line
-        if allowed <= flight.due:
+            return (("missing wait", f"{counter}({flight.younger}) before the barrier"),)
+        line = self._operations[flight.last_wait].instruction.line
+        if allowed <= flight.younger:
             return (
                 (
                     "missing wait",
-                    f"{counter}({flight.due}) between it and the barrier; the one at line {line} came before",
+                    f"{counter}({flight.younger}) between it and the barrier; the one at line {line} came before",
                 ),
             )
-        return (("missing wait", f"{counter}({allowed}) at line {line} must be at most {flight.due}"),)
+        return (("missing wait", f"{counter}({allowed}) at line {line} must be at most {flight.younger}"),)
 
     def _race(self, conflict: Conflict, rule: str, epoch: int, known: Decisions) -> None:
         first, then = conflict.first, conflict.then
@@ -263,42 +265,42 @@ class Judge:
     def _apart(self, conflict: Conflict, rule: str) -> tuple[Fix, ...]:
         first, then = conflict.first, conflict.then
         counters = tuple(self._counter(each.access.number) for each in (first, then))
-        if rule == "no synchronisation" or first.flight.due < 0:
-            return kept_apart(first.access.number, then.access.number, (counters[0], counters[1]))
-        due, allowed = first.flight.due, self._allowed(first.flight)
+        if rule == "no synchronisation" or first.flight.younger < 0:
+            return separate(first.access.number, then.access.number, (counters[0], counters[1]))
+        due, allowed = first.flight.younger, self._allowed(first.flight)
         fixes = (wait_before(first.flight.barrier, counters[0], due),)
-        return (*stronger(first.flight.wait, counters[0], due), *fixes) if allowed is not None else fixes
+        return (*strengthen(first.flight.last_wait, counters[0], due), *fixes) if allowed is not None else fixes
 
     def _counter(self, number: int) -> str:
         return "vmcnt" if self._operations[number].kind is OperationKind.VMEM else "lgkmcnt"
 
-    def own(self, squad: Squad, operation: Operation, access: LdsUse, known: Decisions) -> None:
+    def own(self, wave_set: WaveSet, operation: Operation, access: LdsUse, known: Decisions) -> None:
         """A wave's own loads to LDS are ordered with none of its other accesses but by a wait."""
-        others = [each for each in squad.vm if each.access is not None]
+        others = [each for each in wave_set.vm if each.access is not None]
         if access.how == "dma":
-            others += [each for each in squad.ds if each.access is not None]
+            others += [each for each in wave_set.ds if each.access is not None]
         for flight in others:
             other = flight.access
             if other is None:
                 continue
-            for place, wave in enumerate(squad.waves):
+            for place, wave in enumerate(wave_set.waves):
                 common = access.bytes[place] & other.bytes[place]
                 if common:
-                    self._overtakes(squad, wave, operation, access, flight, common, known)
+                    self._overtakes(wave_set, wave, operation, access, flight, common, known)
                     break
 
     def _overtakes(  # noqa: PLR0917
         self,
-        squad: Squad,
+        wave_set: WaveSet,
         wave: int,
         operation: Operation,
         access: LdsUse,
-        flight: Flight,
+        flight: InFlight,
         common: int,
         known: Decisions,
     ) -> None:
         vm = self._operations[flight.number].kind is OperationKind.VMEM
-        queue = squad.vm if vm else squad.ds
+        queue = wave_set.vm if vm else wave_set.ds
         due = len(queue) - 1 - queue.index(flight)
         counter = "vmcnt" if vm else "lgkmcnt"
         assert flight.access is not None  # noqa: S101
@@ -312,87 +314,91 @@ class Judge:
         self._remedy("I106", operation.number, flight.number, (wait_before(operation.number, counter, due),))
         self._add("I106", "own", message, operation.number, flight.number, evidence, known)
 
-    def early(self, squad: Squad, operation: Operation, uses: int, writes: int, known: Decisions) -> None:
+    def early(self, wave_set: WaveSet, operation: Operation, uses: int, writes: int, known: Decisions) -> None:
         """An operation uses registers that a memory op under way fills, or writes some that one reads."""
         touched = 0
 
-        def left(flight: Flight) -> Flight:
+        def left(flight: InFlight) -> InFlight:
             return flight._replace(rows=flight.rows & ~touched)
 
         for name, queue in (
-            ("vm", squad.vm),
-            ("ds", squad.ds),
-            ("sm", squad.sm),
-            ("flat", tuple(each for each, _ in squad.flat)),
+            ("vm", wave_set.vm),
+            ("ds", wave_set.ds),
+            ("sm", wave_set.sm),
+            ("flat", tuple(each for each, _ in wave_set.flat)),
         ):
             for place, flight in enumerate(queue):
-                used = flight.rows & (writes if self._operations[flight.number].holds else uses)
+                used = flight.rows & (writes if self._operations[flight.number].holds_data else uses)
                 if used:
                     touched |= used
-                    for number in (flight.number, *flight.also):
+                    for number in (flight.number, *flight.other_numbers):
                         one = flight._replace(number=number)
-                        self._early(squad, operation, one, name, len(queue) - 1 - place, known)
+                        self._early(wave_set, operation, one, name, len(queue) - 1 - place, known)
         if touched:
-            squad.vm, squad.ds, squad.sm = (tuple(map(left, queue)) for queue in (squad.vm, squad.ds, squad.sm))
-            squad.flat = tuple((left(each), seen) for each, seen in squad.flat)
-            squad.busy &= ~touched
+            wave_set.vm, wave_set.ds, wave_set.sm = (
+                tuple(map(left, queue)) for queue in (wave_set.vm, wave_set.ds, wave_set.sm)
+            )
+            wave_set.flat = tuple((left(each), seen) for each, seen in wave_set.flat)
+            wave_set.pending &= ~touched
 
     def _early(  # noqa: PLR0917
-        self, squad: Squad, operation: Operation, flight: Flight, name: str, younger: int, known: Decisions
+        self, wave_set: WaveSet, operation: Operation, flight: InFlight, name: str, younger: int, known: Decisions
     ) -> None:
         counter, due = {"vm": ("vmcnt", younger), "ds": ("lgkmcnt", younger)}.get(name, ("lgkmcnt", 0))
         last, allowed = -1, None
         rule = "no synchronisation"
-        if flight.near >= 0 and name in {"vm", "ds"}:
-            last, rule = flight.near, "off by one"
+        if flight.near_wait >= 0 and name in {"vm", "ds"}:
+            last, rule = flight.near_wait, "off by one"
             allowed = self._operations[last].waits[0 if name == "vm" else 1]
             due = -1 if allowed is None else allowed - 1
         missing = f"{counter}({due}) before it"
         if rule == "off by one":
             missing = f"{counter}({allowed}) at line {self._operations[last].instruction.line} must be at most {due}"
-        held = self._operations[flight.number].holds
+        held = self._operations[flight.number].holds_data
         does = "uses" if operation.reads & flight.rows and not held else "overwrites"
         what = "a scalar store under way may still read" if held else "a memory op under way fills"
         message = f"{operation.instruction.opcode} {does} a register that {what}"
-        evidence = (("rule", rule), ("waves", _several(squad.waves)), ("missing wait", missing))
-        near = stronger(last, counter, due) if rule == "off by one" else ()
+        evidence = (("rule", rule), ("waves", _several(wave_set.waves)), ("missing wait", missing))
+        near = strengthen(last, counter, due) if rule == "off by one" else ()
         here = wait_before(operation.number, counter, younger if name in {"vm", "ds"} else 0)
         self._remedy("I103", operation.number, flight.number, (*near, here))
         self._add("I103", rule, message, operation.number, flight.number, evidence, known)
 
-    def waited(self, squad: Squad, operation: Operation) -> None:
+    def waited(self, wave_set: WaveSet, operation: Operation) -> None:
         """Remembers the last waits."""
         vm, lgkm = operation.waits
-        squad.waited = (
-            squad.waited[0] if vm is None else operation.number,
-            squad.waited[1] if lgkm is None else operation.number,
+        wave_set.last_waits = (
+            wave_set.last_waits[0] if vm is None else operation.number,
+            wave_set.last_waits[1] if lgkm is None else operation.number,
         )
-        if vm and len(squad.vm) == vm:
-            squad.vm = (squad.vm[0]._replace(near=operation.number), *squad.vm[1:])
-        if lgkm and len(squad.ds) == lgkm:
-            squad.ds = (squad.ds[0]._replace(near=operation.number), *squad.ds[1:])
+        if vm and len(wave_set.vm) == vm:
+            wave_set.vm = (wave_set.vm[0]._replace(near_wait=operation.number), *wave_set.vm[1:])
+        if lgkm and len(wave_set.ds) == lgkm:
+            wave_set.ds = (wave_set.ds[0]._replace(near_wait=operation.number), *wave_set.ds[1:])
 
-    def passed(self, squads: Sequence[Squad]) -> None:
+    def passed(self, wave_sets: Sequence[WaveSet]) -> None:
         """Notes, behind a barrier, which waits would have been due before it."""
-        for squad in squads:
-            squad.vm, squad.ds = (
+        for wave_set in wave_sets:
+            wave_set.vm, wave_set.ds = (
                 tuple(
-                    each._replace(due=len(queue) - 1 - place, wait=squad.waited[number], barrier=squad.at - 1)
-                    if each.due < 0
+                    each._replace(
+                        younger=len(queue) - 1 - place, last_wait=wave_set.last_waits[number], barrier=wave_set.at - 1
+                    )
+                    if each.younger < 0
                     else each
                     for place, each in enumerate(queue)
                 )
-                for number, queue in enumerate((squad.vm, squad.ds))
+                for number, queue in enumerate((wave_set.vm, wave_set.ds))
             )
 
-    def leaves(self, squad: Squad, operation: Operation, known: Decisions) -> None:
+    def leaves(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
         """A wave ends: nothing of its own may land in LDS later, which is somebody else's then."""
-        for flight in squad.vm:
+        for flight in wave_set.vm:
             if flight.access is not None and any(flight.access.bytes):
                 message = "a load to LDS is under way when its wave ends"
                 evidence = (
                     ("rule", "ordered only by latency"),
-                    ("waves", _several(squad.waves)),
+                    ("waves", _several(wave_set.waves)),
                     ("missing wait", "vmcnt(0) before it"),
                 )
                 end = (wait_before(operation.number, "vmcnt", 0),)
@@ -400,12 +406,12 @@ class Judge:
                 self._add("I403", "end", message, operation.number, flight.number, evidence, known)
                 return
 
-    def ended(self, squads: Sequence[Squad]) -> None:
+    def ended(self, wave_sets: Sequence[WaveSet]) -> None:
         """All waves have ended."""
-        counts = {squad.barriers for squad in squads}
+        counts = {wave_set.barriers for wave_set in wave_sets}
         if len(counts) > 1:
-            fewest = min(squads, key=lambda squad: squad.barriers)
-            most = max(squads, key=lambda squad: squad.barriers)
+            fewest = min(wave_sets, key=lambda wave_set: wave_set.barriers)
+            most = max(wave_sets, key=lambda wave_set: wave_set.barriers)
             message = "a wave ends that came to fewer barriers than another one of its workgroup"
             evidence = (
                 ("wave", f"{fewest.waves[0]}, {fewest.barriers} barriers"),

@@ -22,14 +22,22 @@ from rota.isa.disassembly import Instruction, without_skipping
 from rota.isa.hazards.wait_states import check_spacing
 from rota.isa.wave.operand import SCALAR
 from rota.program.machine import Confidence
-from rota.prove.decisions import Chronicle, Decisions
+from rota.prove.decisions import Decisions, StateGraph
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import FoundError, Judge
 from rota.prove.memory_steps import MemorySteps, TouchedBytes
-from rota.prove.operation import Operation, UnknownOperationError, bits, mark_flat, mark_spills, read_operation, rows_of
+from rota.prove.operation import (
+    Operation,
+    UnknownOperationError,
+    mark_flat,
+    mark_spills,
+    parse_rows,
+    read_operation,
+    rows_of,
+)
 from rota.prove.paths import Explorer, InconclusiveError
 from rota.prove.slicing import Agreement, derive_slice
-from rota.prove.state import ALL64, Half, Squad
+from rota.prove.state import ALL64, Half, WaveSet
 from rota.prove.symbol import M32, Value
 from rota.prove.transfer import mark_indexed
 from rota.prove.verdict import (
@@ -41,10 +49,10 @@ from rota.prove.verdict import (
     Remedy,
     Statistics,
     Verdict,
-    broken,
-    lacks,
+    missing_fact,
+    report_broken_rules,
+    report_unconfirmed,
     status_of,
-    unconfirmed,
 )
 from rota.prove.widening import ProductState, Recorder
 from rota.targets.architecture import SOURCES, Architecture
@@ -76,7 +84,7 @@ class ChosenBlock:
                 evidence=(*each.evidence, (UNDECIDED, self.assumed)),
                 fixes=(*each.fixes, _SAY_BLOCK),
             )
-            if self.assumed and each.code in _OF_BLOCKS and lacks(each) is None
+            if self.assumed and each.code in _OF_BLOCKS and missing_fact(each) is None
             else each
             for each in findings
         )
@@ -116,7 +124,7 @@ class _Source:
         # A float such as 1.0 is a constant too, but any of its bits may be one.
         self.number = int(text, 0) & M32 if _INTEGER.fullmatch(text) else None
         self.taint = 0
-        for row in rows_of(bits(text)):
+        for row in rows_of(parse_rows(text)):
             self.taint |= tainted.get(row, 0)
 
     @property
@@ -142,7 +150,7 @@ def looks_further(instructions: Sequence[Instruction]) -> bool:
             if follow is None or any(source.number is None for source in read[:1] if "rev" in name):
                 return True
             taint = follow(*read) & M32
-        for row in rows_of(bits(each.operands[0])) if vector and each.operands else ():
+        for row in rows_of(parse_rows(each.operands[0])) if vector and each.operands else ():
             tainted[row] = taint if straight else tainted.get(row, 0) | taint
     return False
 
@@ -252,8 +260,8 @@ def prove(
     policies = policies or Policies()
     proof = _Proof(facts, instructions, block, dynamic_lds, policies, budget or Budget(), recorder, stops=stops)
     complete, alarms, ending = proof.run()
-    confirmed = proof.confirmed(alarms, image, complete=complete) if witness and alarms else unconfirmed(alarms)
-    findings = (*broken(proof.broken), *proof.block.rested(confirmed.findings), *ending)
+    confirmed = proof.confirmed(alarms, image, complete=complete) if witness and alarms else report_unconfirmed(alarms)
+    findings = (*report_broken_rules(proof.broken), *proof.block.rested(confirmed.findings), *ending)
     return Verdict(
         kernel=facts.name,
         arch=facts.arch,
@@ -325,10 +333,10 @@ class _Proof:
             block=self._block,
             dynamic_lds=max(self._size - self._facts.descriptor.lds_bytes, 0),
             image=image,
-            tables=frozenset() if explorer is None else tables_of(explorer.one.symbols.every()),
+            tables=frozenset() if explorer is None else tables_of(explorer.evaluator.symbols.every()),
         )
-        chronicle = Chronicle() if explorer is None else explorer.chronicle
-        return confirm(alarms, chronicle, replay, self._facts, complete=complete, meter=self._meter)
+        graph = StateGraph() if explorer is None else explorer.graph
+        return confirm(alarms, graph, replay, self._facts, complete=complete, meter=self._meter)
 
     def run(self) -> tuple[bool, list[Alarm], tuple[Finding, ...]]:
         """Whether every path was followed to its end, what may be wrong, and what ended the proof early."""
@@ -372,8 +380,8 @@ class _Proof:
         items = self._block[0] * self._block[1] * self._block[2]
         waves, full = -(-items // LANES), items % LANES == 0
         sliced = derive_slice(operations, full=full)
-        one = Evaluator()
-        start, kernarg_row = self._start(one, waves)
+        evaluator = Evaluator()
+        start, kernarg_row = self._start(evaluator, waves)
         judge = Judge(
             operations,
             Agreement(operations, start.copy(), full=full),
@@ -381,10 +389,10 @@ class _Proof:
             stops=self._stops,
         )
         size = self._size = self._lds_size(operations, architecture)
-        touched = TouchedBytes(size, one.masks)
+        touched = TouchedBytes(size, evaluator.masks)
         aperture = any("src_shared_base" in each.text for each in self._instructions)
         memory = self._memory = MemorySteps(
-            one,
+            evaluator,
             touched,
             judge,
             holds=(architecture.no_wait("vmcnt"), architecture.no_wait("lgkmcnt")),
@@ -399,7 +407,7 @@ class _Proof:
         explorer = self._explorer = Explorer(
             operations,
             sliced,
-            one,
+            evaluator,
             memory,
             judge,
             kernarg_row=kernarg_row,
@@ -412,7 +420,7 @@ class _Proof:
         ending: tuple[Finding, ...] = ()
         try:
             with np.errstate(all="ignore"):
-                explorer.explore(ProductState(squads=[start], known=Decisions()))
+                explorer.explore(ProductState(wave_sets=[start], known=Decisions()))
         except InconclusiveError as error:
             instruction = None if error.operation is None else error.operation.instruction
             ending = (self._ended_early(str(error), instruction, error.ended_by),)
@@ -476,7 +484,7 @@ class _Proof:
         known[-8] = block[2]
         return known
 
-    def _start(self, one: Evaluator, waves: int) -> tuple[Squad, int]:
+    def _start(self, evaluator: Evaluator, waves: int) -> tuple[WaveSet, int]:
         """The registers with which waves start."""
         facts, block = self._facts, self._block
         registers: dict[int, Value | Half] = {}
@@ -487,16 +495,18 @@ class _Proof:
                 if name == "kernarg_preload":
                     place = 4 * (facts.descriptor.preload_offset + word)
                     constant = self._constants().get(place)
-                    registers[at + word] = one.symbols.argument("argument", place) if constant is None else constant
+                    registers[at + word] = (
+                        evaluator.symbols.argument("argument", place) if constant is None else constant
+                    )
                 else:
                     told = names.get(name, name) if word == 0 else f"{name} high"
-                    registers[at + word] = one.symbols.argument(told, word)
+                    registers[at + word] = evaluator.symbols.argument(told, word)
             if name == "kernarg_segment_ptr":
                 kernarg_row = at
             at += size
         for axis, wanted in zip("xyz", facts.workgroup_ids, strict=True):
             if wanted:
-                registers[at] = one.symbols.argument("workgroup", axis)
+                registers[at] = evaluator.symbols.argument("workgroup", axis)
                 at += 1
         item = np.arange(waves * LANES, dtype=np.int64).reshape(waves, LANES)
         x, y, z = item % block[0], item // block[0] % block[1], item // (block[0] * block[1])
@@ -509,8 +519,8 @@ class _Proof:
         full = tuple(
             ALL64 if items - LANES * wave >= LANES else (1 << items - LANES * wave) - 1 for wave in range(waves)
         )
-        squad = Squad(waves=tuple(range(waves)), at=0, registers=registers, exec=one.masks.leaf(full))
-        return squad, max(kernarg_row, 0)
+        wave_set = WaveSet(waves=tuple(range(waves)), at=0, registers=registers, exec=evaluator.masks.leaf(full))
+        return wave_set, max(kernarg_row, 0)
 
 
 def _grouped(findings: Sequence[Finding]) -> list[Alarm]:

@@ -58,9 +58,9 @@ class Operation:
     reads: int = 0
     writes: int = 0
     operands: tuple[Operand, ...] = ()
-    odd: bool = False
+    unmodelled: bool = False
     verb: str = ""
-    spots: tuple[tuple[int, int], ...] = ()
+    extents: tuple[tuple[int, int], ...] = ()
     data: int = 0
     to_lds: int = 0
     flat: bool = False
@@ -69,11 +69,13 @@ class Operation:
     waits: tuple[int | None, int | None] = (None, None)
     indexed: int = 0
     targets: int = 1
-    keeps: bool = False  # a part of what its target had
-    holds: bool = False  # `data` are rows that a store reads until it is waited for: others may read them, not write
+    keeps_target: bool = False  # a part of what its target had
+    holds_data: bool = (
+        False  # `data` are rows that a store reads until it is waited for: others may read them, not write
+    )
 
     @property
-    def vector(self) -> bool:
+    def is_vector(self) -> bool:
         """Does EXEC decide which lanes it writes?"""
         return self.instruction.opcode.startswith("v_")
 
@@ -93,17 +95,17 @@ def rows_of(mask: int) -> Iterator[int]:
         mask &= mask - 1
 
 
-def bits(text: str) -> int:
+def parse_rows(text: str) -> int:
     """The registers that an operand names."""
     return sum(1 << row for row in rows_in(text))
 
 
-def quiet(instruction: Instruction, number: int) -> Operation:
+def make_quiet(instruction: Instruction, number: int) -> Operation:
     """An operation that does nothing that matters."""
     return Operation(number=number, instruction=instruction, name=instruction.opcode, kind=OperationKind.QUIET)
 
 
-def parsed(instruction: Instruction) -> tuple[Operand, ...]:
+def parse_operands(instruction: Instruction) -> tuple[Operand, ...]:
     """All operands."""
     return tuple(parse_operand(text, instruction) for text in instruction.operands)
 
@@ -131,7 +133,7 @@ def scalar_memory(instruction: Instruction, number: int) -> Operation | None:
     found = _SMEM.match(instruction.opcode)
     if found is None and not _SMEM_ATOMIC.match(instruction.opcode):
         return None
-    return _scalar_memory(instruction, number, found, [bits(text) for text in instruction.operands])
+    return _scalar_memory(instruction, number, found, [parse_rows(text) for text in instruction.operands])
 
 
 def _scalar_memory(instruction: Instruction, number: int, found: re.Match[str] | None, named: list[int]) -> Operation:
@@ -140,7 +142,7 @@ def _scalar_memory(instruction: Instruction, number: int, found: re.Match[str] |
     reads = 0
     for each in named[0 if found is None or found["verb"] == "store" else 1 :]:
         reads |= each
-    operands = parsed(instruction)
+    operands = parse_operands(instruction)
     return Operation(
         number=number,
         instruction=instruction,
@@ -151,7 +153,7 @@ def _scalar_memory(instruction: Instruction, number: int, found: re.Match[str] |
         data=named[0],
         operands=operands,
         verb=verb,
-        holds=not loads,
+        holds_data=not loads,
     )
 
 
@@ -159,8 +161,8 @@ def shared_memory(instruction: Instruction, number: int, _: Architecture) -> Ope
     """An LDS instruction."""
     opcode = instruction.opcode
     if _QUIET_MEMORY.match(opcode):
-        return quiet(instruction, number)
-    named = [bits(text) for text in instruction.operands]
+        return make_quiet(instruction, number)
+    named = [parse_rows(text) for text in instruction.operands]
     everything = 0
     for each in named:
         everything |= each
@@ -218,7 +220,7 @@ def shared_memory(instruction: Instruction, number: int, _: Architecture) -> Ope
         data=named[0] if loads else 0,
         operands=operands,
         verb=verb,
-        spots=spots,
+        extents=spots,
         address=address,
     )
 
@@ -227,11 +229,11 @@ def vector_memory(instruction: Instruction, number: int, _: Architecture) -> Ope
     """A load, store or atomic of global memory."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if _QUIET_MEMORY.match(opcode):
-        return quiet(instruction, number)
+        return make_quiet(instruction, number)
     found = _VMEM.match(opcode)
     if found is None:
         raise UnknownOperationError(instruction)
-    named = [bits(text) for text in instruction.operands]
+    named = [parse_rows(text) for text in instruction.operands]
     everything = 0
     for each in named:
         everything |= each
@@ -261,7 +263,7 @@ def vector_memory(instruction: Instruction, number: int, _: Architecture) -> Ope
         data=named[0] if loads else 0,
         verb=verb,
         to_lds=spots[0][1] if to_lds else 0,
-        spots=spots,
+        extents=spots,
         address=M0_BIT if to_lds else 0,
         flat=found["space"] == "flat",
     )
@@ -282,7 +284,7 @@ def _with_address(operation: Operation) -> Operation:
         size = 8 if width in {"x2", "f64"} else 4
     spots = ((_offset(operation), size),)
     operand = parse_operand(place, operation.instruction)
-    return replace(operation, operands=(operand,), address=bits(place), spots=spots)
+    return replace(operation, operands=(operand,), address=parse_rows(place), extents=spots)
 
 
 def mark_spills(operations: list[Operation]) -> list[Operation]:
@@ -464,9 +466,10 @@ def _scalar(instruction: Instruction, number: int, architecture: Architecture) -
         return _wait(instruction, number, architecture)
     if _QUIET.match(opcode):
         return replace(
-            quiet(instruction, number), reads=bits(instruction.operands[-1]) if opcode == "s_setreg_b32" else 0
+            make_quiet(instruction, number),
+            reads=parse_rows(instruction.operands[-1]) if opcode == "s_setreg_b32" else 0,
         )
-    named = [bits(text) for text in instruction.operands]
+    named = [parse_rows(text) for text in instruction.operands]
     kind, reads, writes = OperationKind.VALUE, 0, 0
     operands: tuple[Operand, ...] = ()
     if opcode in {"s_barrier", "s_endpgm", "s_endpgm_saved"}:
@@ -478,12 +481,12 @@ def _scalar(instruction: Instruction, number: int, architecture: Architecture) -
         reads = SCC_BIT if "_scc" in opcode else VCC_BITS if "_vcc" in opcode else 0
         reads |= EXEC_BITS if "_exec" in opcode else 0
     elif opcode == "s_setvskip":
-        kind, reads, operands = OperationKind.BRANCH, named[0] | named[1], parsed(instruction)
+        kind, reads, operands = OperationKind.BRANCH, named[0] | named[1], parse_operands(instruction)
     elif opcode in _CALLS:
         kind = OperationKind.CALL
         reads = 0 if opcode == "s_call_b64" else named[-1]
         writes = 0 if opcode == "s_setpc_b64" else named[0]
-        operands = () if opcode == "s_call_b64" else parsed(instruction)
+        operands = () if opcode == "s_call_b64" else parse_operands(instruction)
         if opcode == "s_call_b64":
             operands = _parsed_first(instruction)
     elif (memory := scalar_memory(instruction, number)) is not None:
@@ -509,13 +512,15 @@ def _scalar(instruction: Instruction, number: int, architecture: Architecture) -
             operands=_parsed_first(instruction),
         )
     elif _COMPARES.match(opcode):
-        reads, writes, operands = named[0] | named[1], SCC_BIT, parsed(instruction)
+        reads, writes, operands = named[0] | named[1], SCC_BIT, parse_operands(instruction)
     elif _SCALAR.match(opcode):
         writes = named[0]
         for each in named[1:]:
             reads |= each
         operands = (
-            parsed(instruction) if "getreg" not in opcode else (parse_operand(instruction.operands[0], instruction),)
+            parse_operands(instruction)
+            if "getreg" not in opcode
+            else (parse_operand(instruction.operands[0], instruction),)
         )
         if opcode.startswith(("s_addk", "s_mulk", "s_cmov", "s_bitset")):
             reads |= named[0]
@@ -553,8 +558,8 @@ def _vector(instruction: Instruction, number: int, _: Architecture) -> Operation
     if not _VECTOR.match(name):
         raise UnknownOperationError(instruction)
     if name == "v_nop":
-        return quiet(instruction, number)
-    named = [bits(text) for text in instruction.operands]
+        return make_quiet(instruction, number)
+    named = [parse_rows(text) for text in instruction.operands]
     targets = 2 if _CARRIES.match(name) else 1
     writes = reads = 0
     for each in named[:targets]:
@@ -583,10 +588,10 @@ def _vector(instruction: Instruction, number: int, _: Architecture) -> Operation
         kind=OperationKind.VALUE,
         reads=reads,
         writes=writes,
-        operands=() if name.startswith(("v_mfma", "v_smfmac")) else parsed(instruction),
-        odd=(odd or keeps) and not _plain_form(instruction, name),
+        operands=() if name.startswith(("v_mfma", "v_smfmac")) else parse_operands(instruction),
+        unmodelled=(odd or keeps) and not _plain_form(instruction, name),
         targets=targets,
-        keeps=keeps,
+        keeps_target=keeps,
     )
 
 

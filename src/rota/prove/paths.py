@@ -13,46 +13,46 @@ import numpy as np
 
 from rota.isa.binary.elf import CODE_BASE
 from rota.isa.wave.operand import M0, SCALAR, named
-from rota.prove.decisions import Chronicle, Decisions
-from rota.prove.evaluation import Evaluator, OneWave
+from rota.prove.decisions import Decisions, StateGraph
+from rota.prove.evaluation import Evaluator, WaveView
 from rota.prove.judge import Judge
 from rota.prove.memory_steps import MemorySteps
 from rota.prove.operation import SCC_ROW, Operation, OperationKind
-from rota.prove.slicing import BackwardSlice, call_targets, meeting
-from rota.prove.state import Accesses, Flight, Half, Mask, Masks, Squad, atoms_of
-from rota.prove.symbol import GROUP, LANE, Lanes, Linear, Symbol, Value, simple
+from rota.prove.slicing import BackwardSlice, find_call_targets, find_interacting
+from rota.prove.state import Accesses, Half, InFlight, Mask, Masks, WaveSet, atoms_of
+from rota.prove.symbol import GROUP, LANE, Lanes, Linear, Symbol, Value, simplify
 from rota.prove.transfer import evaluate_indexed, evaluate_scalar, evaluate_vector, in_place, set_index
 from rota.prove.verdict import Meter
-from rota.prove.widening import LoopVisit, MetStates, Namer, ProductState, Recorder, Widener, shape_of
+from rota.prove.widening import Namer, ProductState, Recorder, SeenStates, Visit, Widener, shape_of
 
 
-def condense(one: Evaluator, squad: Squad) -> None:
+def condense(evaluator: Evaluator, wave_set: WaveSet) -> None:
     """Makes EXEC depend on one unknown, and other masks on the same where they are equal to it or its rest."""
-    old = squad.exec
+    old = wave_set.exec
     if len(atoms_of(old)) < 2:
         return
-    masks = one.masks
+    masks = evaluator.masks
     possible = masks.leaf(masks.possible(old))
-    atom = one.symbols.fresh("left", LANE).base
-    new = masks.combine("and", possible, masks.unknown(atom, len(squad.waves)))
+    atom = evaluator.symbols.fresh("left", LANE).base
+    new = masks.combine("and", possible, masks.unknown(atom, len(wave_set.waves)))
     turned: dict[Mask, Mask] = {old: new}
-    for row, value in squad.registers.items():
+    for row, value in wave_set.registers.items():
         if not isinstance(value, Half):
             continue
         mask = value.mask
         if mask not in turned:
             whole = masks.combine("or", possible, masks.leaf(masks.possible(mask)))
             rest = masks.combine("andn2", whole, old)
-            turned[mask] = masks.combine("andn2", whole, new) if rest is mask else one.tamed(mask, 1)
-        squad.registers[row] = Half(turned[mask], value.which)
-    squad.exec = new
+            turned[mask] = masks.combine("andn2", whole, new) if rest is mask else evaluator.limit_atoms(mask, 1)
+        wave_set.registers[row] = Half(turned[mask], value.which)
+    wave_set.exec = new
 
 
-def assume_empty(one: Evaluator, squad: Squad) -> None:
+def assume_empty(evaluator: Evaluator, wave_set: WaveSet) -> None:
     """No lane is left in EXEC: what that says of its unknown is put into all masks."""
-    masks, mask = one.masks, squad.exec
-    nothing = masks.leaf((0,) * len(squad.waves))
-    squad.exec = nothing
+    masks, mask = evaluator.masks, wave_set.exec
+    nothing = masks.leaf((0,) * len(wave_set.waves))
+    wave_set.exec = nothing
     if mask.atom is None or mask.high is None or mask.low is None:
         return
     if (
@@ -61,11 +61,11 @@ def assume_empty(one: Evaluator, squad: Squad) -> None:
         or any(a & b for a, b in zip(mask.high.leaf, mask.low.leaf, strict=True))
     ):
         return
-    atom = masks.unknown(mask.atom, len(squad.waves))
+    atom = masks.unknown(mask.atom, len(wave_set.waves))
     known = masks.combine("or", mask.low, masks.combine("andn2", atom, mask.high))
-    for row, value in squad.registers.items():
+    for row, value in wave_set.registers.items():
         if isinstance(value, Half) and mask.atom in atoms_of(value.mask):
-            squad.registers[row] = Half(masks.substituted(value.mask, {mask.atom: known}), value.which)
+            wave_set.registers[row] = Half(masks.substitute(value.mask, {mask.atom: known}), value.which)
 
 
 _VCC = named("vcc")
@@ -85,53 +85,59 @@ class ForkError(Exception):
 class Branching:
     """Takes branches; one for a proof."""
 
-    def __init__(self, one: Evaluator, accesses: Accesses, waves: int) -> None:
-        self._one, self._accesses, self._one_wave = one, accesses, OneWave(one, waves)
+    def __init__(self, evaluator: Evaluator, accesses: Accesses, waves: int) -> None:
+        self._evaluator, self._accesses, self._one_wave = evaluator, accesses, WaveView(evaluator, waves)
 
-    def branch(self, product: ProductState, squad: Squad, operation: Operation) -> bool:
-        """Takes a branch; False if waves part at it, so that another squad has to go on now."""
+    def branch(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool:
+        """Takes a branch; False if waves part at it, so that another wave_set has to go on now."""
         instruction = operation.instruction
         opcode, target = instruction.opcode, instruction.target
         assert target is not None  # noqa: S101
         if opcode == "s_branch":
-            squad.at = target
+            wave_set.at = target
             return True
-        taken = self._taken(product, squad, operation)
+        taken = self._taken(product, wave_set, operation)
         empty = None if "_exec" not in opcode else not opcode.endswith("nz")  # what is taken when no lane is left
         if isinstance(taken, bool):
-            squad.at = target if taken else squad.at + 1
+            wave_set.at = target if taken else wave_set.at + 1
             if taken is empty:
-                assume_empty(self._one, squad)
+                assume_empty(self._evaluator, wave_set)
             return True
         rows = [[row for row, each in enumerate(taken) if each is wanted] for wanted in (True, False)]
-        parts = [squad.part(each, self._one.masks, self._accesses) for each in rows]
-        parts[0].at, parts[1].at = target, squad.at + 1
+        parts = [wave_set.restrict(each, self._evaluator.masks, self._accesses) for each in rows]
+        parts[0].at, parts[1].at = target, wave_set.at + 1
         if empty is not None:
-            assume_empty(self._one, parts[0 if empty else 1])
-        place = product.squads.index(squad)
-        product.squads[place : place + 1] = sorted(parts, key=lambda part: -part.at)  # those that leave a loop first
+            assume_empty(self._evaluator, parts[0 if empty else 1])
+        place = product.wave_sets.index(wave_set)
+        product.wave_sets[place : place + 1] = sorted(parts, key=lambda part: -part.at)  # those that leave a loop first
         return False
 
-    def _taken(self, product: ProductState, squad: Squad, operation: Operation) -> bool | list[bool]:
+    def _taken(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool | list[bool]:
         opcode, known = operation.instruction.opcode, product.known
         if opcode == "s_setvskip":
-            word, place = (self._one.read(squad, each, known) for each in operation.operands)
-            flag = self._one.compute("and", self._one.compute("shr", word, self._one.compute("and", place, 31)), 1)
+            word, place = (self._evaluator.read(wave_set, each, known) for each in operation.operands)
+            flag = self._evaluator.compute(
+                "and", self._evaluator.compute("shr", word, self._evaluator.compute("and", place, 31)), 1
+            )
             wanted = not operation.instruction.modifiers
-            flag = self._one.flag_of(self._one.compare("eq", "u", flag, int(wanted)))
-            return self._outcome(squad, flag, known)
+            flag = self._evaluator.flag_of(self._evaluator.compare("eq", "u", flag, int(wanted)))
+            return self._outcome(wave_set, flag, known)
         if "_scc" in opcode:
-            return self._outcome(squad, self._one.row(squad, SCC_ROW, known), known, wanted=opcode.endswith("1"))
+            return self._outcome(
+                wave_set, self._evaluator.read_row(wave_set, SCC_ROW, known), known, wanted=opcode.endswith("1")
+            )
         wanted = opcode.endswith("nz")
         if "_exec" not in opcode:
-            return self._outcome(squad, self._one.any_of(self._one.pair(squad, _VCC, known)), known, wanted=wanted)
-        squad.exec = self._one.masks.settled(squad.exec, known.decided)
-        if isinstance(self._one.any_of(squad.exec), Linear):
-            condense(self._one, squad)
-        return self._outcome(squad, self._one.any_of(squad.exec), known, wanted=wanted)
+            return self._outcome(
+                wave_set, self._evaluator.any_of(self._evaluator.read_pair(wave_set, _VCC, known)), known, wanted=wanted
+            )
+        wave_set.exec = self._evaluator.masks.settle(wave_set.exec, known.lookup)
+        if isinstance(self._evaluator.any_of(wave_set.exec), Linear):
+            condense(self._evaluator, wave_set)
+        return self._outcome(wave_set, self._evaluator.any_of(wave_set.exec), known, wanted=wanted)
 
-    def _outcome(self, squad: Squad, flag: Value, known: Decisions, *, wanted: bool = True) -> bool | list[bool]:
-        flag = self._one.settled(flag, known)
+    def _outcome(self, wave_set: WaveSet, flag: Value, known: Decisions, *, wanted: bool = True) -> bool | list[bool]:
+        flag = self._evaluator.settle(flag, known)
         if isinstance(flag, int):
             return bool(flag) == wanted
         if not isinstance(flag, Linear):
@@ -141,18 +147,18 @@ class Branching:
         if base.op == "select":
             raise ForkError(base.args[0])  # type: ignore[arg-type]
         if not isinstance(flag.offset, int) or base.bits != 1 or flag.scale not in {1, 0xFFFF_FFFF}:
-            flag = self._one.flag_of(self._one.compare("ne", "u", flag, 0))
+            flag = self._evaluator.flag_of(self._evaluator.compare("ne", "u", flag, 0))
             if not isinstance(flag, Linear):
-                return self._outcome(squad, flag, known, wanted=wanted)
+                return self._outcome(wave_set, flag, known, wanted=wanted)
             base = flag.base
         positive = wanted == (flag.scale == 1)
         if base.spread == GROUP:
-            decided = known.decided(base)
+            decided = known.lookup(base)
             if decided is None:
                 raise ForkError(base)
             return decided == positive
-        each = [self._of_wave(base, wave, known) for wave in squad.waves]
-        open_ = tuple(wave for wave, one in zip(squad.waves, each, strict=True) if one is None)
+        each = [self._of_wave(base, wave, known) for wave in wave_set.waves]
+        open_ = tuple(wave for wave, one in zip(wave_set.waves, each, strict=True) if one is None)
         if open_:
             raise ForkError(base, open_)
         outcomes = [one == positive for one in each]
@@ -160,7 +166,7 @@ class Branching:
 
     def _of_wave(self, base: Symbol, wave: int, known: Decisions) -> bool | None:
         """What a condition that waves don't share is in one of them."""
-        decided = known.decided(base, wave)
+        decided = known.lookup(base, wave)
         if decided is not None:
             return decided
         told = self._one_wave.symbol(base, wave)
@@ -168,33 +174,33 @@ class Branching:
             return bool(told)
         if not isinstance(told, Linear) or told.base.spread != GROUP or told.base.bits != 1:
             return None
-        decided = known.decided(told.base)
+        decided = known.lookup(told.base)
         if decided is None:
             raise ForkError(told.base, parts=True)
         return decided == (told.scale == 1)
 
 
 class _ApartError(Exception):
-    """Two squads that can't be one."""
+    """Two wave_sets that can't be one."""
 
 
-def join(squads: list[Squad], masks: Masks, accesses: Accesses) -> list[Squad]:
+def join(wave_sets: list[WaveSet], masks: Masks, accesses: Accesses) -> list[WaveSet]:
     """Squads at one place, with the same memory ops under way, go on together."""
-    joined: list[Squad] = []
-    for squad in squads:
+    joined: list[WaveSet] = []
+    for wave_set in wave_sets:
         for place, other in enumerate(joined):
-            if squad.at == other.at and squad.ended == other.ended and squad.barriers == other.barriers:
+            if wave_set.at == other.at and wave_set.ended == other.ended and wave_set.barriers == other.barriers:
                 try:
-                    joined[place] = _both(other, squad, masks, accesses)
+                    joined[place] = _both(other, wave_set, masks, accesses)
                 except _ApartError:
                     continue
                 break
         else:
-            joined.append(squad)
+            joined.append(wave_set)
     return joined
 
 
-def _both(one: Squad, other: Squad, masks: Masks, accesses: Accesses) -> Squad:
+def _both(one: WaveSet, other: WaveSet, masks: Masks, accesses: Accesses) -> WaveSet:
     if one.ended:
         return _husk(one, other, masks)
     counts = len(one.waves), len(other.waves)
@@ -202,9 +208,9 @@ def _both(one: Squad, other: Squad, masks: Masks, accesses: Accesses) -> Squad:
     registers = {row: _value(one.registers[row], other.registers[row], counts, masks) for row in rows}
     vm = _flights(one.vm, other.vm, accesses)
     ds = _flights(one.ds, other.ds, accesses)
-    if [each.same for each in one.sm] != [each.same for each in other.sm] or one.flat or other.flat:
+    if [each.identity for each in one.sm] != [each.identity for each in other.sm] or one.flat or other.flat:
         raise _ApartError
-    both = Squad(
+    both = WaveSet(
         waves=(*one.waves, *other.waves),
         at=one.at,
         registers=registers,
@@ -212,24 +218,24 @@ def _both(one: Squad, other: Squad, masks: Masks, accesses: Accesses) -> Squad:
         vm=vm,
         ds=ds,
         sm=one.sm,
-        busy=one.busy,
+        pending=one.pending,
         barriers=one.barriers,
     )
     order = sorted(range(len(both.waves)), key=both.waves.__getitem__)
-    return both if order == list(range(len(order))) else both.part(order, masks, accesses)
+    return both if order == list(range(len(order))) else both.restrict(order, masks, accesses)
 
 
-def _husk(one: Squad, other: Squad, masks: Masks) -> Squad:
+def _husk(one: WaveSet, other: WaveSet, masks: Masks) -> WaveSet:
     """Ended waves, of which only the number of barriers matters, and what they left under way."""
     if any((*one.vm, *other.vm, *one.ds, *other.ds, *one.flat, *other.flat)):
         raise _ApartError
     waves = tuple(sorted((*one.waves, *other.waves)))
-    return Squad(
+    return WaveSet(
         waves=waves, at=one.at, registers={}, exec=masks.leaf((0,) * len(waves)), ended=True, barriers=one.barriers
     )
 
 
-def _flights(one: tuple[Flight, ...], other: tuple[Flight, ...], accesses: Accesses) -> tuple[Flight, ...]:
+def _flights(one: tuple[InFlight, ...], other: tuple[InFlight, ...], accesses: Accesses) -> tuple[InFlight, ...]:
     if len(one) != len(other):
         raise _ApartError
     both = []
@@ -242,12 +248,18 @@ def _flights(one: tuple[Flight, ...], other: tuple[Flight, ...], accesses: Acces
             octets = (*a.access.bytes, *b.access.bytes)
             access = accesses.make(a.number, a.access.how, octets, exact=a.access.exact and b.access.exact)
             both.append(a._replace(access=access))
-        elif a.bare or (a.number, a.also) == (b.number, b.also):
+        elif a.only_counts or (a.number, a.other_numbers) == (b.number, b.other_numbers):
             both.append(a)
         else:  # loads to the same registers, by two copies of the code
-            also = {a.number, *a.also, b.number, *b.also}
+            also = {a.number, *a.other_numbers, b.number, *b.other_numbers}
             first = min(also)
-            both.append(a._replace(number=first, also=tuple(sorted(also - {first})), near=_agreed(a.near, b.near)))
+            both.append(
+                a._replace(
+                    number=first,
+                    other_numbers=tuple(sorted(also - {first})),
+                    near_wait=_agreed(a.near_wait, b.near_wait),
+                )
+            )
     return tuple(both)
 
 
@@ -277,7 +289,7 @@ def _value(one: Value | Half, other: Value | Half, counts: tuple[int, int], mask
         np.broadcast_to(np.asarray(each, np.int64), (count, width))
         for each, count in zip((one, other), counts, strict=True)
     ]
-    return simple(np.concatenate(parts))
+    return simplify(np.concatenate(parts))
 
 
 def _mask(one: Mask, other: Mask, masks: Masks) -> Mask:
@@ -305,13 +317,19 @@ class Explorer:
     """Runs a kernel on all paths."""
 
     def __init__(
-        self, operations: Sequence[Operation], sliced: BackwardSlice, one: Evaluator, memory: MemorySteps,
+        self, operations: Sequence[Operation], sliced: BackwardSlice, evaluator: Evaluator, memory: MemorySteps,
         judge: Judge, *, kernarg_row: int, waves: int, meter: Meter, recorder: Recorder | None = None,
     ) -> None:  # fmt: skip
         self._recorder = recorder
-        self.operations, self.one, self.memory, self.judge, self.meter = operations, one, memory, judge, meter
+        self.operations, self.evaluator, self.memory, self.judge, self.meter = (
+            operations,
+            evaluator,
+            memory,
+            judge,
+            meter,
+        )
         self._evaluated, self._looping = sliced.evaluated, sliced.looping
-        self._targets = call_targets(operations)
+        self._targets = find_call_targets(operations)
         self._places = {
             each.instruction.address: each.number
             for each in reversed(operations)
@@ -321,13 +339,13 @@ class Explorer:
             target for number, ways in enumerate(sliced.successors) for target in ways if target <= number
         )
         self._joins = self._join_points()
-        self._namer = Namer(one, sliced.needed, sliced.for_addresses, kernarg_row)
-        self._widener = Widener(one, sliced.for_addresses)
+        self._namer = Namer(evaluator, sliced.needed, sliced.for_addresses, kernarg_row)
+        self._widener = Widener(evaluator, sliced.for_addresses)
         self._runs = self._quiet_runs()
-        self._meets = meeting(operations, sliced.successors, flat=memory.flat_lds)
-        self._branching = Branching(one, memory.accesses, waves)
-        self.chronicle = Chronicle()
-        self._met = MetStates(one, self._namer, sliced.for_addresses, self.chronicle)
+        self._meets = find_interacting(operations, sliced.successors, flat=memory.flat_lds)
+        self._branching = Branching(evaluator, memory.accesses, waves)
+        self.graph = StateGraph()
+        self._met = SeenStates(evaluator, self._namer, sliced.for_addresses, self.graph)
         self._open: list[tuple[int, int, ProductState]] = []
         self._pushed = 0
         self.steps = self.states = self.paths = 0
@@ -370,51 +388,56 @@ class Explorer:
     def _put(self, product: ProductState) -> None:
         """Leaves a state for later; those that are least far in the listing come first, so that paths meet."""
         self._pushed += 1
-        far = sum(len(squad.waves) * (len(self.operations) if squad.ended else squad.at) for squad in product.squads)
+        far = sum(
+            len(wave_set.waves) * (len(self.operations) if wave_set.ended else wave_set.at)
+            for wave_set in product.wave_sets
+        )
         heapq.heappush(self._open, (far, self._pushed, product))
 
     def _run(self, product: ProductState) -> None:
         while True:
-            squad = next((each for each in product.squads if not each.waiting and not each.ended), None)
-            if squad is None:
+            wave_set = next((each for each in product.wave_sets if not each.waiting and not each.ended), None)
+            if wave_set is None:
                 if not self._meet(product):
                     return
-            elif not self._advance(product, squad) or (
-                (squad.waiting or squad.ended)
+            elif not self._advance(product, wave_set) or (
+                (wave_set.waiting or wave_set.ended)
                 and product.forks
-                and len(product.squads) > 1
+                and len(product.wave_sets) > 1
                 and not self._checkpoint(product, ("arrived",))
             ):
                 return
 
     def _meet(self, product: ProductState) -> bool:
         """All waves wait at a barrier or have ended; gives whether any goes on."""
-        self.judge.stretch(product.squads, product.epoch, product.known, self._search_on)
-        waiting = [each for each in product.squads if not each.ended]
+        self.judge.stretch(product.wave_sets, product.epoch, product.known, self._search_on)
+        waiting = [each for each in product.wave_sets if not each.ended]
         if not waiting:
-            self.judge.ended(product.squads)
+            self.judge.ended(product.wave_sets)
             return False
         product.epoch += 1
-        for squad in product.squads:
-            squad.done = {}
-        for squad in waiting:
-            squad.waiting = False
-            squad.barriers += 1
-            squad.at += 1
+        for wave_set in product.wave_sets:
+            wave_set.covered = {}
+        for wave_set in waiting:
+            wave_set.waiting = False
+            wave_set.barriers += 1
+            wave_set.at += 1
         self.judge.passed(waiting)
-        if len(waiting) < len(product.squads):  # of waves that have ended, only what is under way can still matter
-            self.judge.ended(product.squads)
-            product.squads = [each for each in product.squads if not each.ended or each.vm or each.ds or each.flat]
-        product.squads = join(product.squads, self.one.masks, self.memory.accesses)
-        product.squads.sort(key=lambda squad: squad.waves)
+        if len(waiting) < len(product.wave_sets):  # of waves that have ended, only what is under way can still matter
+            self.judge.ended(product.wave_sets)
+            product.wave_sets = [
+                each for each in product.wave_sets if not each.ended or each.vm or each.ds or each.flat
+            ]
+        product.wave_sets = join(product.wave_sets, self.evaluator.masks, self.memory.accesses)
+        product.wave_sets.sort(key=lambda wave_set: wave_set.waves)
         return self._checkpoint(product, ("barrier",))
 
-    def _advance(self, product: ProductState, squad: Squad) -> bool:  # noqa: C901, PLR0912
-        """Steps a squad until it waits, ends or splits; False if the path is over."""
+    def _advance(self, product: ProductState, wave_set: WaveSet) -> bool:  # noqa: C901, PLR0912
+        """Steps a wave_set until it waits, ends or splits; False if the path is over."""
         operations, runs, heads = self.operations, self._runs, self._heads
         count = 0
         while True:
-            at, self.one.symbols.company = squad.at, squad.waves
+            at, self.evaluator.symbols.row_waves = wave_set.at, wave_set.waves
             if at >= len(operations):
                 raise InconclusiveError("code runs past its last instruction")
             touches, end = runs[at]
@@ -423,16 +446,16 @@ class Explorer:
                 self._spend(count, operations[at])
                 count = 0
             if end >= 0:
-                if touches & squad.busy:
-                    self._look(squad, at, end, product)
-                squad.at = end
+                if touches & wave_set.pending:
+                    self._look(wave_set, at, end, product)
+                wave_set.at = end
                 continue
             if product.resumed:
                 product.resumed = False
             elif at in heads:
                 self._spend(count, operations[at])
                 count = 0
-                if not self._checkpoint(product, (squad.waves[0],)):
+                if not self._checkpoint(product, (wave_set.waves[0],)):
                     return False
             elif product.forks != product.marked and at in self._joins:
                 self._spend(count, operations[at])
@@ -440,20 +463,20 @@ class Explorer:
                 if not self._checkpoint(product, ("join",)):
                     return False
             operation = operations[at]
-            if (operation.reads | operation.writes) & squad.busy:
-                self._early(squad, operation, product)
+            if (operation.reads | operation.writes) & wave_set.pending:
+                self._early(wave_set, operation, product)
             try:
-                going = self._step(product, squad, operation)
+                going = self._step(product, wave_set, operation)
             except ForkError as fork:
-                if fork.parts and self._can_leave(product, len(squad.waves)):
+                if fork.parts and self._is_independent(product, len(wave_set.waves)):
                     self._spend(count, operation)
-                    self._leave_alone(product, squad)
+                    self._leave_alone(product, wave_set)
                     return False
-                going = not fork.parts or len(squad.waves) == 1
+                going = not fork.parts or len(wave_set.waves) == 1
                 if going:
-                    self._fork(product, squad, fork)
+                    self._fork(product, wave_set, fork)
                 else:
-                    self._part(product, squad)
+                    self._part(product, wave_set)
             if not going:
                 self._spend(count, operation)
                 return True
@@ -461,86 +484,86 @@ class Explorer:
     def _spend(self, steps: int, operation: Operation) -> None:
         self.steps += steps
         self.meter.spend(steps)
-        if over := self.meter.over:
+        if over := self.meter.exceeded:
             raise InconclusiveError(f"the budget of {over} is used up", operation, ended_by=over)
 
     def _search_on(self, pairs: int) -> None:
         self.meter.spend(pairs=pairs)
-        if over := self.meter.over:
+        if over := self.meter.exceeded:
             message = f"the budget of {over} is used up by the search for pairs that race"
             raise InconclusiveError(message, ended_by=over)
 
-    def _early(self, squad: Squad, operation: Operation, product: ProductState) -> None:
+    def _early(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
         uses, writes = operation.reads | operation.writes, operation.writes
         if operation.data and not operation.flat and operation.kind in {OperationKind.LDS, OperationKind.VMEM}:
-            uses = operation.reads | operation.writes & ~self.memory.refilled(squad, operation)
+            uses = operation.reads | operation.writes & ~self.memory.find_refilled(wave_set, operation)
         if operation.indexed:
-            meant = in_place(self.one, squad, operation, product.known) or operation
+            meant = in_place(self.evaluator, wave_set, operation, product.known) or operation
             uses, writes = meant.reads | meant.writes, meant.writes
-        if uses & squad.busy:
-            self.judge.early(squad, operation, uses, writes, product.known)
+        if uses & wave_set.pending:
+            self.judge.early(wave_set, operation, uses, writes, product.known)
 
-    def _look(self, squad: Squad, at: int, end: int, product: ProductState) -> None:
+    def _look(self, wave_set: WaveSet, at: int, end: int, product: ProductState) -> None:
         for number in range(at, end):
             operation = self.operations[number]
-            self._early(squad, operation, product)
+            self._early(wave_set, operation, product)
 
-    def _step(self, product: ProductState, squad: Squad, operation: Operation) -> bool:  # noqa: C901, PLR0912
-        """One operation; False if another squad has to go on now."""
+    def _step(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool:  # noqa: C901, PLR0912
+        """One operation; False if another wave_set has to go on now."""
         kind = operation.kind
         if kind is OperationKind.BRANCH:
-            return self._branching.branch(product, squad, operation)
+            return self._branching.branch(product, wave_set, operation)
         if kind is OperationKind.VALUE:
             if operation.indexed:
-                evaluate_indexed(self.one, squad, operation, product.known)
+                evaluate_indexed(self.evaluator, wave_set, operation, product.known)
             elif self._evaluated[operation.number]:
-                self.one.symbols.looping = self._looping[operation.number]
-                evaluate = evaluate_vector if operation.vector else evaluate_scalar
-                evaluate(self.one, squad, operation, product.known)
+                self.evaluator.symbols.looping = self._looping[operation.number]
+                evaluate = evaluate_vector if operation.is_vector else evaluate_scalar
+                evaluate(self.evaluator, wave_set, operation, product.known)
         elif kind is OperationKind.WAIT:
-            self.memory.wait(squad, operation)
+            self.memory.wait(wave_set, operation)
         elif kind is OperationKind.LDS:
-            self._resolve(squad, operation.operands[0].rows[0], product)
-            self.memory.lds(squad, operation, product)
+            self._resolve(wave_set, operation.operands[0].rows[0], product)
+            self.memory.issue_lds(wave_set, operation, product)
         elif kind is OperationKind.VMEM:
             if operation.to_lds:
-                self._resolve(squad, SCALAR + M0, product)
+                self._resolve(wave_set, SCALAR + M0, product)
             elif operation.flat and operation.address:
                 for row in operation.operands[0].rows:
-                    self._resolve(squad, row, product)
-            self.memory.vector(squad, operation, product)
+                    self._resolve(wave_set, row, product)
+            self.memory.issue_vector(wave_set, operation, product)
         elif kind is OperationKind.SMEM:
-            self.one.symbols.looping = self._looping[operation.number]
-            self.memory.scalar(squad, operation, product.known)
+            self.evaluator.symbols.looping = self._looping[operation.number]
+            self.memory.issue_scalar(wave_set, operation, product.known)
         elif kind is OperationKind.EXCHANGE:
-            self.memory.exchange(squad, operation, product)
+            self.memory.issue_exchange(wave_set, operation, product)
         elif kind is OperationKind.BARRIER:
-            squad.waiting = True
+            wave_set.waiting = True
             return False
         elif kind is OperationKind.END:
-            squad.ended = True
-            self.judge.leaves(squad, operation, product.known)
-            squad.rest(self.one.masks)
+            wave_set.ended = True
+            self.judge.leaves(wave_set, operation, product.known)
+            wave_set.finish(self.evaluator.masks)
             return False
         elif kind is OperationKind.CALL:
-            self._call(squad, operation, product)
+            self._call(wave_set, operation, product)
             return True
         elif kind is OperationKind.INDEX:
-            set_index(self.one, squad, operation, product.known)
-        squad.at += 1
+            set_index(self.evaluator, wave_set, operation, product.known)
+        wave_set.at += 1
         return True
 
-    def _resolve(self, squad: Squad, row: int, product: ProductState) -> None:
+    def _resolve(self, wave_set: WaveSet, row: int, product: ProductState) -> None:
         """An address that a decision of the workgroup chooses needs that decision."""
-        value = self.one.row(squad, row, product.known)
+        value = self.evaluator.read_row(wave_set, row, product.known)
         if isinstance(value, Linear) and value.base.op == "select":
             raise ForkError(value.base.args[0])  # type: ignore[arg-type]
 
-    def _call(self, squad: Squad, operation: Operation, product: ProductState) -> None:
+    def _call(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
         instruction = operation.instruction
         target = instruction.target
         if instruction.opcode != "s_call_b64":
-            mask = self.one.pair(squad, operation.operands[-1], product.known)
+            mask = self.evaluator.read_pair(wave_set, operation.operands[-1], product.known)
             if mask.leaf is None or len(set(mask.leaf)) != 1:
                 raise InconclusiveError("where a jump by register goes isn't known", operation)
             target = self._places.get(mask.leaf[0] - CODE_BASE)
@@ -548,17 +571,19 @@ class Explorer:
                 raise InconclusiveError("a jump by register goes to no function and no return", operation)
         if instruction.opcode != "s_setpc_b64" and instruction.follows is not None:
             place = CODE_BASE + instruction.follows
-            self.one.write_pair(squad, operation.operands[0].rows[0], self.one.masks.leaf((place,) * len(squad.waves)))
+            self.evaluator.write_pair(
+                wave_set, operation.operands[0].rows[0], self.evaluator.masks.leaf((place,) * len(wave_set.waves))
+            )
         assert target is not None  # noqa: S101
-        squad.at = target
+        wave_set.at = target
 
     # Decisions.
 
-    def _fork(self, product: ProductState, squad: Squad, fork: ForkError) -> None:
+    def _fork(self, product: ProductState, wave_set: WaveSet, fork: ForkError) -> None:
         """Takes one way here, and leaves the other for later."""
         product.forks += 1
-        self._spend(0, self.operations[squad.at])
-        where = self.operations[squad.at].instruction
+        self._spend(0, self.operations[wave_set.at])
+        where = self.operations[wave_set.at].instruction
         if not fork.waves:
             other = product.copy()
             for each, holds in ((product, False), (other, True)):
@@ -577,34 +602,36 @@ class Explorer:
             each.known.trail = (*each.known.trail[-11:], told)
         self._put(other)
 
-    def _part(self, product: ProductState, squad: Squad) -> None:
-        """Waves that may decide differently go on alone: what each comes to is found once, not in every company."""
-        place = product.squads.index(squad)
-        alone = [squad.part([row], self.one.masks, self.memory.accesses) for row in range(len(squad.waves))]
-        product.squads[place : place + 1] = alone
+    def _part(self, product: ProductState, wave_set: WaveSet) -> None:
+        """Waves that may decide differently go on alone: what each comes to is found once, not in every row_waves."""
+        place = product.wave_sets.index(wave_set)
+        alone = [
+            wave_set.restrict([row], self.evaluator.masks, self.memory.accesses) for row in range(len(wave_set.waves))
+        ]
+        product.wave_sets[place : place + 1] = alone
 
     # Checkpoints.
 
-    def _can_leave(self, product: ProductState, waves: int = 1) -> bool:
+    def _is_independent(self, product: ProductState, waves: int = 1) -> bool:
         """Does no wave come to LDS or a barrier any more, so that none can matter to another?"""
-        several = len(product.squads) > 1 or waves > 1
-        return several and not any(self._meets[each.at] for each in product.squads if not each.ended)
+        several = len(product.wave_sets) > 1 or waves > 1
+        return several and not any(self._meets[each.at] for each in product.wave_sets if not each.ended)
 
-    def _leave_alone(self, product: ProductState, parting: Squad | None = None) -> None:
-        """Each squad goes on by itself, and each wave of one that parts."""
-        self.judge.stretch(product.squads, product.epoch, product.known, self._search_on)
-        self.judge.ended(product.squads)
-        for squad in product.squads:
-            rows = range(len(squad.waves)) if squad is parting else ()
-            parts = [squad.part([row], self.one.masks, self.memory.accesses) for row in rows] or [squad]
-            for each in parts if not squad.ended else ():
+    def _leave_alone(self, product: ProductState, parting: WaveSet | None = None) -> None:
+        """Each wave_set goes on by itself, and each wave of one that parts."""
+        self.judge.stretch(product.wave_sets, product.epoch, product.known, self._search_on)
+        self.judge.ended(product.wave_sets)
+        for wave_set in product.wave_sets:
+            rows = range(len(wave_set.waves)) if wave_set is parting else ()
+            parts = [wave_set.restrict([row], self.evaluator.masks, self.memory.accesses) for row in rows] or [wave_set]
+            for each in parts if not wave_set.ended else ():
                 alone = ProductState(
-                    squads=[each], known=product.known.copy(), epoch=product.epoch, forks=product.forks
+                    wave_sets=[each], known=product.known.copy(), epoch=product.epoch, forks=product.forks
                 )
                 self._namer.rename(alone)
                 number, going = self._met.arrive(alone, ("alone",), shape_of(alone))
                 if self._recorder is not None:
-                    self._recorder.came(alone, ("alone",), number)
+                    self._recorder.record_checkpoint(alone, ("alone",), number)
                 if going:
                     self._count(alone)
                     self._put(alone)
@@ -612,19 +639,19 @@ class Explorer:
     def _count(self, product: ProductState) -> None:
         self.states += 1
         if self.states > self.meter.budget.states:
-            at = next((self.operations[each.at] for each in product.squads if not each.ended), None)
+            at = next((self.operations[each.at] for each in product.wave_sets if not each.ended), None)
             raise InconclusiveError("the budget of states is used up", at, ended_by="states")
 
     def _checkpoint(self, product: ProductState, head: tuple[Hashable, ...]) -> bool:
         """Names and compares the state; False if it was met before, or is left for later."""
-        if self._can_leave(product):
+        if self._is_independent(product):
             self._leave_alone(product)
             return False
         product.marked = product.forks
-        self.meter.spend(registers=sum(len(squad.registers) for squad in product.squads))
+        self.meter.spend(registers=sum(len(wave_set.registers) for wave_set in product.wave_sets))
         self._namer.rename(product)
         shape = shape_of(product)
-        place = (head, *((squad.waves, squad.at) for squad in product.squads))
+        place = (head, *((wave_set.waves, wave_set.at) for wave_set in product.wave_sets))
         visits = product.history.get(place, ())
         number = self._met.covering(product, head, shape) if isinstance(head[0], int) and visits else None
         going = False
@@ -633,12 +660,12 @@ class Explorer:
                 self._namer.rename(product)
             number, going = self._met.arrive(product, head, shape)
         if self._recorder is not None:
-            self._recorder.came(product, head, number)
+            self._recorder.record_checkpoint(product, head, number)
         if not going:
             return False
         self._count(product)
-        registers = tuple(dict(squad.registers) for squad in product.squads)
-        visit = LoopVisit(shape=shape, registers=registers, known=product.known.copy(), forks=product.forks)
+        registers = tuple(dict(wave_set.registers) for wave_set in product.wave_sets)
+        visit = Visit(shape=shape, registers=registers, known=product.known.copy(), forks=product.forks)
         product.history[place] = (*visits, visit)
         product.resumed = isinstance(head[0], int) or head[0] == "join"
         self._put(product)

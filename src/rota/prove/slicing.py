@@ -16,7 +16,7 @@ from rota.isa.wave.operand import EXEC, SCALAR, File, Operand
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.operation import EXEC_BITS, M0_BIT, VECTORS, Operation, OperationKind, rows_of
-from rota.prove.state import Half, Leaf, Squad
+from rota.prove.state import Half, Leaf, WaveSet
 from rota.prove.symbol import GROUP, M32, Lanes, Linear
 from rota.prove.transfer import evaluate_scalar, evaluate_vector
 
@@ -39,7 +39,7 @@ def derive_slice(operations: Sequence[Operation], *, full: bool, sources: bool =
 
     With `sources` it is to be known from where loads to LDS load, too.
     """
-    ways = derive_ways(operations)
+    ways = derive_successors(operations)
     whole = _full_exec(operations, ways, full=full)
     needed, evaluated = _needed(operations, ways, whole, control=True, sources=sources)
     addresses, _ = _needed(operations, ways, whole, control=False)
@@ -52,7 +52,7 @@ def derive_slice(operations: Sequence[Operation], *, full: bool, sources: bool =
     )
 
 
-def call_targets(operations: Sequence[Operation]) -> frozenset[int]:
+def find_call_targets(operations: Sequence[Operation]) -> frozenset[int]:
     """Where a jump by register may go: behind calls, and to the beginnings of functions."""
     targets = set()
     for number, each in enumerate(operations):
@@ -67,9 +67,11 @@ def call_targets(operations: Sequence[Operation]) -> frozenset[int]:
     return frozenset(targets)
 
 
-def derive_ways(operations: Sequence[Operation]) -> list[list[int]]:
+def derive_successors(operations: Sequence[Operation]) -> list[list[int]]:
     """Where each operation may lead."""
-    anywhere = sorted(call_targets(operations)) if any(each.kind is OperationKind.CALL for each in operations) else []
+    anywhere = (
+        sorted(find_call_targets(operations)) if any(each.kind is OperationKind.CALL for each in operations) else []
+    )
     ways: list[list[int]] = []
     last = len(operations) - 1
     for number, each in enumerate(operations):
@@ -85,7 +87,7 @@ def derive_ways(operations: Sequence[Operation]) -> list[list[int]]:
     return ways
 
 
-def meeting(operations: Sequence[Operation], ways: Sequence[Sequence[int]], *, flat: bool) -> list[bool]:
+def find_interacting(operations: Sequence[Operation], ways: Sequence[Sequence[int]], *, flat: bool) -> list[bool]:
     """Does a way lead from each operation to one that uses LDS, or to a barrier?"""
     into: list[list[int]] = [[] for _ in operations]
     for number, following in enumerate(ways):
@@ -231,7 +233,7 @@ def _needed(
         0
         if each.slots and each.verb == "store" and not whole[number]
         else each.writes
-        if (whole[number] or not each.vector) and not each.indexed
+        if (whole[number] or not each.is_vector) and not each.indexed
         else each.writes & ~VECTORS
         for number, each in enumerate(operations)
     ]
@@ -270,7 +272,7 @@ def _feeds(operation: Operation) -> int:
 
 Classes = tuple[int, ...]
 """For each wave the first one that it agrees with."""
-Held = int | Lanes | Classes
+RowState = int | Lanes | Classes
 """What a register holds: numbers, or who agrees on it."""
 _EXEC_ROWS = (SCALAR + EXEC, SCALAR + EXEC + 1)
 _OWN_WAYS = ("v_mfma", "v_smfmac", "s_getreg")  # not followed, or different in every wave
@@ -279,9 +281,9 @@ _OWN_WAYS = ("v_mfma", "v_smfmac", "s_getreg")  # not followed, or different in 
 class Agreement:
     """Made when it is first asked."""
 
-    def __init__(self, operations: Sequence[Operation], start: Squad, *, full: bool) -> None:
+    def __init__(self, operations: Sequence[Operation], start: WaveSet, *, full: bool) -> None:
         self._operations, self._start, self._full = operations, start, full
-        self._one = Evaluator()
+        self._evaluator = Evaluator()
         self._alike: Classes = (0,) * len(start.waves)
         self._alone: Classes = tuple(range(len(start.waves)))
         self._together = self._alike  # by every branch
@@ -299,7 +301,7 @@ class Agreement:
         """To the fixed point: states stand where ways meet."""
         ways = sliced.successors
         heads = {0} | {to for at, following in enumerate(ways) for to in following if following != (at + 1,)}
-        met: dict[int, dict[int, Held]] = {0: self._started()}
+        met: dict[int, dict[int, RowState]] = {0: self._started()}
         work = [0]
         while work:
             at = work.pop()
@@ -313,8 +315,8 @@ class Agreement:
                 work += [to for to in following if self._meets(met, to, state, sliced.needed[to])]
                 break
 
-    def _started(self) -> dict[int, Held]:
-        held: dict[int, Held] = {}
+    def _started(self) -> dict[int, RowState]:
+        held: dict[int, RowState] = {}
         for row, value in self._start.registers.items():
             if isinstance(value, Linear):
                 held[row] = self._alike if value.base.spread == GROUP else self._alone
@@ -323,7 +325,7 @@ class Agreement:
         held |= _halves(self._start.exec.leaf)
         return held
 
-    def _meets(self, met: dict[int, dict[int, Held]], to: int, state: dict[int, Held], needed: int) -> bool:
+    def _meets(self, met: dict[int, dict[int, RowState]], to: int, state: dict[int, RowState], needed: int) -> bool:
         """One more way to come there; says whether less is known now."""
         wanted = needed | EXEC_BITS
         if to not in met:
@@ -336,7 +338,7 @@ class Agreement:
                 before[row], less = now, True
         return less
 
-    def _joined(self, one: Held, other: Held) -> Held:
+    def _joined(self, one: RowState, other: RowState) -> RowState:
         """The first one itself, if the other adds nothing."""
         if not isinstance(one, tuple) and not isinstance(other, tuple):
             a, b = np.broadcast_arrays(np.asarray(one), np.asarray(other))
@@ -345,7 +347,7 @@ class Agreement:
         classes = self._refined(self._classes(one), self._classes(other))
         return one if isinstance(one, tuple) and classes == one else classes
 
-    def _classes(self, held: Held) -> Classes:
+    def _classes(self, held: RowState) -> Classes:
         if isinstance(held, tuple):
             return held
         if isinstance(held, int) or len(held) == 1:
@@ -358,11 +360,11 @@ class Agreement:
         first: dict[Classes, int] = {}
         return tuple(first.setdefault(each, wave) for wave, each in enumerate(zip(*several, strict=True)))
 
-    def _on(self, state: dict[int, Held], rows: int) -> Classes:
+    def _on(self, state: dict[int, RowState], rows: int) -> Classes:
         """Who agrees on all of these registers."""
         return self._refined(self._alike, *(self._classes(state.get(row, self._alone)) for row in rows_of(rows)))
 
-    def _step(self, operation: Operation, state: dict[int, Held], *, evaluated: bool) -> None:
+    def _step(self, operation: Operation, state: dict[int, RowState], *, evaluated: bool) -> None:
         kind, number = operation.kind, operation.number
         if kind in {OperationKind.BRANCH, OperationKind.CALL}:
             reads = operation.reads | EXEC_BITS * ("_exec" in operation.instruction.opcode)
@@ -373,12 +375,12 @@ class Agreement:
         elif evaluated:
             state |= self._made(operation, state)
 
-    def _made(self, operation: Operation, state: dict[int, Held]) -> dict[int, Held]:
+    def _made(self, operation: Operation, state: dict[int, RowState]) -> dict[int, RowState]:
         written = operation.writes | operation.data
         if operation.kind is OperationKind.VALUE and not operation.name.startswith(_OWN_WAYS):
-            reads = operation.reads | EXEC_BITS * operation.vector
+            reads = operation.reads | EXEC_BITS * operation.is_vector
             known = self._computed(operation, state, reads)
-            kept = written if operation.keeps or (operation.vector and not self._all_lanes(state)) else 0
+            kept = written if operation.keeps_target or (operation.is_vector and not self._all_lanes(state)) else 0
             classes = self._on(state, reads | kept)
         elif (
             operation.kind is OperationKind.SMEM
@@ -390,12 +392,12 @@ class Agreement:
             known, classes = {}, self._alone
         return dict.fromkeys(rows_of(written), classes) | known
 
-    def _all_lanes(self, state: dict[int, Held]) -> bool:
+    def _all_lanes(self, state: dict[int, RowState]) -> bool:
         """Is EXEC known to be full, so that nothing stays as it was?"""
         halves = [state.get(row, self._alone) for row in _EXEC_ROWS]
         return not any(isinstance(each, tuple) or bool(np.any(each != M32)) for each in halves)
 
-    def _computed(self, operation: Operation, state: dict[int, Held], reads: int) -> dict[int, Held]:
+    def _computed(self, operation: Operation, state: dict[int, RowState], reads: int) -> dict[int, RowState]:
         """The results that are numbers, if all that it reads is."""
         held = {row: state.get(row, self._alone) for row in rows_of(reads)}
         if any(isinstance(each, tuple) for each in held.values()):
@@ -405,12 +407,12 @@ class Agreement:
         low, high = (np.broadcast_to(np.asarray(half), (len(waves), 1))[:, 0].tolist() for half in exec_)
         before = {row: state[row] for row in rows_of(operation.writes & ~EXEC_BITS) if row in state}
         registers = {row: each for row, each in (before | held).items() if not isinstance(each, tuple)}
-        mask = self._one.masks.leaf(tuple(one | other << 32 for one, other in zip(low, high, strict=True)))
-        squad = Squad(waves=waves, at=operation.number, registers=dict(registers), exec=mask)
-        self._one.symbols.company = waves
-        evaluate = evaluate_vector if operation.vector else evaluate_scalar
-        evaluate(self._one, squad, operation, Decisions())
-        after = squad.registers | _halves(squad.exec.leaf)
+        mask = self._evaluator.masks.leaf(tuple(one | other << 32 for one, other in zip(low, high, strict=True)))
+        wave_set = WaveSet(waves=waves, at=operation.number, registers=dict(registers), exec=mask)
+        self._evaluator.symbols.row_waves = waves
+        evaluate = evaluate_vector if operation.is_vector else evaluate_scalar
+        evaluate(self._evaluator, wave_set, operation, Decisions())
+        after = wave_set.registers | _halves(wave_set.exec.leaf)
         found = {row: after[row] for row in rows_of(operation.writes) if row in after}
         return {row: each for row, each in found.items() if not isinstance(each, (Linear, Half))}
 

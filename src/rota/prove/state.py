@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rota.prove.symbol import GROUP, Symbol, Value, of_waves
+from rota.prove.symbol import GROUP, Symbol, Value, select_waves
 
 ALL64 = 0xFFFF_FFFF_FFFF_FFFF
 Leaf = tuple[int, ...]
@@ -28,7 +28,7 @@ class Mask:
     rows_differ: bool = False  # not all waves have the same numbers at the leaves
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Is every lane of every wave known to be in?"""
         return self.leaf is not None and all(number == ALL64 for number in self.leaf)
 
@@ -77,7 +77,7 @@ class Masks:
         """The unknown mask itself."""
         return self.choice(atom, self.leaf((ALL64,) * waves), self.leaf((0,) * waves))
 
-    def of_lanes(self, lanes: NDArray[np.bool_], waves: int) -> Mask:
+    def from_lanes(self, lanes: NDArray[np.bool_], waves: int) -> Mask:
         """The mask of what a comparison gave."""
         full = np.broadcast_to(lanes, (waves, 64))
         packed = np.packbits(full, axis=1, bitorder="little").view(np.uint64)
@@ -105,7 +105,7 @@ class Masks:
         (one_high, one_low), (other_high, other_low) = parts
         return self.choice(first, self.combine(op, one_high, other_high), self.combine(op, one_low, other_low))
 
-    def inverted(self, mask: Mask) -> Mask:
+    def invert(self, mask: Mask) -> Mask:
         """All lanes that are not in it."""
         return self.combine("nor", mask, mask)
 
@@ -129,34 +129,34 @@ class Masks:
             found = self._folded[key] = tuple(a & b if certain else a | b for a, b in pairs)
         return found
 
-    def settled(self, mask: Mask, decided: Callable[[Symbol], bool | None]) -> Mask:
+    def settle(self, mask: Mask, decided: Callable[[Symbol], bool | None]) -> Mask:
         """The mask with what was decided about atoms that the workgroup shares."""
         if not mask.shared or mask.atom is None or mask.high is None or mask.low is None:
             return mask
         if mask.atom.spread == GROUP and (known := decided(mask.atom)) is not None:
-            return self.settled(mask.high if known else mask.low, decided)
-        high, low = self.settled(mask.high, decided), self.settled(mask.low, decided)
+            return self.settle(mask.high if known else mask.low, decided)
+        high, low = self.settle(mask.high, decided), self.settle(mask.low, decided)
         return self.choice(mask.atom, high, low)
 
-    def of_waves(self, mask: Mask, rows: list[int]) -> Mask:
+    def select_waves(self, mask: Mask, rows: list[int]) -> Mask:
         """The mask for some of the waves."""
         if mask.leaf is not None:
             return self.leaf(tuple(mask.leaf[row] for row in rows))
         assert mask.atom is not None  # noqa: S101
         assert mask.high is not None  # noqa: S101
         assert mask.low is not None  # noqa: S101
-        return self.choice(mask.atom, self.of_waves(mask.high, rows), self.of_waves(mask.low, rows))
+        return self.choice(mask.atom, self.select_waves(mask.high, rows), self.select_waves(mask.low, rows))
 
-    def renamed(self, mask: Mask, names: Mapping[Symbol, Symbol]) -> Mask:
+    def rename(self, mask: Mask, names: Mapping[Symbol, Symbol]) -> Mask:
         """The mask with other atoms."""
         waves = len(self.possible(mask))
-        return self.substituted(mask, {old: self.unknown(new, waves) for old, new in names.items() if new is not old})
+        return self.substitute(mask, {old: self.unknown(new, waves) for old, new in names.items() if new is not old})
 
-    def substituted(self, mask: Mask, masks: Mapping[Symbol, Mask]) -> Mask:
+    def substitute(self, mask: Mask, masks: Mapping[Symbol, Mask]) -> Mask:
         """The mask with other masks in the place of atoms."""
         if mask.atom is None or mask.high is None or mask.low is None or mask.atoms.isdisjoint(masks):
             return mask
-        high, low = self.substituted(mask.high, masks), self.substituted(mask.low, masks)
+        high, low = self.substitute(mask.high, masks), self.substitute(mask.low, masks)
         chosen = masks.get(mask.atom)
         if chosen is None:
             chosen = self.unknown(mask.atom, len(self.possible(mask)))
@@ -174,7 +174,7 @@ def lanes_of(leaf: Leaf) -> NDArray[np.bool_]:
     return np.unpackbits(octets, axis=1, bitorder="little").astype(np.bool_)
 
 
-Bytes = tuple[int, ...]  # for each wave of a squad a number whose bit b stands for byte b of LDS
+Bytes = tuple[int, ...]  # for each wave of a wave_set a number whose bit b stands for byte b of LDS
 
 
 class Half(NamedTuple):
@@ -213,16 +213,16 @@ class Accesses:
             found = self._known[key] = LdsUse(number=number, how=how, bytes=octets, exact=exact, again=again)
         return found
 
-    def of_waves(self, access: LdsUse, rows: list[int]) -> LdsUse:
+    def select_waves(self, access: LdsUse, rows: list[int]) -> LdsUse:
         """That of some of the waves."""
         octets = tuple(access.bytes[row] for row in rows)
         return self.make(access.number, access.how, octets, exact=access.exact, again=access.again)
 
 
-class Flight(NamedTuple):
+class InFlight(NamedTuple):
     """A memory op under way: its operation, the registers that it fills, what it uses of LDS, and when it was issued.
 
-    `also` are the operations that it is in other waves of its squad, which came by another copy of the code.
+    `also` are the operations that it is in other waves of its wave_set, which came by another copy of the code.
 
     `due` is how many younger ones were under way at the first barrier behind it: a wait for so many was due.  `wait` is
     the last wait before that `barrier`, `near` the last wait that would have covered it with a count one less.
@@ -232,25 +232,25 @@ class Flight(NamedTuple):
     rows: int
     access: LdsUse | None
     epoch: int
-    due: int = -1
-    wait: int = -1
-    near: int = -1
+    younger: int = -1
+    last_wait: int = -1
+    near_wait: int = -1
     barrier: int = -1
-    also: tuple[int, ...] = ()
+    other_numbers: tuple[int, ...] = ()
 
     @property
-    def bare(self) -> bool:
+    def only_counts(self) -> bool:
         """Is it only counted, as a store is?"""
         return not self.rows and self.access is None
 
     @property
-    def same(self) -> tuple[object, ...] | None:
+    def identity(self) -> tuple[object, ...] | None:
         """All that decides what follows: not when it was issued, and of one that is only counted nothing."""
-        return None if self.bare else (self.number, self.rows, self.access, self.also)
+        return None if self.only_counts else (self.number, self.rows, self.access, self.other_numbers)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Squad:
+class WaveSet:
     """The waves, where they are, their registers, and their memory ops in the order of issue.
 
     `done` are accesses of this stretch between barriers that a wait has covered.  `waited` are the last waits for each
@@ -261,20 +261,20 @@ class Squad:
     at: int
     registers: dict[int, Value | Half]
     exec: Mask
-    vm: tuple[Flight, ...] = ()
-    ds: tuple[Flight, ...] = ()
-    sm: tuple[Flight, ...] = ()
-    flat: tuple[tuple[Flight, frozenset[str]], ...] = ()
-    busy: int = 0
-    done: dict[LdsUse, Flight] = field(default_factory=dict)
+    vm: tuple[InFlight, ...] = ()
+    ds: tuple[InFlight, ...] = ()
+    sm: tuple[InFlight, ...] = ()
+    flat: tuple[tuple[InFlight, frozenset[str]], ...] = ()
+    pending: int = 0
+    covered: dict[LdsUse, InFlight] = field(default_factory=dict)
     waiting: bool = False
     ended: bool = False
     barriers: int = 0
-    waited: tuple[int, int] = (-1, -1)
+    last_waits: tuple[int, int] = (-1, -1)
 
-    def copy(self) -> Squad:
+    def copy(self) -> WaveSet:
         """For another path."""
-        return Squad(
+        return WaveSet(
             waves=self.waves,
             at=self.at,
             registers=dict(self.registers),
@@ -283,53 +283,53 @@ class Squad:
             ds=self.ds,
             sm=self.sm,
             flat=self.flat,
-            busy=self.busy,
-            done=dict(self.done),
+            pending=self.pending,
+            covered=dict(self.covered),
             waiting=self.waiting,
             ended=self.ended,
             barriers=self.barriers,
-            waited=self.waited,
+            last_waits=self.last_waits,
         )
 
-    def part(self, rows: list[int], masks: Masks, accesses: Accesses) -> Squad:
+    def restrict(self, rows: list[int], masks: Masks, accesses: Accesses) -> WaveSet:
         """Some of the waves, on their own."""
 
         def kept(value: Value | Half) -> Value | Half:
             return (
-                Half(masks.of_waves(value.mask, rows), value.which)
+                Half(masks.select_waves(value.mask, rows), value.which)
                 if isinstance(value, Half)
-                else of_waves(value, rows)
+                else select_waves(value, rows)
             )
 
         def access(each: LdsUse | None) -> LdsUse | None:
-            return None if each is None else accesses.of_waves(each, rows)
+            return None if each is None else accesses.select_waves(each, rows)
 
-        def flight(each: Flight) -> Flight:
+        def flight(each: InFlight) -> InFlight:
             return each._replace(access=access(each.access))
 
-        done: dict[LdsUse, Flight] = {}
-        for each, before in self.done.items():
+        covered: dict[LdsUse, InFlight] = {}
+        for each, before in self.covered.items():
             one = access(each)
             if one is not None and any(one.bytes):
-                done[one] = before._replace(access=one)
-        return Squad(
+                covered[one] = before._replace(access=one)
+        return WaveSet(
             waves=tuple(self.waves[row] for row in rows),
             at=self.at,
             registers={row: kept(value) for row, value in self.registers.items()},
-            exec=masks.of_waves(self.exec, rows),
+            exec=masks.select_waves(self.exec, rows),
             vm=tuple(map(flight, self.vm)),
             ds=tuple(map(flight, self.ds)),
             sm=self.sm,
             flat=tuple((flight(each), seen) for each, seen in self.flat),
-            busy=self.busy,
-            done=done,
+            pending=self.pending,
+            covered=covered,
             waiting=self.waiting,
             ended=self.ended,
             barriers=self.barriers,
-            waited=self.waited,
+            last_waits=self.last_waits,
         )
 
-    def rest(self, masks: Masks) -> None:
+    def finish(self, masks: Masks) -> None:
         """Its waves have ended: of what they leave behind, only uses of LDS matter.
 
         Nobody is left to see what a read under way brings, so it is over with its wave: it counts in this stretch
@@ -338,26 +338,26 @@ class Squad:
         left = (*self.ds, *(each for each, _ in self.flat))
         for each in left:
             if each.access is not None and each.access.how == "read":
-                self.done.setdefault(each.access, each._replace(rows=0))
-        self.registers, self.exec, self.sm, self.busy = {}, masks.leaf((0,) * len(self.waves)), (), 0
+                self.covered.setdefault(each.access, each._replace(rows=0))
+        self.registers, self.exec, self.sm, self.pending = {}, masks.leaf((0,) * len(self.waves)), (), 0
         self.vm = tuple(each._replace(rows=0) for each in self.vm if each.access is not None)
         self.ds = tuple(each._replace(rows=0) for each in self.ds if _lands(each))
         self.flat = tuple((each._replace(rows=0), seen) for each, seen in self.flat if _lands(each))
 
-    def reckon(self) -> None:
+    def update_pending(self) -> None:
         """The registers that are waited for; the oldest ops that are only counted are not waited for by anybody."""
-        self.busy = 0
+        self.pending = 0
         for name in ("vm", "ds"):
             queue = getattr(self, name)
-            if queue and queue[0].bare:
-                first = next((place for place, each in enumerate(queue) if not each.bare), len(queue))
+            if queue and queue[0].only_counts:
+                first = next((place for place, each in enumerate(queue) if not each.only_counts), len(queue))
                 setattr(self, name, queue[first:])
         for each in (*self.vm, *self.ds, *self.sm):
-            self.busy |= each.rows
+            self.pending |= each.rows
         for each, _ in self.flat:
-            self.busy |= each.rows
+            self.pending |= each.rows
 
 
-def _lands(flight: Flight) -> bool:
+def _lands(flight: InFlight) -> bool:
     """Does it change LDS?"""
     return flight.access is not None and flight.access.how != "read"

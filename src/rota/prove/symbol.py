@@ -28,7 +28,7 @@ class Symbol:
     """An unknown number: what it came from, how far it is shared, and the bits that may be one.
 
     A stable one is made of launch arguments alone, by few operations of loops: it is the same wherever it is met.
-    `company` are the waves that the rows of what it is made of stand for, in their order, where it matters which is
+    `row_waves` are the waves that the rows of what it is made of stand for, in their order, where it matters which is
     which.
     """
 
@@ -38,7 +38,7 @@ class Symbol:
     bits: int
     depth: int
     number: int
-    company: tuple[int, ...] = ()
+    row_waves: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         return f"<{self.op} {self.number}>"
@@ -64,23 +64,23 @@ Value = int | Lanes | Linear
 class Symbols:
     """All symbols of a proof; equal ones are one.
 
-    `company` are the waves that are looked at now: rows of arrays and masks are theirs.  Others may have the same rows
+    `row_waves` are the waves that are looked at now: rows of arrays and masks are theirs.  Others may have the same rows
     in another order, so what is made of rows that differ is theirs alone.
     """
 
     def __init__(self) -> None:
-        self.company: tuple[int, ...] = ()
+        self.row_waves: tuple[int, ...] = ()
         self._known: dict[tuple[Hashable, ...], Symbol] = {}
         self.looping = 1  # is 0 outside of loops, where what operations make can't grow without end
 
     def make(self, op: str, args: tuple[Hashable, ...], *, spread: int, bits: int = M32, depth: int = 0) -> Symbol:
         """The symbol of that operation on those keys."""
-        company = self.company if spread and len(self.company) > 1 and any(map(_rows_differ, args)) else ()
-        key = (op, args, spread, bits, company)
+        row_waves = self.row_waves if spread and len(self.row_waves) > 1 and any(map(_rows_differ, args)) else ()
+        key = (op, args, spread, bits, row_waves)
         found = self._known.get(key)
         if found is None:
             number = len(self._known)
-            found = Symbol(op=op, args=args, spread=spread, bits=bits, depth=depth, number=number, company=company)
+            found = Symbol(op=op, args=args, spread=spread, bits=bits, depth=depth, number=number, row_waves=row_waves)
             self._known[key] = found
         return found
 
@@ -135,7 +135,7 @@ def spread_of(value: Value) -> int:
     return LANE if value.shape[1] > 1 else WAVE
 
 
-def simple(value: Plain) -> Plain:
+def simplify(value: Plain) -> Plain:
     """An int if all lanes and waves agree."""
     if isinstance(value, int):
         return value
@@ -149,7 +149,7 @@ def bits_of(value: Value) -> int:
     if isinstance(value, int):
         return value
     if isinstance(value, Linear):
-        most = highest(value)
+        most = upper_bound(value)
         if most is None:
             return M32
         low = value.scale & -value.scale if isinstance(value.offset, int) and value.offset == 0 else 1
@@ -157,29 +157,29 @@ def bits_of(value: Value) -> int:
     return int(np.bitwise_or.reduce(value, axis=None))
 
 
-def highest(value: Value) -> int | None:
+def upper_bound(value: Value) -> int | None:
     """The most that a value can be, None if its sum may wrap."""
     if isinstance(value, int):
         return value
     if isinstance(value, Linear):
-        offset = highest(value.offset)
+        offset = upper_bound(value.offset)
         most = value.scale * value.base.bits + (offset or 0)
         return most if most <= M32 else None
     return int(value.max())
 
 
-def lowest(value: Value) -> int:
+def lower_bound(value: Value) -> int:
     """The least that a value can be, if its sum doesn't wrap."""
     if isinstance(value, int):
         return value
-    return lowest(value.offset) if isinstance(value, Linear) else int(value.min())
+    return lower_bound(value.offset) if isinstance(value, Linear) else int(value.min())
 
 
 def linear(base: Symbol, scale: int, offset: Plain) -> Value:
     """A linear value, or its offset if nothing is left of the unknown."""
     scale &= M32
     offset = offset & M32
-    return Linear(base, scale, offset) if scale else simple(offset)
+    return Linear(base, scale, offset) if scale else simplify(offset)
 
 
 def plus(symbols: Symbols, one: Value, other: Value) -> Value:
@@ -199,7 +199,7 @@ def plus(symbols: Symbols, one: Value, other: Value) -> Value:
         return linear(one.base, one.scale, one.offset + other)
     if isinstance(other, Linear):
         return linear(other.base, other.scale, other.offset + one)
-    return simple((one + other) & M32)
+    return simplify((one + other) & M32)
 
 
 def _multiple(symbols: Symbols, total: Linear, low: int, offset: Plain) -> Value:
@@ -211,17 +211,17 @@ def times(value: Value, factor: int) -> Value:
     """The product with a constant, in 32 bits."""
     if isinstance(value, Linear):
         return linear(value.base, value.scale * factor, value.offset * factor)
-    return simple((value * factor) & M32)
+    return simplify((value * factor) & M32)
 
 
-def of_waves(value: Value, rows: list[int]) -> Value:
+def select_waves(value: Value, rows: list[int]) -> Value:
     """The value for some of the waves."""
     if isinstance(value, int):
         return value
     if isinstance(value, Linear):
-        offset = of_waves(value.offset, rows)
+        offset = select_waves(value.offset, rows)
         return value if isinstance(value.offset, int) else Linear(value.base, value.scale, offset)  # type: ignore[arg-type]
-    return simple(value[rows]) if value.shape[1] == 1 else value[rows]
+    return simplify(value[rows]) if value.shape[1] == 1 else value[rows]
 
 
 class Parts:
@@ -374,7 +374,7 @@ def narrow(value: Any) -> Plain:  # noqa: ANN401
     """A result cut to 32 bits."""
     if isinstance(value, (int, np.integer)):
         return int(value) & M32
-    return simple(value & M32) if value.shape[1] == 1 else value & M32
+    return simplify(value & M32) if value.shape[1] == 1 else value & M32
 
 
 def result_bits(op: str, values: tuple[Value, ...]) -> int:
@@ -384,7 +384,7 @@ def result_bits(op: str, values: tuple[Value, ...]) -> int:
     if op in {"or", "xor"}:
         return bits_of(values[0]) | bits_of(values[1])
     if op in {"min_u", "max_u"}:
-        most = [highest(each) for each in values]
+        most = [upper_bound(each) for each in values]
         known = [each for each in most if each is not None]
         if known and (op == "min_u" or len(known) == len(most)):
             return (1 << (min(known) if op == "min_u" else max(known)).bit_length()) - 1
@@ -408,7 +408,7 @@ def _product(_: Computes, a: Value, b: Value) -> Value | None:
 
 
 def _product24(one: Computes, a: Value, b: Value) -> Value | None:
-    high = [highest(each) for each in (a, b)]
+    high = [upper_bound(each) for each in (a, b)]
     return _product(one, a, b) if all(each is not None and each < 1 << 23 for each in high) else None
 
 
@@ -420,7 +420,7 @@ def _right(_: Computes, a: Value, b: Value) -> Value | None:
     if not isinstance(b, int) or not isinstance(a, Linear):
         return None
     unit = 1 << (b & 31)
-    if highest(a) is not None and not a.scale % unit and not np.any(np.asarray(a.offset) % unit):
+    if upper_bound(a) is not None and not a.scale % unit and not np.any(np.asarray(a.offset) % unit):
         return linear(a.base, a.scale // unit, a.offset // unit)
     left = bits_of(a) >> (b & 31)
     return 0 if not left else None
@@ -438,7 +438,7 @@ def _common(one: Computes, a: Value, b: Value) -> Value | None:
         return 0
     low = a.scale & -a.scale
     if b < low:
-        return simple(a.offset & b)
+        return simplify(a.offset & b)
     unit = b & -b
     if unit > 1:
         made = one.symbols.opaque("and", (a, b), bits=(may & b) // unit)
@@ -456,7 +456,7 @@ def _field(one: Computes, a: Value, b: Value, c: Value) -> Value | None:
     return None
 
 
-SIMPLER: dict[str, Callable[..., Value | None]] = {
+SIMPLIFIERS: dict[str, Callable[..., Value | None]] = {
     "add": _sum,
     "sub": _difference,
     "mul": _product,

@@ -30,7 +30,7 @@ from rota.prove.operation import (
     UnknownOperationError,
     rows_of,
 )
-from rota.prove.state import ALL64, Half, Mask, Squad, lanes_of
+from rota.prove.state import ALL64, Half, Mask, WaveSet, lanes_of
 from rota.prove.symbol import (
     GROUP,
     LANE,
@@ -41,8 +41,8 @@ from rota.prove.symbol import (
     Value,
     key_of,
     multiply_high,
-    of_waves,
-    simple,
+    select_waves,
+    simplify,
     spread_of,
 )
 
@@ -65,34 +65,37 @@ _MASK = re.compile(r"^s_(?P<op>and|or|xor|andn2|orn2|nand|nor|xnor)_b64$")
 _SHIFTED = re.compile(r"^s_lshl(?P<by>[1-4])_add_u32$")
 
 
-def evaluate_scalar(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
+def evaluate_scalar(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
     """Does what the instruction does; what isn't followed becomes unknown."""
     name = operation.name
     if name in _SCALAR_STEPS:
-        _SCALAR_STEPS[name](one, squad, operation, known)
+        _SCALAR_STEPS[name](evaluator, wave_set, operation, known)
     elif name in _PLAIN or name in _LOGIC:
-        _plain(one, squad, operation, known)
+        _plain(evaluator, wave_set, operation, known)
     elif (found := _SCALAR_COMPARE.match(name)) is not None:
-        a, b = (one.read(squad, each, known) for each in operation.operands)
+        a, b = (evaluator.read(wave_set, each, known) for each in operation.operands)
         if name.startswith("s_cmpk") and isinstance(b, int):
             b = _immediate(b, found["sign"])
-        _flag(squad, one.flag_of(one.compare(found["kind"], found["sign"], a, b)))
+        _flag(wave_set, evaluator.flag_of(evaluator.compare(found["kind"], found["sign"], a, b)))
     elif (found := _MASK.match(name)) is not None:
-        left, right = (one.pair(squad, each, known) for each in operation.operands[1:])
-        _masked(one, squad, operation, one.masks.combine(found["op"], left, right))
+        left, right = (evaluator.read_pair(wave_set, each, known) for each in operation.operands[1:])
+        _masked(evaluator, wave_set, operation, evaluator.masks.combine(found["op"], left, right))
     elif (found := _SAVE.match(name)) is not None:
-        _save(one, squad, operation, known, found["op"])
+        _save(evaluator, wave_set, operation, known, found["op"])
     elif (found := _WRITE.match(name)) is not None:
-        source, old = one.pair(squad, operation.operands[1], known), one.masks.settled(squad.exec, known.decided)
+        source, old = (
+            evaluator.read_pair(wave_set, operation.operands[1], known),
+            evaluator.masks.settle(wave_set.exec, known.lookup),
+        )
         left, right = (old, source) if found["op"] == "andn1" else (source, old)
-        squad.exec = one.tamed(one.masks.combine("andn2", left, right))
-        _masked(one, squad, operation, squad.exec)
+        wave_set.exec = evaluator.limit_atoms(evaluator.masks.combine("andn2", left, right))
+        _masked(evaluator, wave_set, operation, wave_set.exec)
     elif (found := _SHIFTED.match(name)) is not None:
-        a, b = (one.read(squad, each, known) for each in operation.operands[1:])
-        _put(one, squad, operation, one.compute("add", one.compute("shl", a, int(found["by"])), b))
-        _flag(squad, one.symbols.fresh("carry", _widest(a, b), 1))
+        a, b = (evaluator.read(wave_set, each, known) for each in operation.operands[1:])
+        _put(evaluator, wave_set, operation, evaluator.compute("add", evaluator.compute("shl", a, int(found["by"])), b))
+        _flag(wave_set, evaluator.symbols.fresh("carry", _widest(a, b), 1))
     else:
-        _forget_scalar(one, squad, operation, known)
+        _forget_scalar(evaluator, wave_set, operation, known)
 
 
 def _immediate(number: int, sign: str) -> int:
@@ -104,36 +107,36 @@ def _widest(*values: Value) -> int:
     return max(map(spread_of, values))
 
 
-def _put(one: Evaluator, squad: Squad, operation: Operation, value: Value) -> None:
-    one.write(squad, operation.operands[0].rows[0], value)
+def _put(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, value: Value) -> None:
+    evaluator.write(wave_set, operation.operands[0].rows[0], value)
 
 
-def _flag(squad: Squad, value: Value) -> None:
-    squad.registers[SCC_ROW] = value
+def _flag(wave_set: WaveSet, value: Value) -> None:
+    wave_set.registers[SCC_ROW] = value
 
 
-def _plain(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
-    values = [one.read(squad, each, known) for each in operation.operands[1:]]
+def _plain(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
+    values = [evaluator.read(wave_set, each, known) for each in operation.operands[1:]]
     if operation.name == "s_movk_i32":
         values = [_immediate(each, "i") if isinstance(each, int) else each for each in values]
     op = _PLAIN.get(operation.name) or _LOGIC.get(operation.name)
-    result = values[0] if op is None else one.compute(op, *values)
-    _put(one, squad, operation, result)
+    result = values[0] if op is None else evaluator.compute(op, *values)
+    _put(evaluator, wave_set, operation, result)
     if operation.name in _LOGIC:
-        _flag(squad, one.flag_of(one.compare("ne", "u", result, 0)))
+        _flag(wave_set, evaluator.flag_of(evaluator.compare("ne", "u", result, 0)))
 
 
 def _summed(*, sign: int, takes: bool, signed: bool) -> Callable[..., None]:
-    def act(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
-        a, b = (one.read(squad, each, known) for each in operation.operands[1:])
-        carry = one.row(squad, SCC_ROW, known) if takes else 0
+    def act(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
+        a, b = (evaluator.read(wave_set, each, known) for each in operation.operands[1:])
+        carry = evaluator.read_row(wave_set, SCC_ROW, known) if takes else 0
         if sign < 0:
-            total = one.compute("sub", one.compute("sub", a, b), carry)
+            total = evaluator.compute("sub", evaluator.compute("sub", a, b), carry)
         else:
-            total = one.compute("add", one.compute("add", a, b), carry)
-        _put(one, squad, operation, total)
+            total = evaluator.compute("add", evaluator.compute("add", a, b), carry)
+        _put(evaluator, wave_set, operation, total)
         if any(isinstance(each, Linear) for each in (a, b, carry)):
-            _flag(squad, one.symbols.opaque(operation.name, (a, b, carry), bits=1))
+            _flag(wave_set, evaluator.symbols.opaque(operation.name, (a, b, carry), bits=1))
             return
         if signed:
             sa, sb = ((np.asarray(each) ^ 1 << 31) - (1 << 31) for each in (a, b))
@@ -142,183 +145,202 @@ def _summed(*, sign: int, takes: bool, signed: bool) -> Callable[..., None]:
         else:
             whole = np.asarray(a) + sign * (np.asarray(b) + np.asarray(carry))
             over = (whole < 0) | (whole > M32)
-        _flag(squad, int(over) if over.ndim == 0 else simple(over.astype(np.int64)))
+        _flag(wave_set, int(over) if over.ndim == 0 else simplify(over.astype(np.int64)))
 
     return act
 
 
 def _immediate_op(op: str) -> Callable[..., None]:
-    def act(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
-        a, b = (one.read(squad, each, known) for each in operation.operands)
-        _put(one, squad, operation, one.compute(op, a, _immediate(b, "i") if isinstance(b, int) else b))
+    def act(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
+        a, b = (evaluator.read(wave_set, each, known) for each in operation.operands)
+        _put(evaluator, wave_set, operation, evaluator.compute(op, a, _immediate(b, "i") if isinstance(b, int) else b))
         if op == "add":
-            _flag(squad, one.symbols.fresh("carry", _widest(a, b), 1))
+            _flag(wave_set, evaluator.symbols.fresh("carry", _widest(a, b), 1))
 
     return act
 
 
-def _least(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
-    a, b = (one.read(squad, each, known) for each in operation.operands[1:])
+def _least(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
+    a, b = (evaluator.read(wave_set, each, known) for each in operation.operands[1:])
     op = _LEAST[operation.name]
-    first = one.flag_of(one.compare("lt" if op.startswith("min") else "gt", op[-1], a, b))
-    _flag(squad, first)
+    first = evaluator.flag_of(evaluator.compare("lt" if op.startswith("min") else "gt", op[-1], a, b))
+    _flag(wave_set, first)
     if isinstance(first, int):
-        _put(one, squad, operation, a if first else b)
+        _put(evaluator, wave_set, operation, a if first else b)
     elif isinstance(first, Linear) and first.base.spread == GROUP and isinstance(first.offset, int):
         a, b = (a, b) if first.scale == 1 else (b, a)
-        _put(one, squad, operation, one.select(first.base, a, b))
+        _put(evaluator, wave_set, operation, evaluator.select(first.base, a, b))
     else:
-        _put(one, squad, operation, one.compute(op, a, b))
+        _put(evaluator, wave_set, operation, evaluator.compute(op, a, b))
 
 
-def _field(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
-    a, b = (one.read(squad, each, known) for each in operation.operands[1:])
+def _field(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
+    a, b = (evaluator.read(wave_set, each, known) for each in operation.operands[1:])
     kind = "bfe_u" if operation.name.endswith("u32") else "bfe_i"
     if isinstance(b, int):
         width = b >> 16 & 0x7F
         result = (
-            0 if not width else one.compute(kind, a, b & 31, width) if width < 32 else one.compute("shr", a, b & 31)
+            0
+            if not width
+            else evaluator.compute(kind, a, b & 31, width)
+            if width < 32
+            else evaluator.compute("shr", a, b & 31)
         )
     else:
-        result = one.symbols.opaque(kind, (a, b))
-    _put(one, squad, operation, result)
-    _flag(squad, one.flag_of(one.compare("ne", "u", result, 0)))
+        result = evaluator.symbols.opaque(kind, (a, b))
+    _put(evaluator, wave_set, operation, result)
+    _flag(wave_set, evaluator.flag_of(evaluator.compare("ne", "u", result, 0)))
 
 
-def _select_scalar(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
-    flag = one.row(squad, SCC_ROW, known)
+def _select_scalar(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
+    flag = evaluator.read_row(wave_set, SCC_ROW, known)
     wide = operation.name.endswith("b64")
     decided = _decided(flag, known)
     if wide:
-        a, b = (one.pair(squad, each, known) for each in operation.operands[1:])
+        a, b = (evaluator.read_pair(wave_set, each, known) for each in operation.operands[1:])
         if decided is not None:
             mask = a if decided else b
         else:
-            chooser = _as_mask(one, flag, len(squad.waves))
-            both = one.masks.combine("and", a, chooser), one.masks.combine("andn2", b, chooser)
-            mask = one.masks.combine("or", *both)
-        one.write_pair(squad, operation.operands[0].rows[0], mask)
+            chooser = _as_mask(evaluator, flag, len(wave_set.waves))
+            both = evaluator.masks.combine("and", a, chooser), evaluator.masks.combine("andn2", b, chooser)
+            mask = evaluator.masks.combine("or", *both)
+        evaluator.write_pair(wave_set, operation.operands[0].rows[0], mask)
         return
-    x, y = (one.read(squad, each, known) for each in operation.operands[1:])
+    x, y = (evaluator.read(wave_set, each, known) for each in operation.operands[1:])
     if decided is not None:
         result: Value = x if decided else y
     elif not isinstance(flag, Linear):
         result = (
-            simple(np.where(np.asarray(flag) != 0, x, y))
+            simplify(np.where(np.asarray(flag) != 0, x, y))
             if not isinstance(x, Linear) and not isinstance(y, Linear)
-            else one.symbols.opaque("choose", (flag, x, y))
+            else evaluator.symbols.opaque("choose", (flag, x, y))
         )
     elif flag.base.spread == GROUP and isinstance(flag.offset, int):
-        result = one.select(flag.base, x, y) if flag.scale == 1 else one.select(flag.base, y, x)
+        result = evaluator.select(flag.base, x, y) if flag.scale == 1 else evaluator.select(flag.base, y, x)
     else:
-        result = one.symbols.opaque("choose", (flag, x, y))
-    _put(one, squad, operation, result)
+        result = evaluator.symbols.opaque("choose", (flag, x, y))
+    _put(evaluator, wave_set, operation, result)
 
 
 def _decided(flag: Value, known: Decisions) -> bool | None:
     if isinstance(flag, int):
         return bool(flag)
     if isinstance(flag, Linear) and flag.base.spread == GROUP and isinstance(flag.offset, int):
-        found = known.decided(flag.base)
+        found = known.lookup(flag.base)
         return None if found is None else found == (flag.scale == 1)
     return None
 
 
-def _as_mask(one: Evaluator, flag: Value, waves: int) -> Mask:
+def _as_mask(evaluator: Evaluator, flag: Value, waves: int) -> Mask:
     if isinstance(flag, Linear):
-        mask = one.masks.unknown(flag.base, waves)
-        return mask if flag.scale == 1 else one.masks.inverted(mask)
+        mask = evaluator.masks.unknown(flag.base, waves)
+        return mask if flag.scale == 1 else evaluator.masks.invert(mask)
     numbers = np.broadcast_to(np.asarray(flag), (waves, 1))[:, 0].tolist()
-    return one.masks.leaf(tuple(ALL64 if number else 0 for number in numbers))
+    return evaluator.masks.leaf(tuple(ALL64 if number else 0 for number in numbers))
 
 
 def _bit(wanted: int) -> Callable[..., None]:
-    def act(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
-        a, b = (one.read(squad, each, known) for each in operation.operands)
-        bit = one.compute("and", one.compute("shr", a, b), 1)
-        _flag(squad, one.flag_of(one.compare("eq", "u", bit, wanted)))
+    def act(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
+        a, b = (evaluator.read(wave_set, each, known) for each in operation.operands)
+        bit = evaluator.compute("and", evaluator.compute("shr", a, b), 1)
+        _flag(wave_set, evaluator.flag_of(evaluator.compare("eq", "u", bit, wanted)))
 
     return act
 
 
-def _masked(one: Evaluator, squad: Squad, operation: Operation, mask: Mask) -> None:
-    one.write_pair(squad, operation.operands[0].rows[0], mask)
+def _masked(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, mask: Mask) -> None:
+    evaluator.write_pair(wave_set, operation.operands[0].rows[0], mask)
     if operation.writes & SCC_BIT:
-        _flag(squad, one.any_of(mask))
+        _flag(wave_set, evaluator.any_of(mask))
 
 
-def _save(one: Evaluator, squad: Squad, operation: Operation, known: Decisions, op: str) -> None:
-    source, old = one.pair(squad, operation.operands[1], known), one.masks.settled(squad.exec, known.decided)
+def _save(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions, op: str) -> None:
+    source, old = (
+        evaluator.read_pair(wave_set, operation.operands[1], known),
+        evaluator.masks.settle(wave_set.exec, known.lookup),
+    )
     left, right = source, old
     if op in {"andn1", "orn1"}:
         left, right, op = old, source, op.replace("n1", "n2")
-    one.write_pair(squad, operation.operands[0].rows[0], old)
-    squad.exec = one.tamed(one.masks.combine(op, left, right))
-    _flag(squad, one.any_of(squad.exec))
+    evaluator.write_pair(wave_set, operation.operands[0].rows[0], old)
+    wave_set.exec = evaluator.limit_atoms(evaluator.masks.combine(op, left, right))
+    _flag(wave_set, evaluator.any_of(wave_set.exec))
 
 
-def _moved_pair(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
+def _moved_pair(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
     target, source = operation.operands[0].rows[0], operation.operands[1]
     if target != _EXEC_ROW and source.rows and source.rows[0] != _EXEC_ROW:
         for part in (0, 1):
-            held = squad.registers.get(source.rows[0] + part)
-            squad.registers[target + part] = held if held is not None else one.row(squad, source.rows[0] + part, known)
+            held = wave_set.registers.get(source.rows[0] + part)
+            wave_set.registers[target + part] = (
+                held if held is not None else evaluator.read_row(wave_set, source.rows[0] + part, known)
+            )
         return
-    one.write_pair(squad, target, one.pair(squad, source, known))
+    evaluator.write_pair(wave_set, target, evaluator.read_pair(wave_set, source, known))
 
 
-def _inverted(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
-    _masked(one, squad, operation, one.masks.inverted(one.pair(squad, operation.operands[1], known)))
+def _inverted(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
+    _masked(
+        evaluator,
+        wave_set,
+        operation,
+        evaluator.masks.invert(evaluator.read_pair(wave_set, operation.operands[1], known)),
+    )
 
 
-def _equal_pairs(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
-    left, right = (one.pair(squad, each, known) for each in operation.operands)
-    differs = one.any_of(one.masks.combine("xor", left, right))
+def _equal_pairs(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
+    left, right = (evaluator.read_pair(wave_set, each, known) for each in operation.operands)
+    differs = evaluator.any_of(evaluator.masks.combine("xor", left, right))
     turned = "_eq_" in operation.name
-    _flag(squad, one.compute("sub", 1, differs) if turned else differs)
+    _flag(wave_set, evaluator.compute("sub", 1, differs) if turned else differs)
 
 
-def _shifted_pair(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
-    mask, by = one.pair(squad, operation.operands[1], known), one.read(squad, operation.operands[2], known)
+def _shifted_pair(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
+    mask, by = (
+        evaluator.read_pair(wave_set, operation.operands[1], known),
+        evaluator.read(wave_set, operation.operands[2], known),
+    )
     if mask.leaf is None or isinstance(by, Linear):
-        _forget_scalar(one, squad, operation, known)
+        _forget_scalar(evaluator, wave_set, operation, known)
         return
-    places = np.broadcast_to(np.asarray(by), (len(squad.waves), 1))[:, 0].tolist()
+    places = np.broadcast_to(np.asarray(by), (len(wave_set.waves), 1))[:, 0].tolist()
     left = "lshl" in operation.name
     moved = tuple(
         (number << (place & 63) if left else number >> (place & 63)) & ALL64
         for number, place in zip(mask.leaf, places, strict=True)
     )
-    _masked(one, squad, operation, one.masks.leaf(moved))
+    _masked(evaluator, wave_set, operation, evaluator.masks.leaf(moved))
 
 
-def _here(one: Evaluator, squad: Squad, operation: Operation, _: Decisions) -> None:
+def _here(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, _: Decisions) -> None:
     follows = operation.instruction.follows
     place = CODE_BASE + follows if follows is not None else 0
-    one.write_pair(squad, operation.operands[0].rows[0], one.masks.leaf((place,) * len(squad.waves)))
+    evaluator.write_pair(wave_set, operation.operands[0].rows[0], evaluator.masks.leaf((place,) * len(wave_set.waves)))
 
 
-def _forget_scalar(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
+def _forget_scalar(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
     """An operation that isn't followed: the same on the same values gives the same."""
     values: list[Value] = []
     for each in operation.operands[1 if operation.writes & ~SCC_BIT else 0 :]:
-        values += [one.row(squad, row, known) for row in each.rows] or [one.read(squad, each, known)]
+        values += [evaluator.read_row(wave_set, row, known) for row in each.rows] or [
+            evaluator.read(wave_set, each, known)
+        ]
     if operation.reads & SCC_BIT:
-        values.append(one.row(squad, SCC_ROW, known))
+        values.append(evaluator.read_row(wave_set, SCC_ROW, known))
     if "getreg" in operation.name or "_saveexec" in operation.name:
-        values = [one.symbols.fresh(operation.name, WAVE)]
+        values = [evaluator.symbols.fresh(operation.name, WAVE)]
     text = operation.instruction.text if not values else operation.name
     rows = operation.operands[0].rows if operation.writes & ~SCC_BIT else ()
     if "_cmov" in operation.name or "bitset" in operation.name:
-        values += [one.row(squad, row, known) for row in rows]
+        values += [evaluator.read_row(wave_set, row, known) for row in rows]
     for place, row in enumerate(rows):
         if row in {_EXEC_ROW, _EXEC_ROW + 1}:
             continue
-        squad.registers[row] = one.symbols.opaque(text, tuple(values), place)
+        wave_set.registers[row] = evaluator.symbols.opaque(text, tuple(values), place)
     if operation.writes & EXEC_BITS:
-        squad.exec = one.masks.unknown(one.symbols.fresh("exec", 2).base, len(squad.waves))
+        wave_set.exec = evaluator.masks.unknown(evaluator.symbols.fresh("exec", 2).base, len(wave_set.waves))
     if operation.writes & SCC_BIT:
-        _flag(squad, one.symbols.opaque(text, tuple(values), "scc", bits=1))
+        _flag(wave_set, evaluator.symbols.opaque(text, tuple(values), "scc", bits=1))
 
 
 _SCALAR_STEPS: dict[str, Callable[..., Any]] = {
@@ -367,106 +389,111 @@ _VECTOR_COMPARE = re.compile(r"^v_cmp(?P<x>x?)_(?P<kind>eq|ne|lt|gt|ge|le)_(?P<s
 _ANY_COMPARE = re.compile(r"^v_cmp(?P<x>x?)_")
 
 
-def evaluate_vector(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
+def evaluate_vector(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
     """Does what the instruction does; what isn't followed becomes unknown."""
     name = operation.name
-    if operation.odd or name.startswith(("v_mfma", "v_smfmac")):
-        _forget_vector(one, squad, operation, known)
+    if operation.unmodelled or name.startswith(("v_mfma", "v_smfmac")):
+        _forget_vector(evaluator, wave_set, operation, known)
         return
     try:
         if name in _VECTOR_STEPS:
-            _VECTOR_STEPS[name](one, squad, operation, known)
+            _VECTOR_STEPS[name](evaluator, wave_set, operation, known)
         elif name in _MOVES:
-            _put(one, squad, operation, one.read(squad, operation.operands[1], known))
+            _put(evaluator, wave_set, operation, evaluator.read(wave_set, operation.operands[1], known))
         elif name in _BINARY:
-            values = [one.read(squad, each, known) for each in operation.operands[1:]]
-            _put(one, squad, operation, one.compute(_BINARY[name], *values))
+            values = [evaluator.read(wave_set, each, known) for each in operation.operands[1:]]
+            _put(evaluator, wave_set, operation, evaluator.compute(_BINARY[name], *values))
         elif name in _REVERSED:
-            a, b = (one.read(squad, each, known) for each in operation.operands[1:])
-            _put(one, squad, operation, one.compute(_REVERSED[name], b, a))
+            a, b = (evaluator.read(wave_set, each, known) for each in operation.operands[1:])
+            _put(evaluator, wave_set, operation, evaluator.compute(_REVERSED[name], b, a))
         elif name in _FUSED:
-            a, b, c = (one.read(squad, each, known) for each in operation.operands[1:])
+            a, b, c = (evaluator.read(wave_set, each, known) for each in operation.operands[1:])
             first, then = _FUSED[name]
-            _put(one, squad, operation, one.compute(then, one.compute(first, a, b), c))
+            _put(evaluator, wave_set, operation, evaluator.compute(then, evaluator.compute(first, a, b), c))
         elif (found := _VECTOR_COMPARE.match(name)) is not None:
-            a, b = (one.read(squad, each, known) for each in operation.operands[1:])
+            a, b = (evaluator.read(wave_set, each, known) for each in operation.operands[1:])
             _compared(
-                one, squad, operation, one.mask_of(one.compare(found["kind"], found["sign"], a, b), len(squad.waves))
+                evaluator,
+                wave_set,
+                operation,
+                evaluator.mask_of(evaluator.compare(found["kind"], found["sign"], a, b), len(wave_set.waves)),
             )
         else:
-            _forget_vector(one, squad, operation, known)
+            _forget_vector(evaluator, wave_set, operation, known)
     except (ValueError, OverflowError):  # a form that the arithmetic doesn't follow
-        _forget_vector(one, squad, operation, known)
+        _forget_vector(evaluator, wave_set, operation, known)
 
 
-def _compared(one: Evaluator, squad: Squad, operation: Operation, mask: Mask) -> None:
+def _compared(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, mask: Mask) -> None:
     """Lanes that are not active compare as false."""
-    result = one.tamed(one.masks.combine("and", squad.exec, mask))
+    result = evaluator.limit_atoms(evaluator.masks.combine("and", wave_set.exec, mask))
     rows = operation.operands[0].rows
     if operation.name.startswith("v_cmpx"):
-        squad.exec = result
+        wave_set.exec = result
     if rows and rows[0] >= SCALAR:
-        one.write_pair(squad, rows[0], result)
+        evaluator.write_pair(wave_set, rows[0], result)
 
 
-def _select_lanes(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
-    a, b = (one.read(squad, each, known) for each in operation.operands[1:3])
-    mask = one.pair(squad, operation.operands[3], known)
-    _put(one, squad, operation, choose(one, mask, b, a, squad))
+def _select_lanes(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
+    a, b = (evaluator.read(wave_set, each, known) for each in operation.operands[1:3])
+    mask = evaluator.read_pair(wave_set, operation.operands[3], known)
+    _put(evaluator, wave_set, operation, choose(evaluator, mask, b, a, wave_set))
 
 
-def choose(one: Evaluator, mask: Mask, high: Value, low: Value, squad: Squad) -> Value:
+def choose(evaluator: Evaluator, mask: Mask, high: Value, low: Value, wave_set: WaveSet) -> Value:
     """In the lanes of the mask one value, in the others another; lanes that are not active don't matter."""
     if key_of(high) == key_of(low):
         return high
-    if not any(one.masks.possible(one.masks.combine("andn2", squad.exec, mask))):
+    if not any(evaluator.masks.possible(evaluator.masks.combine("andn2", wave_set.exec, mask))):
         return high
-    if not any(one.masks.possible(one.masks.combine("and", squad.exec, mask))):
+    if not any(evaluator.masks.possible(evaluator.masks.combine("and", wave_set.exec, mask))):
         return low
     atom = mask.atom
     if atom is not None and atom.spread == GROUP and mask.high is not None and mask.low is not None:
-        return one.select(atom, choose(one, mask.high, high, low, squad), choose(one, mask.low, high, low, squad))
-    return one.merged(mask, high, low)
+        return evaluator.select(
+            atom, choose(evaluator, mask.high, high, low, wave_set), choose(evaluator, mask.low, high, low, wave_set)
+        )
+    return evaluator.merge(mask, high, low)
 
 
-def _first_lane(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
+def _first_lane(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
     """The first active lane's value; of lane 0 if none is active."""
-    empty = not all(one.masks.certain(squad.exec))  # then lane 0 is read, which isn't active
-    value = one.read(squad, operation.operands[1], known, everywhere=empty)
-    _put(one, squad, operation, first_lane(one, squad, value))
+    empty = not all(evaluator.masks.certain(wave_set.exec))  # then lane 0 is read, which isn't active
+    value = evaluator.read(wave_set, operation.operands[1], known, everywhere=empty)
+    _put(evaluator, wave_set, operation, first_lane(evaluator, wave_set, value))
 
 
-def first_lane(one: Evaluator, squad: Squad, value: Value) -> Value:
+def first_lane(evaluator: Evaluator, wave_set: WaveSet, value: Value) -> Value:
     """A value for all lanes, from the first that is active."""
     if isinstance(value, int) or (not isinstance(value, Linear) and value.shape[1] == 1):
         return value
     if isinstance(value, Linear):
         if value.base.spread == LANE:
-            return one.symbols.opaque("first", (value,), squad.exec, spread=WAVE)
-        offset = first_lane(one, squad, value.offset)
+            return evaluator.symbols.opaque("first", (value,), wave_set.exec, spread=WAVE)
+        offset = first_lane(evaluator, wave_set, value.offset)
         return (
             Linear(value.base, value.scale, offset)
             if not isinstance(offset, Linear)
-            else one.symbols.opaque("first", (value,), squad.exec, spread=WAVE)
+            else evaluator.symbols.opaque("first", (value,), wave_set.exec, spread=WAVE)
         )
-    if squad.exec.leaf is not None:
-        lanes = [(number & -number).bit_length() - 1 if number else 0 for number in squad.exec.leaf]
-        return simple(value[np.arange(len(lanes)), lanes][:, None])
-    active = lanes_of(one.masks.possible(squad.exec))
+    if wave_set.exec.leaf is not None:
+        lanes = [(number & -number).bit_length() - 1 if number else 0 for number in wave_set.exec.leaf]
+        return simplify(value[np.arange(len(lanes)), lanes][:, None])
+    active = lanes_of(evaluator.masks.possible(wave_set.exec))
     firsts = np.where(active.any(axis=1), active.argmax(axis=1), 0)
     first = value[np.arange(len(value)), firsts][:, None]
     if bool((np.where(active, value, first) == first).all()) and bool((value[:, :1] == first).all()):
-        return simple(first)
-    return one.symbols.opaque("first", (value,), squad.exec, spread=WAVE)
+        return simplify(first)
+    return evaluator.symbols.opaque("first", (value,), wave_set.exec, spread=WAVE)
 
 
-def _one_lane(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
-    value = one.read(squad, operation.operands[1], known, everywhere=True)  # EXEC doesn't matter here
-    place = one.read(squad, operation.operands[2], known)
+def _one_lane(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
+    value = evaluator.read(wave_set, operation.operands[1], known, everywhere=True)  # EXEC doesn't matter here
+    place = evaluator.read(wave_set, operation.operands[2], known)
     if isinstance(value, int):
         result: Value = value
     elif isinstance(place, int) and not isinstance(value, Linear):
-        result = simple(value[:, [place & 63 if value.shape[1] > 1 else 0]])
+        result = simplify(value[:, [place & 63 if value.shape[1] > 1 else 0]])
     elif (
         isinstance(value, Linear)
         and value.base.spread != LANE
@@ -474,49 +501,51 @@ def _one_lane(one: Evaluator, squad: Squad, operation: Operation, known: Decisio
         and not isinstance(value.offset, int)
     ):
         offset = value.offset[:, [place & 63 if value.offset.shape[1] > 1 else 0]]
-        result = Linear(value.base, value.scale, simple(offset))
+        result = Linear(value.base, value.scale, simplify(offset))
     elif isinstance(value, Linear) and value.base.spread != LANE and isinstance(value.offset, int):
         result = value
     else:
-        result = one.symbols.opaque("lane", (value, place), spread=WAVE)
-    _put(one, squad, operation, result)
+        result = evaluator.symbols.opaque("lane", (value, place), spread=WAVE)
+    _put(evaluator, wave_set, operation, result)
 
 
-def _into_lane(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
-    value, place = (one.read(squad, each, known) for each in operation.operands[1:3])
-    write_lane(one, squad, operation.operands[0].rows[0], value, place)
+def _into_lane(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
+    value, place = (evaluator.read(wave_set, each, known) for each in operation.operands[1:3])
+    write_lane(evaluator, wave_set, operation.operands[0].rows[0], value, place)
 
 
-def write_lane(one: Evaluator, squad: Squad, row: int, value: Value, place: Value) -> None:
+def write_lane(evaluator: Evaluator, wave_set: WaveSet, row: int, value: Value, place: Value) -> None:
     """A value to one lane of a register, whatever EXEC is."""
-    held = squad.registers.get(row)
-    start = Linear(one.symbols.make("start", (row,), spread=LANE), 1, 0)
+    held = wave_set.registers.get(row)
+    start = Linear(evaluator.symbols.make("start", (row,), spread=LANE), 1, 0)
     old: Value = start if held is None or isinstance(held, Half) else held
     if isinstance(place, int):
-        mask = one.masks.leaf((1 << (place & 63),) * len(squad.waves))
-        squad.registers[row] = one.merged(mask, value, old)
+        mask = evaluator.masks.leaf((1 << (place & 63),) * len(wave_set.waves))
+        wave_set.registers[row] = evaluator.merge(mask, value, old)
     else:
-        squad.registers[row] = one.symbols.opaque("writelane", (value, place, old), spread=LANE)
+        wave_set.registers[row] = evaluator.symbols.opaque("writelane", (value, place, old), spread=LANE)
 
 
 def _carried(*, sign: int, takes: bool, turned: bool) -> Callable[..., None]:
-    def act(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
-        a, b = (one.read(squad, each, known) for each in operation.operands[2:4])
+    def act(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
+        a, b = (evaluator.read(wave_set, each, known) for each in operation.operands[2:4])
         a, b = (b, a) if turned else (a, b)
-        total = one.compute("add" if sign > 0 else "sub", a, b)
+        total = evaluator.compute("add" if sign > 0 else "sub", a, b)
         carry: Value = 0
         if takes:
-            mask = one.pair(squad, operation.operands[4], known)
-            carry = choose(one, mask, 1, 0, squad)
-            total = one.compute("add" if sign > 0 else "sub", total, carry)
+            mask = evaluator.read_pair(wave_set, operation.operands[4], known)
+            carry = choose(evaluator, mask, 1, 0, wave_set)
+            total = evaluator.compute("add" if sign > 0 else "sub", total, carry)
         if any(isinstance(each, Linear) for each in (a, b, carry)):
-            atom = one.symbols.opaque(operation.name, (a, b, carry), "carry", bits=1, spread=LANE).base
-            out = one.masks.unknown(atom, len(squad.waves))
+            atom = evaluator.symbols.opaque(operation.name, (a, b, carry), "carry", bits=1, spread=LANE).base
+            out = evaluator.masks.unknown(atom, len(wave_set.waves))
         else:
             whole = np.asarray(a) + sign * (np.asarray(b) + np.asarray(carry))
-            out = one.masks.of_lanes((whole < 0) | (whole > M32), len(squad.waves))
-        _put(one, squad, operation, total)
-        one.write_pair(squad, operation.operands[1].rows[0], one.masks.combine("and", squad.exec, out))
+            out = evaluator.masks.from_lanes((whole < 0) | (whole > M32), len(wave_set.waves))
+        _put(evaluator, wave_set, operation, total)
+        evaluator.write_pair(
+            wave_set, operation.operands[1].rows[0], evaluator.masks.combine("and", wave_set.exec, out)
+        )
 
     return act
 
@@ -524,10 +553,10 @@ def _carried(*, sign: int, takes: bool, turned: bool) -> Callable[..., None]:
 def _counted(*, high: bool) -> Callable[..., None]:
     """The set bits of a mask below the lane, plus a number."""
 
-    def act(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
-        mask, more = (one.read(squad, each, known) for each in operation.operands[1:3])
+    def act(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
+        mask, more = (evaluator.read(wave_set, each, known) for each in operation.operands[1:3])
         if isinstance(mask, Linear):
-            _forget_vector(one, squad, operation, known)
+            _forget_vector(evaluator, wave_set, operation, known)
             return
         lane = np.arange(64)
         below = np.array([(1 << min(max(int(each) - 32 * high, 0), 32)) - 1 for each in lane], np.int64)
@@ -535,110 +564,114 @@ def _counted(*, high: bool) -> Callable[..., None]:
         count = np.zeros(np.broadcast_shapes(chosen.shape, (1, 64)), np.int64)
         for place in range(32):
             count += chosen >> place & 1
-        full = np.broadcast_to(count, (len(squad.waves), 64)).copy()
-        _put(one, squad, operation, one.compute("add", full, more))
+        full = np.broadcast_to(count, (len(wave_set.waves), 64)).copy()
+        _put(evaluator, wave_set, operation, evaluator.compute("add", full, more))
 
     return act
 
 
-def _multiplied_wide(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
+def _multiplied_wide(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
     """A product of 64 bits, plus a number of 64 bits; only its low half is followed where it is unknown."""
-    a, b = (one.read(squad, each, known) for each in operation.operands[2:4])
-    parts = one.halves(squad, operation.operands[4], known)
-    low = one.compute("add", one.compute("mul", a, b), parts[0])
+    a, b = (evaluator.read(wave_set, each, known) for each in operation.operands[2:4])
+    parts = evaluator.read_halves(wave_set, operation.operands[4], known)
+    low = evaluator.compute("add", evaluator.compute("mul", a, b), parts[0])
     target = operation.operands[0].rows[0]
     values = (a, b, *parts)
     if any(isinstance(each, Linear) for each in values) or "i64" in operation.name:
-        high: Value = one.symbols.opaque(operation.name, values, "high")
+        high: Value = evaluator.symbols.opaque(operation.name, values, "high")
     else:
-        carry = (np.asarray(one.compute("mul", a, b)) + np.asarray(parts[0])) >> 32
-        high = one.compute(
-            "add", one.compute("add", multiply_high(a, b), parts[1]), carry if carry.ndim else int(carry)
+        carry = (np.asarray(evaluator.compute("mul", a, b)) + np.asarray(parts[0])) >> 32
+        high = evaluator.compute(
+            "add", evaluator.compute("add", multiply_high(a, b), parts[1]), carry if carry.ndim else int(carry)
         )
-    one.write(squad, target, low)
-    one.write(squad, target + 1, high)
-    atom = one.symbols.opaque(operation.name, values, "carry", bits=1, spread=LANE).base
+    evaluator.write(wave_set, target, low)
+    evaluator.write(wave_set, target + 1, high)
+    atom = evaluator.symbols.opaque(operation.name, values, "carry", bits=1, spread=LANE).base
     if operation.operands[1].rows:
-        one.write_pair(squad, operation.operands[1].rows[0], one.masks.unknown(atom, len(squad.waves)))
+        evaluator.write_pair(
+            wave_set, operation.operands[1].rows[0], evaluator.masks.unknown(atom, len(wave_set.waves))
+        )
 
 
-def _bit_operation(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
+def _bit_operation(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
     """v_bitop3_b32: bit by bit a table of three operands."""
     table = int(operation.instruction.modifiers[0].partition(":")[2], 0)
-    values = [one.read(squad, each, known) for each in operation.operands[1:4]]
+    values = [evaluator.read(wave_set, each, known) for each in operation.operands[1:4]]
     total: Value = 0
     for row in range(8):
         if table >> row & 1:
             term: Value = M32
             for place, value in enumerate(values):
-                term = one.compute("and", term, value if row >> (2 - place) & 1 else one.compute("not", value))
-            total = one.compute("or", total, term)
-    _put(one, squad, operation, total)
+                term = evaluator.compute(
+                    "and", term, value if row >> (2 - place) & 1 else evaluator.compute("not", value)
+                )
+            total = evaluator.compute("or", total, term)
+    _put(evaluator, wave_set, operation, total)
 
 
-def _moved_wide(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
+def _moved_wide(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
     target, source = operation.operands
-    for row, value in zip(target.rows, one.halves(squad, source, known), strict=True):
-        one.write(squad, row, value)
+    for row, value in zip(target.rows, evaluator.read_halves(wave_set, source, known), strict=True):
+        evaluator.write(wave_set, row, value)
 
 
-def _added_wide(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
+def _added_wide(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
     """v_lshl_add_u64: the low half is a sum of 32 bits."""
     first, by, third = operation.operands[1:4]
-    shift = one.read(squad, by, known)
-    (low_one, high_one), (low_two, high_two) = (one.halves(squad, each, known) for each in (first, third))
-    low = one.compute("add", one.compute("shl", low_one, shift), low_two)
-    one.write(squad, operation.operands[0].rows[0], low)
-    high = one.symbols.opaque(operation.name, (low_one, low_two, high_one, high_two, shift), "high")
-    one.write(squad, operation.operands[0].rows[1], high)
+    shift = evaluator.read(wave_set, by, known)
+    (low_one, high_one), (low_two, high_two) = (evaluator.read_halves(wave_set, each, known) for each in (first, third))
+    low = evaluator.compute("add", evaluator.compute("shl", low_one, shift), low_two)
+    evaluator.write(wave_set, operation.operands[0].rows[0], low)
+    high = evaluator.symbols.opaque(operation.name, (low_one, low_two, high_one, high_two, shift), "high")
+    evaluator.write(wave_set, operation.operands[0].rows[1], high)
 
 
-def _swapped(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
+def _swapped(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
     """v_swap_b32: two registers change places in the active lanes."""
-    values = [one.read(squad, each, known) for each in operation.operands]
+    values = [evaluator.read(wave_set, each, known) for each in operation.operands]
     for target, value in zip(operation.operands, reversed(values), strict=True):
-        one.write(squad, target.rows[0], value)
+        evaluator.write(wave_set, target.rows[0], value)
 
 
-def _rows_swapped(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
+def _rows_swapped(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
     """The odd rows of the first register change places with the even rows of the second, if all lanes are active."""
-    first, second = (one.read(squad, each, known) for each in operation.operands)
-    if not squad.exec.full or isinstance(first, Linear) or isinstance(second, Linear):
-        _forget_vector(one, squad, operation, known)
+    first, second = (evaluator.read(wave_set, each, known) for each in operation.operands)
+    if not wave_set.exec.is_full or isinstance(first, Linear) or isinstance(second, Linear):
+        _forget_vector(evaluator, wave_set, operation, known)
         return
-    above, below = (np.broadcast_to(np.asarray(each), (len(squad.waves), 64)) for each in (first, second))
+    above, below = (np.broadcast_to(np.asarray(each), (len(wave_set.waves), 64)) for each in (first, second))
     targets = [each.rows[0] for each in operation.operands]
     lanes, size = np.arange(64), 32 if "32_swap" in operation.name else 16
     odd, across = lanes & size != 0, lanes ^ size
     stay = across if targets[0] == targets[1] else lanes  # a register's own rows change places
-    one.write(squad, targets[0], np.where(odd, below[:, across], above[:, stay]))
-    one.write(squad, targets[1], np.where(odd, below[:, stay], above[:, across]))
+    evaluator.write(wave_set, targets[0], np.where(odd, below[:, across], above[:, stay]))
+    evaluator.write(wave_set, targets[1], np.where(odd, below[:, stay], above[:, across]))
 
 
-def _values(one: Evaluator, squad: Squad, operands: tuple[Operand, ...], known: Decisions) -> list[Value]:
+def _values(evaluator: Evaluator, wave_set: WaveSet, operands: tuple[Operand, ...], known: Decisions) -> list[Value]:
     values: list[Value] = []
     for each in operands:
         if each.file is File.LITERAL:
             values.append(each.literal & M32)
         else:
-            values += [one.row(squad, row, known) for row in each.rows]
+            values += [evaluator.read_row(wave_set, row, known) for row in each.rows]
     return values
 
 
-def _forget_vector(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:  # noqa: C901
+def _forget_vector(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:  # noqa: C901
     """An operation that isn't followed: the same on the same values gives the same."""
     name, operands = operation.name, operation.operands
     text = operation.instruction.text.partition(" ")[0]
     written = operation.writes
     if not operands or name.startswith(("v_mfma", "v_smfmac")):
         for row in rows_of(written):
-            one.write(squad, row, one.symbols.fresh(name, LANE))
+            evaluator.write(wave_set, row, evaluator.symbols.fresh(name, LANE))
         return
-    values = _values(one, squad, operands if operation.keeps else operands[operation.targets :], known)
+    values = _values(evaluator, wave_set, operands if operation.keeps_target else operands[operation.targets :], known)
     if name.startswith("v_div_fmas"):
-        values += [one.row(squad, row, known) for row in named("vcc").rows]
+        values += [evaluator.read_row(wave_set, row, known) for row in named("vcc").rows]
     if "permlane" in name or name.startswith("v_swap"):
-        values = _values(one, squad, operands, known)
+        values = _values(evaluator, wave_set, operands, known)
     signs = tuple(each.text for each in operands if each.signed)
     extra = (text, signs, operation.instruction.modifiers, operation.number if name.startswith("v_prng") else 0)
     across = (
@@ -647,11 +680,11 @@ def _forget_vector(one: Evaluator, squad: Squad, operation: Operation, known: De
         or name.startswith("v_mbcnt")
         or any(each.startswith(("quad_perm", "row_", "wave_")) for each in operation.instruction.modifiers)
     )
-    shared = (*extra, squad.exec) if across else extra
+    shared = (*extra, wave_set.exec) if across else extra
     if (compared := _ANY_COMPARE.match(name)) is not None:
         spread = max(map(spread_of, values), default=GROUP)
-        atom = one.symbols.opaque(text, tuple(values), shared, bits=1, spread=LANE if across else spread).base
-        _compared(one, squad, operation, one.masks.unknown(atom, len(squad.waves)))
+        atom = evaluator.symbols.opaque(text, tuple(values), shared, bits=1, spread=LANE if across else spread).base
+        _compared(evaluator, wave_set, operation, evaluator.masks.unknown(atom, len(wave_set.waves)))
         del compared
         return
     made: list[tuple[int, Value]] = []
@@ -661,14 +694,14 @@ def _forget_vector(one: Evaluator, squad: Squad, operation: Operation, known: De
             pairs.add(row - (row & 1))
         else:
             spread = LANE if row < SCALAR and across else WAVE if row >= SCALAR else -1
-            made.append((row, one.symbols.opaque(text, tuple(values), (*shared, row), spread=spread)))
+            made.append((row, evaluator.symbols.opaque(text, tuple(values), (*shared, row), spread=spread)))
     for row, value in made:
-        one.write(squad, row, value)
+        evaluator.write(wave_set, row, value)
     for row in pairs:
-        atom = one.symbols.opaque(text, tuple(values), (*shared, "mask"), bits=1, spread=LANE).base
-        one.write_pair(squad, row, one.masks.unknown(atom, len(squad.waves)))
+        atom = evaluator.symbols.opaque(text, tuple(values), (*shared, "mask"), bits=1, spread=LANE).base
+        evaluator.write_pair(wave_set, row, evaluator.masks.unknown(atom, len(wave_set.waves)))
     if written & EXEC_BITS:
-        squad.exec = one.masks.unknown(one.symbols.fresh("exec", LANE).base, len(squad.waves))
+        wave_set.exec = evaluator.masks.unknown(evaluator.symbols.fresh("exec", LANE).base, len(wave_set.waves))
 
 
 _VECTOR_STEPS: dict[str, Callable[..., Any]] = {
@@ -714,7 +747,7 @@ def mark_indexed(operations: Sequence[Operation]) -> list[Operation]:
             raise UnknownOperationError(each.instruction)
         elif mode and (number in targets or each.kind in {OperationKind.BRANCH, OperationKind.CALL, OperationKind.END}):
             raise UnknownOperationError(each.instruction, "register index")
-        elif mode and each.vector:
+        elif mode and each.is_vector:
             marked[number] = _wide(each, mode)
     return marked
 
@@ -741,13 +774,13 @@ def _wide(operation: Operation, mode: int) -> Operation:
 def _is_plain(operation: Operation, mode: int) -> bool:
     """Does it make one register of others, each as its operand names it?"""
     if operation.name == "v_writelane_b32":
-        return mode == _PLACES["DST"] and not operation.odd
+        return mode == _PLACES["DST"] and not operation.unmodelled
     vectors = [operand for operand in operation.operands if operand.file is File.VECTOR]
     return (
         bool(vectors)
         and operation.operands[0] is vectors[0]
         and operation.targets == 1
-        and not (operation.odd or operation.keeps or operation.name.startswith(_OWN_WAYS))
+        and not (operation.unmodelled or operation.keeps_target or operation.name.startswith(_OWN_WAYS))
         and all(operand.count == 1 and operand.first < ACC for operand in vectors)
     )
 
@@ -764,18 +797,18 @@ def _from(operand: Operand) -> int:
     return (1 << ACC) - (1 << operand.first)
 
 
-def in_place(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> Operation | None:
+def in_place(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> Operation | None:
     """The operation with the registers that are meant, of all waves together; None if these are not known."""
-    found = _by_index(one, squad, operation, known)
+    found = _by_index(evaluator, wave_set, operation, known)
     if not found:
         return None
     reads, writes = (reduce(or_, (getattr(each, name) for each in found.values())) for name in ("reads", "writes"))
     return replace(next(iter(found.values())), reads=reads, writes=writes)
 
 
-def _by_index(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> dict[int, Operation]:
+def _by_index(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> dict[int, Operation]:
     """By each index that a wave has: the operation on the very registers that are meant; nothing if it isn't known."""
-    index = one.row(squad, SCALAR + M0, known)
+    index = evaluator.read_row(wave_set, SCALAR + M0, known)
     if isinstance(index, Linear):
         return {}
     indices = {int(each) & 0xFF for each in np.asarray(index).flat}
@@ -794,55 +827,57 @@ def _moved(operation: Operation, index: int) -> Operation:
     return replace(operation, operands=tuple(operands), reads=reads, writes=writes, indexed=0)
 
 
-def set_index(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
+def set_index(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
     """s_set_gpr_idx_on and s_set_gpr_idx_idx."""
-    old, new = one.row(squad, SCALAR + M0, known), one.read(squad, operation.operands[0], known)
+    old, new = evaluator.read_row(wave_set, SCALAR + M0, known), evaluator.read(wave_set, operation.operands[0], known)
     on = operation.instruction.opcode == "s_set_gpr_idx_on"
     if isinstance(new, Linear):
-        squad.registers[SCALAR + M0] = one.symbols.fresh("index", WAVE)
+        wave_set.registers[SCALAR + M0] = evaluator.symbols.fresh("index", WAVE)
         return
     kept = 0 if isinstance(old, Linear) else old & (0xFFFF_0F00 if on else 0xFFFF_FF00)
-    squad.registers[SCALAR + M0] = simple(kept | new & 0xFF | (_mode(operation) << 12 if on else 0))
+    wave_set.registers[SCALAR + M0] = simplify(kept | new & 0xFF | (_mode(operation) << 12 if on else 0))
 
 
-def evaluate_indexed(one: Evaluator, squad: Squad, operation: Operation, known: Decisions) -> None:
+def evaluate_indexed(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
     """An operation in index mode."""
-    found = _by_index(one, squad, operation, known)
+    found = _by_index(evaluator, wave_set, operation, known)
     row = operation.operands[0].first
     if len(found) == 1:
-        evaluate_vector(one, squad, next(iter(found.values())), known)
+        evaluate_vector(evaluator, wave_set, next(iter(found.values())), known)
     elif found:  # waves have an index each
-        index = np.broadcast_to(np.asarray(one.row(squad, SCALAR + M0, known)) & 0xFF, (len(squad.waves), 1))
-        before, made = squad.registers.get(row), list[Value]()
+        index = np.broadcast_to(
+            np.asarray(evaluator.read_row(wave_set, SCALAR + M0, known)) & 0xFF, (len(wave_set.waves), 1)
+        )
+        before, made = wave_set.registers.get(row), list[Value]()
         for number in index[:, 0].tolist():
-            evaluate_vector(one, squad, found[number], known)
-            made.append(one.row(squad, row, known, everywhere=True))
+            evaluate_vector(evaluator, wave_set, found[number], known)
+            made.append(evaluator.read_row(wave_set, row, known, everywhere=True))
             if before is None:
-                del squad.registers[row]
+                del wave_set.registers[row]
             else:
-                squad.registers[row] = before
-        squad.registers[row] = _of_each(one, made)
+                wave_set.registers[row] = before
+        wave_set.registers[row] = _of_each(evaluator, made)
     elif operation.indexed & _PLACES["DST"]:
         for each in range(ACC):
             if operation.writes >> each & 1:
-                squad.registers[each] = one.symbols.fresh("indexed", LANE)
+                wave_set.registers[each] = evaluator.symbols.fresh("indexed", LANE)
     else:
-        one.write(squad, row, one.symbols.fresh("indexed", LANE))
+        evaluator.write(wave_set, row, evaluator.symbols.fresh("indexed", LANE))
 
 
-def _of_each(one: Evaluator, values: Sequence[Value]) -> Value:
+def _of_each(evaluator: Evaluator, values: Sequence[Value]) -> Value:
     """The first wave's part of the first value, the second's of the second, and so on."""
-    own = [of_waves(value, [wave]) for wave, value in enumerate(values)]
+    own = [select_waves(value, [wave]) for wave, value in enumerate(values)]
     first = own[0]
     if isinstance(first, Linear):
         if not all(isinstance(each, Linear) and (each.base, each.scale) == (first.base, first.scale) for each in own):
-            return one.symbols.fresh("indexed", LANE)
+            return evaluator.symbols.fresh("indexed", LANE)
         return Linear(first.base, first.scale, _stacked([each.offset for each in own if isinstance(each, Linear)]))
     plain = [each for each in own if not isinstance(each, Linear)]
-    return _stacked(plain) if len(plain) == len(own) else one.symbols.fresh("indexed", LANE)
+    return _stacked(plain) if len(plain) == len(own) else evaluator.symbols.fresh("indexed", LANE)
 
 
 def _stacked(rows: Sequence[Plain]) -> Plain:
     each = [np.atleast_2d(np.asarray(row, np.int64)) for row in rows]
     wide = max(row.shape[1] for row in each)
-    return simple(np.concatenate([np.broadcast_to(row, (1, wide)) for row in each]))
+    return simplify(np.concatenate([np.broadcast_to(row, (1, wide)) for row in each]))

@@ -31,7 +31,7 @@ class Edit:
     most: int | None = None
     inserted: bool = False
 
-    def told(self, instructions: Sequence[Instruction]) -> str:
+    def describe(self, instructions: Sequence[Instruction]) -> str:
         """The edit in words: where, and what."""
         at = instructions[self.number]
         place = f"line {at.line}" if at.address is None else f"{at.address:#x}"
@@ -44,7 +44,7 @@ class Edit:
         return f"at {place}{source} strengthen `{at.text}` to {self.what}({self.most})"
 
 
-def edited(instructions: Sequence[Instruction], edits: Iterable[Edit]) -> tuple[Instruction, ...]:
+def apply_edits(instructions: Sequence[Instruction], edits: Iterable[Edit]) -> tuple[Instruction, ...]:
     """The instructions with the edits made; a branch to where something was added comes to that."""
     added: defaultdict[int, list[Edit]] = defaultdict(list)
     changed = list(instructions)
@@ -64,7 +64,7 @@ def edited(instructions: Sequence[Instruction], edits: Iterable[Edit]) -> tuple[
     return tuple(each if each.target is None else replace(each, target=places[each.target]) for each in found)
 
 
-def waits_of(instruction: Instruction) -> dict[str, int]:
+def parse_wait_counts(instruction: Instruction) -> dict[str, int]:
     """The counts of an s_waitcnt, by counter, as its text says them; numbers without names are taken apart."""
     written = instruction.text.partition(" ")[2]
     counts: dict[str, int] = {}
@@ -79,7 +79,7 @@ def waits_of(instruction: Instruction) -> dict[str, int]:
 
 
 def _changed(instruction: Instruction, edit: Edit) -> Instruction:
-    counts = {} if edit.what == BARRIER else waits_of(instruction)
+    counts = {} if edit.what == BARRIER else parse_wait_counts(instruction)
     counts.pop(edit.what, None)
     if edit.most is not None:
         counts[edit.what] = edit.most
@@ -122,12 +122,12 @@ def wait_before(number: int, counter: str, most: int) -> Fix:
     return (Edit(number=number, what=counter, most=most, inserted=True),)
 
 
-def stronger(number: int, counter: str, most: int) -> tuple[Fix, ...]:
+def strengthen(number: int, counter: str, most: int) -> tuple[Fix, ...]:
     """A wait that is there with another count; none if the count would be below 0."""
     return () if number < 0 or most < 0 else ((Edit(number=number, what=counter, most=most),),)
 
 
-def kept_apart(first: int, then: int, counters: tuple[str, str]) -> tuple[Fix, ...]:
+def separate(first: int, then: int, counters: tuple[str, str]) -> tuple[Fix, ...]:
     """A barrier between two accesses of one stretch, with a wait for the one that comes before it or without.
 
     A loop comes to both in turn, so that either may be the one before.
@@ -174,7 +174,7 @@ class Alarm:
         else:
             self.paths.setdefault((path[0], id(path[1])), (pair, path))  # the chain is kept, so its id stays its own
 
-    def told(self, pair: Pair | None = None) -> Finding:
+    def report(self, pair: Pair | None = None) -> Finding:
         """The finding about a pair, with how many there are."""
         finding = (None if pair is None else self.pairs.get(pair)) or self.first
         if len(self.pairs) == 1:
@@ -195,17 +195,17 @@ class Confirmed:
     dropped: int = 0
 
 
-def unconfirmed(alarms: Sequence[Alarm], why: str = _NOT_ASKED) -> Confirmed:
+def report_unconfirmed(alarms: Sequence[Alarm], why: str = _NOT_ASKED) -> Confirmed:
     """All alarms as warnings."""
-    return Confirmed(findings=tuple(doubted(each.told(), why) for each in alarms))
+    return Confirmed(findings=tuple(doubt(each.report(), why) for each in alarms))
 
 
-def broken(alarms: Sequence[Alarm]) -> tuple[Finding, ...]:
+def report_broken_rules(alarms: Sequence[Alarm]) -> tuple[Finding, ...]:
     """Rules broken, as warnings: no execution is asked about them, since it would apply the same rules."""
-    return tuple(replace(each.told(), severity=Severity.WARNING) for each in alarms)
+    return tuple(replace(each.report(), severity=Severity.WARNING) for each in alarms)
 
 
-def doubted(finding: Finding, why: str) -> Finding:
+def doubt(finding: Finding, why: str) -> Finding:
     """A finding as a warning, with why no execution has shown it."""
     if finding.severity is Severity.NOTE:
         return finding
@@ -213,7 +213,7 @@ def doubted(finding: Finding, why: str) -> Finding:
     return replace(finding, severity=Severity.WARNING, evidence=evidence)
 
 
-def lacks(finding: Finding) -> str | None:
+def missing_fact(finding: Finding) -> str | None:
     """The fact without which a finding can't be decided, if there is one."""
     found = dict(finding.evidence).get(UNDECIDED)
     return None if found is None else str(found)
@@ -245,7 +245,7 @@ class Meter:
         self.spent += steps + registers // _REGISTERS + pairs // _PAIRS + units // _UNITS
 
     @property
-    def over(self) -> str:
+    def exceeded(self) -> str:
         """Which limit is reached: of steps, of seconds, or none."""
         if self.spent > self._most:
             return "steps"
@@ -286,7 +286,7 @@ _TONES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """What a proof took: steps of squads of waves, states, paths, and LDS sites with known addresses, of all.
+    """What a proof took: steps of wave_sets of waves, states, paths, and LDS sites with known addresses, of all.
 
     `effort` is what it took of its budget of steps, with the search for a launch.
     """
@@ -370,7 +370,7 @@ def status_of(findings: tuple[Finding, ...], *, complete: bool) -> Status:
     Undecided if only an unknown fact says whether anything is wrong; else it is whether the proof came to its end.
     """
     judged = [each for each in findings if each.code not in _EARLY | _RULES]
-    wrong = {(each.severity, lacks(each) is None) for each in judged}
+    wrong = {(each.severity, missing_fact(each) is None) for each in judged}
     if (Severity.ERROR, True) in wrong:
         return Status.REFUTED
     if (Severity.WARNING, True) in wrong:

@@ -14,9 +14,9 @@ from typing import Protocol
 
 import numpy as np
 
-from rota.prove.decisions import Chronicle, Decisions, Renamed, Widened, common, forgetting
+from rota.prove.decisions import Decisions, Renamed, StateGraph, Widened, forget_names, join_decisions
 from rota.prove.evaluation import Evaluator
-from rota.prove.state import Half, LdsUse, Mask, Squad, atoms_of
+from rota.prove.state import Half, LdsUse, Mask, WaveSet, atoms_of
 from rota.prove.symbol import (
     GROUP,
     LANE,
@@ -40,23 +40,23 @@ Stands = Callable[[Symbol, int], Value | None]
 _COMPARED = frozenset({"eq", "lt_u", "lt_i"})
 
 
-def restated(one: Evaluator, condition: Symbol, stands: Stands) -> bool | Linear | None:
+def restated(evaluator: Evaluator, condition: Symbol, stands: Stands) -> bool | Linear | None:
     """A comparison of what its unknowns are now: whether it holds, or its flag; None if they don't say it."""
     if condition.op not in _COMPARED:
         return None
-    sides = [_restated(one, side, stands) for side in condition.args[:2]]
+    sides = [_restated(evaluator, side, stands) for side in condition.args[:2]]
     if sides[0] is None or sides[1] is None:
         return None
-    made = one.compared(condition.op, sides[0], sides[1])
+    made = evaluator.compare_basic(condition.op, sides[0], sides[1])
     return made if isinstance(made, bool | Linear) else None
 
 
-def told(one: Evaluator, condition: Symbol, stands: Stands, known: Decisions) -> bool | None:
+def told(evaluator: Evaluator, condition: Symbol, stands: Stands, known: Decisions) -> bool | None:
     """Whether a comparison holds of what its unknowns are now, if that is known."""
-    made = restated(one, condition, stands)
+    made = restated(evaluator, condition, stands)
     if not isinstance(made, Linear):
         return made
-    decided = known.decided(made.base) if made.base.spread == GROUP else None
+    decided = known.lookup(made.base) if made.base.spread == GROUP else None
     return None if decided is None else decided == (made.scale == 1)
 
 
@@ -69,16 +69,16 @@ def value_of(key: object) -> Value | None:
     return None
 
 
-def _restated(one: Evaluator, key: object, stands: Stands) -> Value | None:
+def _restated(evaluator: Evaluator, key: object, stands: Stands) -> Value | None:
     value = value_of(key)
     if not isinstance(value, Linear) or value.base.stable:
         return value
-    base, scale, symbols = value.base, value.scale, one.symbols
+    base, scale, symbols = value.base, value.scale, evaluator.symbols
     found = stands(base, scale)
     if found is None and base.op in {"+", "mul"}:
-        parts = [_restated(one, each, stands) for each in base.args[:2]]
+        parts = [_restated(evaluator, each, stands) for each in base.args[:2]]
         if parts[0] is not None and parts[1] is not None:
-            made = plus(symbols, parts[0], parts[1]) if base.op == "+" else one.compute("mul", parts[0], parts[1])
+            made = plus(symbols, parts[0], parts[1]) if base.op == "+" else evaluator.compute("mul", parts[0], parts[1])
             found = times(made, scale)
     return None if found is None else plus(symbols, found, value.offset)
 
@@ -90,25 +90,25 @@ AGREED = 4
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ProductState:
-    """All squads, what the path has decided, the barriers passed, and what earlier checkpoints looked like.
+    """All wave_sets, what the path has decided, the barriers passed, and what earlier checkpoints looked like.
 
     `forks` counts decisions, `marked` those before the last checkpoint.
     """
 
-    squads: list[Squad]
+    wave_sets: list[WaveSet]
     known: Decisions
     epoch: int = 0
     forks: int = 0
     marked: int = 0
     resumed: bool = False
     entry: object = None
-    history: dict[Hashable, tuple[LoopVisit, ...]] = field(default_factory=dict)
+    history: dict[Hashable, tuple[Visit, ...]] = field(default_factory=dict)
 
     def copy(self) -> ProductState:
         """For another path."""
-        squads = [each.copy() for each in self.squads]
+        wave_sets = [each.copy() for each in self.wave_sets]
         return ProductState(
-            squads=squads,
+            wave_sets=wave_sets,
             known=self.known.copy(),
             epoch=self.epoch,
             forks=self.forks,
@@ -118,7 +118,7 @@ class ProductState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LoopVisit:
+class Visit:
     """What a checkpoint looked like: all but the registers, the registers, and how many decisions were made before."""
 
     shape: Shape
@@ -129,15 +129,15 @@ class LoopVisit:
 
 def shape_of(product: ProductState) -> Shape:
     """All of a state but registers and decisions; of barriers, who has come to fewer than others."""
-    most = max(squad.barriers for squad in product.squads)
+    most = max(wave_set.barriers for wave_set in product.wave_sets)
     return tuple(
         (
-            squad.waves, squad.at, squad.barriers < most,
-            squad.waiting, squad.ended, squad.exec, tuple(each.same for each in squad.vm),
-            tuple(each.same for each in squad.ds), tuple(each.same for each in squad.sm),
-            tuple((each.same, seen) for each, seen in squad.flat), frozenset(squad.done),
+            wave_set.waves, wave_set.at, wave_set.barriers < most,
+            wave_set.waiting, wave_set.ended, wave_set.exec, tuple(each.identity for each in wave_set.vm),
+            tuple(each.identity for each in wave_set.ds), tuple(each.identity for each in wave_set.sm),
+            tuple((each.identity, seen) for each, seen in wave_set.flat), frozenset(wave_set.covered),
         )
-        for squad in product.squads
+        for wave_set in product.wave_sets
     )  # fmt: skip
 
 
@@ -149,8 +149,15 @@ def register_key(value: Value | Half) -> Hashable:
 class Namer:
     """Gives a state's unknowns their canonical names."""
 
-    def __init__(self, one: Evaluator, needed: Sequence[int], for_addresses: Sequence[int], kernarg_row: int) -> None:
-        self._one, self._needed, self._for_addresses, self._kernarg_row = one, needed, for_addresses, kernarg_row
+    def __init__(
+        self, evaluator: Evaluator, needed: Sequence[int], for_addresses: Sequence[int], kernarg_row: int
+    ) -> None:
+        self._evaluator, self._needed, self._for_addresses, self._kernarg_row = (
+            evaluator,
+            needed,
+            for_addresses,
+            kernarg_row,
+        )
         self._leaves: dict[Symbol, frozenset[Symbol]] = {}
         self._joints: dict[Symbol, Value] = {}
 
@@ -161,23 +168,25 @@ class Namer:
         living: dict[int, set[Symbol]] = {}
         self._joints.clear()
         alive_of: list[set[Symbol]] = []
-        for squad in product.squads:  # what addresses depend on gets its names first
-            self._one.symbols.company = squad.waves
+        for wave_set in product.wave_sets:  # what addresses depend on gets its names first
+            self._evaluator.symbols.row_waves = wave_set.waves
             alive: set[Symbol] = set()
             alive_of.append(alive)
-            living.update(dict.fromkeys(squad.waves, alive))
-            squad.exec = self._mask(squad.exec, names, alive)
-        kept = [0 if squad.ended else self._needed[squad.at] for squad in product.squads]
-        found: list[dict[int, Value | Half]] = [{} for _ in product.squads]
+            living.update(dict.fromkeys(wave_set.waves, alive))
+            wave_set.exec = self._mask(wave_set.exec, names, alive)
+        kept = [0 if wave_set.ended else self._needed[wave_set.at] for wave_set in product.wave_sets]
+        found: list[dict[int, Value | Half]] = [{} for _ in product.wave_sets]
         for first in (True, False):
-            for squad, needed, alive, rows in zip(product.squads, kept, alive_of, found, strict=True):
-                self._one.symbols.company = squad.waves
-                wanted = needed & self._for_addresses[squad.at] if first else needed & ~self._for_addresses[squad.at]
-                for row in sorted(squad.registers):
+            for wave_set, needed, alive, rows in zip(product.wave_sets, kept, alive_of, found, strict=True):
+                self._evaluator.symbols.row_waves = wave_set.waves
+                wanted = (
+                    needed & self._for_addresses[wave_set.at] if first else needed & ~self._for_addresses[wave_set.at]
+                )
+                for row in sorted(wave_set.registers):
                     if wanted >> row & 1:
-                        rows[row] = self._renamed(squad.registers[row], names, alive)
-        for squad, alive, rows in zip(product.squads, alive_of, found, strict=True):
-            squad.registers = dict(sorted(rows.items()))
+                        rows[row] = self._renamed(wave_set.registers[row], names, alive)
+        for wave_set, alive, rows in zip(product.wave_sets, alive_of, found, strict=True):
+            wave_set.registers = dict(sorted(rows.items()))
             every |= alive
         self._forget(product, names, every, living)
 
@@ -198,14 +207,16 @@ class Namer:
                 chooser, one, other = parts_of(base)
                 one, other = (self._plain(each, names, alive) for each in (one, other))
                 if base.op == "pick":
-                    here = self._one.symbols.company
-                    self._one.symbols.company = base.company or here  # its rows are those of whom it was made for
-                    joint = self._one.merged(self._mask(chooser, names, alive), one, other)
-                    self._one.symbols.company = here
+                    here = self._evaluator.symbols.row_waves
+                    self._evaluator.symbols.row_waves = (
+                        base.row_waves or here
+                    )  # its rows are those of whom it was made for
+                    joint = self._evaluator.merge(self._mask(chooser, names, alive), one, other)
+                    self._evaluator.symbols.row_waves = here
                 else:
-                    joint = self._one.select(self._named(chooser, 1, 0, names, alive)[0], one, other)
+                    joint = self._evaluator.select(self._named(chooser, 1, 0, names, alive)[0], one, other)
                 self._joints[base] = joint
-            return plus(self._one.symbols, times(joint, value.scale), value.offset)
+            return plus(self._evaluator.symbols, times(joint, value.scale), value.offset)
         new, shift = self._named(base, value.scale, value.offset, names, alive)
         return linear(new, value.scale, value.offset - value.scale * shift)
 
@@ -222,7 +233,7 @@ class Namer:
         found = names.get(base)
         if found is None:
             shift = offset // scale if isinstance(offset, int) and base.bits == M32 and scale < 1 << 31 else 0
-            new = self._one.symbols.make("name", (len(names),), spread=base.spread, bits=base.bits, depth=99)
+            new = self._evaluator.symbols.make("name", (len(names),), spread=base.spread, bits=base.bits, depth=99)
             found = names[base] = (new, shift)
         alive.add(found[0])
         return found
@@ -233,7 +244,7 @@ class Namer:
         turned = {atom: self._named(atom, 1, 0, names, alive)[0] for atom in atoms_of(mask)}
         if all(atom is new for atom, new in turned.items()):
             return mask
-        return self._one.masks.renamed(mask, turned)
+        return self._evaluator.masks.rename(mask, turned)
 
     def leaves(self, symbol: Symbol) -> frozenset[Symbol]:
         """The arguments that a symbol is made of."""
@@ -253,14 +264,14 @@ class Namer:
     ) -> None:
         """Keeps the decisions about what can be met again, by the wave that they are about."""
         again = {
-            wave: not squad.ended and bool(self._needed[squad.at] >> self._kernarg_row & 1)
-            for squad in product.squads
-            for wave in squad.waves
+            wave: not wave_set.ended and bool(self._needed[wave_set.at] >> self._kernarg_row & 1)
+            for wave_set in product.wave_sets
+            for wave in wave_set.waves
         }
         anywhere = any(again.values())
         known, old = Decisions(), product.known
         known.trail, known.path = old.trail, old.path
-        known.happened(Renamed(names={new: (old_name, shift) for old_name, (new, shift) in names.items()}))
+        known.record(Renamed(names={new: (old_name, shift) for old_name, (new, shift) in names.items()}))
 
         def lives(symbol: Symbol, wave: int | None) -> bool:
             if wave is None:
@@ -274,12 +285,12 @@ class Namer:
             if condition.stable:
                 if lives(condition, wave):
                     known.known[key] = holds
-                    known.when[key] = old.when.get(key, 0)
-            elif wave is None and len(product.squads) > 1 and product.epoch - old.when.get(key, 0) <= AGREED:
+                    known.epochs[key] = old.epochs.get(key, 0)
+            elif wave is None and len(product.wave_sets) > 1 and product.epoch - old.epochs.get(key, 0) <= AGREED:
                 named = self._condition(condition, names)
                 if named is not None:
                     known.known[named[0]] = holds == named[1]
-                    known.when[named[0]] = old.when.get(key, 0)
+                    known.epochs[named[0]] = old.epochs.get(key, 0)
         for key, arc in old.arcs.items():
             base, wave = key if isinstance(key, tuple) else (key, None)
             if base.stable:
@@ -300,7 +311,7 @@ class Namer:
             joint = self._joints.get(base)
             return None if joint is None else times(joint, scale)
 
-        made = restated(self._one, condition, stands)
+        made = restated(self._evaluator, condition, stands)
         return (made.base, made.scale == 1) if isinstance(made, Linear) else None
 
     def _lives(self, symbol: Symbol, alive: set[Symbol], *, again: bool) -> bool:
@@ -330,12 +341,12 @@ def symbols_in(args: object) -> list[Symbol]:
 class Recorder(Protocol):
     """What is told about a proof under way; it changes nothing."""
 
-    def came(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
+    def record_checkpoint(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
         """A checkpoint, with the name of its state: at a loop's head `head` is the first wave of who came there."""
         ...
 
-    def accessed(self, product: ProductState, squad: Squad, access: LdsUse) -> None:
-        """A squad issues an access of LDS."""
+    def record_access(self, product: ProductState, wave_set: WaveSet, access: LdsUse) -> None:
+        """A wave_set issues an access of LDS."""
         ...
 
 
@@ -353,11 +364,11 @@ class Widener:
     concrete = 600
     """Visits of a loop whose end was never in doubt."""
 
-    def __init__(self, one: Evaluator, for_addresses: Sequence[int]) -> None:
-        self._one, self._for_addresses = one, for_addresses
+    def __init__(self, evaluator: Evaluator, for_addresses: Sequence[int]) -> None:
+        self._evaluator, self._for_addresses = evaluator, for_addresses
         self.widened = 0
 
-    def widen(self, product: ProductState, visits: tuple[LoopVisit, ...], shape: Shape) -> bool:
+    def widen(self, product: ProductState, visits: tuple[Visit, ...], shape: Shape) -> bool:
         """Widens the state in place against an earlier visit; says whether it did."""
         count = len(visits)
         if not count or (visits[-1].forks == product.forks and count < self.concrete):
@@ -371,7 +382,7 @@ class Widener:
             if not differing and count < 4:  # what was decided may yet be the same next time
                 continue
             addressed = any(
-                self._for_addresses[product.squads[number].at] >> row & 1 for number, row, shift in differing
+                self._for_addresses[product.wave_sets[number].at] >> row & 1 for number, row, shift in differing
             )
             shifted = all(shift is not None for _, _, shift in differing)
             if (
@@ -383,13 +394,13 @@ class Widener:
                 return True
         return False
 
-    def _differing(self, product: ProductState, visit: LoopVisit) -> list[tuple[int, int, int | None]] | None:
+    def _differing(self, product: ProductState, visit: Visit) -> list[tuple[int, int, int | None]] | None:
         """The registers that differ, with how far, None if not by a constant; None if masks differ."""
         found: list[tuple[int, int, int | None]] = []
-        for number, (squad, before) in enumerate(zip(product.squads, visit.registers, strict=True)):
-            if squad.registers.keys() != before.keys():
+        for number, (wave_set, before) in enumerate(zip(product.wave_sets, visit.registers, strict=True)):
+            if wave_set.registers.keys() != before.keys():
                 return None
-            for row, value in squad.registers.items():
+            for row, value in wave_set.registers.items():
                 old = before[row]
                 if isinstance(value, Half) or isinstance(old, Half):
                     if register_key(value) != register_key(old):
@@ -401,30 +412,30 @@ class Widener:
                     found.append((number, row, shift))
         return found
 
-    def _apply(self, product: ProductState, visit: LoopVisit, differing: list[tuple[int, int, int | None]]) -> None:
+    def _apply(self, product: ProductState, visit: Visit, differing: list[tuple[int, int, int | None]]) -> None:
         self.widened += 1
         bases: Bases = {}
         fresh: dict[Hashable, Value] = {}  # registers that were equal then and are equal now stay equal
         for number, row, shift in differing:
-            registers = product.squads[number].registers
+            registers = product.wave_sets[number].registers
             value = registers[row]
             if isinstance(value, Half):
                 continue
             if shift is None:
                 before = visit.registers[number][row]
                 spread = LANE if isinstance(before, Half) else max(spread_of(value), spread_of(before))
-                alike = (register_key(value), register_key(before), product.squads[number].waves if spread else ())
+                alike = (register_key(value), register_key(before), product.wave_sets[number].waves if spread else ())
                 if alike not in fresh:
-                    fresh[alike] = self._one.symbols.fresh("wide", spread)
+                    fresh[alike] = self._evaluator.symbols.fresh("wide", spread)
                 registers[row] = fresh[alike]
                 continue
-            registers[row] = stepped(self._one.symbols, value, shift, bases)
+            registers[row] = stepped(self._evaluator.symbols, value, shift, bases)
         known = Decisions()
         known.trail, known.path = product.known.trail, product.known.path
-        known.happened(_event(bases))
+        known.record(_event(bases))
         known.known = {key: holds for key, holds in product.known.known.items() if visit.known.known.get(key) == holds}
         self._carry_over(product, known, bases)
-        known.when |= {key: product.known.when[key] for key in known.known if key in product.known.when}
+        known.epochs |= {key: product.known.epochs[key] for key in known.known if key in product.known.epochs}
         known.arcs = {base: arc for base, arc in product.known.arcs.items() if visit.known.arcs.get(base) == arc}
         product.known = known
 
@@ -432,13 +443,13 @@ class Widener:
         """What was decided lately about a counter's value is told of the widened one: it holds where it came from."""
         old = product.known
         for about, holds in old.known.items():
-            when = old.when.get(about, 0)
+            when = old.epochs.get(about, 0)
             if not isinstance(about, Symbol) or about.op not in {"eq", "lt_u", "lt_i"} or product.epoch - when > AGREED:
                 continue
             for (origin, shift), (base, anchor) in bases.items():
                 difference = about.op == "eq"  # of which the second side is 0
                 sides = [
-                    _counted(self._one.symbols, side, origin, shift, base, anchor, difference=difference)
+                    _counted(self._evaluator.symbols, side, origin, shift, base, anchor, difference=difference)
                     for side in about.args[: 1 if difference else 2]
                 ] + [None] * difference
                 if all(side is None for side in sides):
@@ -448,10 +459,10 @@ class Widener:
                 ]
                 if values[0] is None or values[1] is None:
                     continue
-                made = self._one.compared(about.op, values[0], values[1])
+                made = self._evaluator.compare_basic(about.op, values[0], values[1])
                 if isinstance(made, Linear):
                     known.known[made.base] = holds == (made.scale == 1)
-                    known.when[made.base] = when
+                    known.epochs[made.base] = when
 
 
 def _event(bases: Bases) -> Widened:
@@ -532,12 +543,12 @@ Registers = tuple[dict[int, Value | Half], ...]
 class StateMatch:
     """What the unknowns of an earlier state stand for in a later one, and the registers for which that fails."""
 
-    def __init__(self, one: Evaluator, earlier: Registers, known: Decisions, product: ProductState) -> None:
-        self._one, self._earlier, self._known, self._product = one, earlier, known, product
+    def __init__(self, evaluator: Evaluator, earlier: Registers, known: Decisions, product: ProductState) -> None:
+        self._evaluator, self._earlier, self._known, self._product = evaluator, earlier, known, product
         self.bound: dict[Symbol, Value] = {}
         self.failing: list[tuple[int, int]] = []
-        for squad in product.squads:
-            self._same(squad.exec)
+        for wave_set in product.wave_sets:
+            self._same(wave_set.exec)
         rest = []
         for number, row, old, value in self.pairs():
             if register_key(old) == register_key(value):
@@ -549,11 +560,11 @@ class StateMatch:
                 self.failing.append((number, row))
 
     def pairs(self) -> Iterator[tuple[int, int, Value | Half, Value | Half]]:
-        """Registers by the number of their squad, with what they hold in both; one that nobody wrote as it started."""
-        for number, (squad, before) in enumerate(zip(self._product.squads, self._earlier, strict=True)):
-            for row in sorted(squad.registers.keys() | before.keys()):
-                started = self._one.started(row)
-                yield number, row, before.get(row, started), squad.registers.get(row, started)
+        """Registers by the number of their wave set, with what they hold in both; one that nobody wrote as it started."""
+        for number, (wave_set, before) in enumerate(zip(self._product.wave_sets, self._earlier, strict=True)):
+            for row in sorted(wave_set.registers.keys() | before.keys()):
+                started = self._evaluator.make_initial(row)
+                yield number, row, before.get(row, started), wave_set.registers.get(row, started)
 
     def _same(self, value: Value | Half | Mask) -> None:
         """All unknowns of a value stand for themselves."""
@@ -576,7 +587,7 @@ class StateMatch:
     def _stands(self, old: Value, value: Value) -> bool:
         if not isinstance(old, Linear) or old.base.stable or old.base.op in {"select", "pick"}:
             return False
-        away = plus(self._one.symbols, value, times(old.offset, M32))
+        away = plus(self._evaluator.symbols, value, times(old.offset, M32))
         found = _divided(away, old.scale)
         if found is None or spread_of(found) > old.base.spread or bits_of(found) & ~old.base.bits:
             return False
@@ -592,8 +603,8 @@ class StateMatch:
         if not isinstance(condition, Symbol):
             return False
         if self._means_itself(condition):
-            return self._product.known.decided(condition, wave) is wanted
-        return wave is None and told(self._one, condition, self._meant, self._product.known) is wanted
+            return self._product.known.lookup(condition, wave) is wanted
+        return wave is None and told(self._evaluator, condition, self._meant, self._product.known) is wanted
 
     def _meant(self, base: Symbol, scale: int) -> Value | None:
         bound = self.bound.get(base)
@@ -628,37 +639,37 @@ class StateMatch:
         )
 
 
-def covers(one: Evaluator, earlier: Registers, known: Decisions, product: ProductState) -> bool:
+def covers(evaluator: Evaluator, earlier: Registers, known: Decisions, product: ProductState) -> bool:
     """Is every launch that a state stands for one of the earlier state?"""
-    return StateMatch(one, earlier, known, product).covers
+    return StateMatch(evaluator, earlier, known, product).covers
 
 
-def generalise(one: Evaluator, earlier: Registers, known: Decisions, epoch: int, product: ProductState) -> None:
+def generalise(evaluator: Evaluator, earlier: Registers, known: Decisions, epoch: int, product: ProductState) -> None:
     """Makes a state so general, in place, that it stands for all launches of the earlier one, too."""
-    match = StateMatch(one, earlier, known, product)
+    match = StateMatch(evaluator, earlier, known, product)
     made = Decisions()
-    made.trail, made.path = product.known.trail, forgetting(product.known.path)
+    made.trail, made.path = product.known.trail, forget_names(product.known.path)
     for key, holds in known.known.items():
         if match.holds(key, wanted=holds):
             made.known[key] = holds
-            made.when[key] = min(
-                product.known.when.get(key, product.epoch), known.when.get(key, epoch) + product.epoch - epoch
+            made.epochs[key] = min(
+                product.known.epochs.get(key, product.epoch), known.epochs.get(key, epoch) + product.epoch - epoch
             )
     made.arcs = {key: arc for key, arc in known.arcs.items() if match.within(key, arc)}
     failing = set(match.failing)
     fresh: dict[Hashable, Value | Mask] = {}
     bases: Bases = {}
     for number, row, old, value in list(match.pairs()):
-        squad = product.squads[number]
-        squad.registers[row] = (
-            _joint(one, old, value, len(squad.waves), fresh, bases) if (number, row) in failing else old
+        wave_set = product.wave_sets[number]
+        wave_set.registers[row] = (
+            _joint(evaluator, old, value, len(wave_set.waves), fresh, bases) if (number, row) in failing else old
         )
-    _carry_over(one, known, product.known, made, fresh)
+    _carry_over(evaluator, known, product.known, made, fresh)
     product.known = made
 
 
 def _carry_over(
-    one: Evaluator, earlier: Decisions, later: Decisions, made: Decisions, fresh: dict[Hashable, Value | Mask]
+    evaluator: Evaluator, earlier: Decisions, later: Decisions, made: Decisions, fresh: dict[Hashable, Value | Mask]
 ) -> None:
     """What both have decided about values that have become one unknown is told of that."""
     for pair, joint in fresh.items():
@@ -671,16 +682,18 @@ def _carry_over(
             if not isinstance(value, Linear) or value.base.stable:
                 continue
             for condition, holds in known.known.items():
-                about = restated(one, condition, _becomes(value, joint)) if isinstance(condition, Symbol) else None
+                about = (
+                    restated(evaluator, condition, _becomes(value, joint)) if isinstance(condition, Symbol) else None
+                )
                 if not isinstance(about, Linear):
                     continue
                 wanted = holds == (about.scale == 1)
                 if all(
-                    told(one, about.base, _becomes(joint, was), state) is wanted
+                    told(evaluator, about.base, _becomes(joint, was), state) is wanted
                     for was, state in ((old, earlier), (new, later))
                 ):
                     made.known[about.base] = wanted
-                    made.when[about.base] = later.when.get(condition, 0)
+                    made.epochs[about.base] = later.epochs.get(condition, 0)
 
 
 def _becomes(value: Linear, other: Value) -> Stands:
@@ -693,7 +706,7 @@ def _becomes(value: Linear, other: Value) -> Stands:
 
 
 def _joint(  # noqa: PLR0917
-    one: Evaluator,
+    evaluator: Evaluator,
     old: Value | Half,
     value: Value | Half,
     waves: int,
@@ -703,31 +716,31 @@ def _joint(  # noqa: PLR0917
     """A value that is either of two."""
     pair = (register_key(old), register_key(value))
     if isinstance(old, Half) and isinstance(value, Half) and old.which == value.which:
-        masks = one.masks
+        masks = evaluator.masks
         chosen = fresh.get((old.mask, value.mask))
         if not isinstance(chosen, Mask):
             possible = masks.leaf(masks.possible(masks.combine("or", old.mask, value.mask)))
             certain = masks.leaf(masks.certain(masks.combine("and", old.mask, value.mask)))
-            atom = masks.unknown(one.symbols.fresh("joint", LANE).base, waves)
+            atom = masks.unknown(evaluator.symbols.fresh("joint", LANE).base, waves)
             chosen = masks.combine("or", certain, masks.combine("and", possible, atom))
             fresh[old.mask, value.mask] = chosen
         return Half(chosen, value.which)
     if isinstance(old, Half) or isinstance(value, Half):
         found = fresh.get(pair)
         if found is None or isinstance(found, Mask):
-            found = fresh[pair] = one.symbols.fresh("joint", LANE)
+            found = fresh[pair] = evaluator.symbols.fresh("joint", LANE)
         return found
     shift = shift_between(value, old)
     if shift is not None:
-        return stepped(one.symbols, value, shift, bases)
+        return stepped(evaluator.symbols, value, shift, bases)
     bits = M32 if isinstance(old, Linear) else bits_of(old) | bits_of(value)
     away = _offset(value, old) if bits == M32 else 0  # registers that are as far apart as they were share their unknown
-    old, value = (plus(one.symbols, each, -away & M32) for each in (old, value))
+    old, value = (plus(evaluator.symbols, each, -away & M32) for each in (old, value))
     pair = (key_of(old), key_of(value))
     found = fresh.get(pair)
     if found is None or isinstance(found, Mask):
-        found = fresh[pair] = one.symbols.fresh("joint", max(spread_of(old), spread_of(value)), bits)
-    return plus(one.symbols, found, away)
+        found = fresh[pair] = evaluator.symbols.fresh("joint", max(spread_of(old), spread_of(value)), bits)
+    return plus(evaluator.symbols, found, away)
 
 
 def _offset(*values: Value) -> int:
@@ -765,7 +778,7 @@ class _Entry:
     waiting: ProductState | None
 
 
-class MetStates:
+class SeenStates:
     """All states of a proof, by where waves are, what is under way, and the registers that addresses depend on."""
 
     apart = 2
@@ -775,19 +788,20 @@ class MetStates:
     most = 12
     """States with equal addresses that are kept apart by other registers."""
 
-    def __init__(self, one: Evaluator, namer: Namer, for_addresses: Sequence[int], chronicle: Chronicle) -> None:
-        self._one, self._namer, self._for_addresses, self._chronicle = one, namer, for_addresses, chronicle
+    def __init__(self, evaluator: Evaluator, namer: Namer, for_addresses: Sequence[int], graph: StateGraph) -> None:
+        self._evaluator, self._namer, self._for_addresses, self._graph = evaluator, namer, for_addresses, graph
         self._groups: dict[Hashable, dict[Hashable, list[_Entry]]] = {}
         self._general: dict[Hashable, _Entry] = {}
         self._joined: Counter[Hashable] = Counter()
 
     def _place(self, product: ProductState, head: Key, shape: Shape) -> tuple[Hashable, Hashable]:
         keys = tuple(
-            tuple((row, register_key(value)) for row, value in squad.registers.items()) for squad in product.squads
+            tuple((row, register_key(value)) for row, value in wave_set.registers.items())
+            for wave_set in product.wave_sets
         )
         addresses = tuple(
-            tuple(pair for pair in key if self._for_addresses[squad.at] >> pair[0] & 1)
-            for key, squad in zip(keys, product.squads, strict=True)
+            tuple(pair for pair in key if self._for_addresses[wave_set.at] >> pair[0] & 1)
+            for key, wave_set in zip(keys, product.wave_sets, strict=True)
         )
         return (head, shape, addresses), keys
 
@@ -797,12 +811,12 @@ class MetStates:
 
     def _covering(self, product: ProductState, place: Hashable, keys: Hashable) -> int | None:
         for each in self._groups.get(place, {}).get(keys, ()):
-            if each.known.allows(product.known):
-                self._chronicle.arrive(each.number, product.known.path)
+            if each.known.is_implied_by(product.known):
+                self._graph.add_arrival(each.number, product.known.path)
                 return each.number
         general = self._general.get(place)
-        if general is not None and covers(self._one, general.registers, general.known, product):
-            self._chronicle.arrive(general.number, forgetting(product.known.path))
+        if general is not None and covers(self._evaluator, general.registers, general.known, product):
+            self._graph.add_arrival(general.number, forget_names(product.known.path))
             return general.number
         return None
 
@@ -819,20 +833,20 @@ class MetStates:
             return self._under(general, product)
         for entry in alike:
             if entry.waiting is not None:
-                self._chronicle.arrive(entry.number, product.known.path)
-                known = common(product.known, entry.known, entry.epoch - product.epoch)
-                self._chronicle.replace(entry.number, known)
+                self._graph.add_arrival(entry.number, product.known.path)
+                known = join_decisions(product.known, entry.known, entry.epoch - product.epoch)
+                self._graph.weaken(entry.number, known)
                 entry.waiting.known, entry.known = known, known.copy()
                 return entry.number, False
         if len(alike) >= self.apart:
             often = self._joined[place, keys] >= self.growing
             self._joined[place, keys] += 1
             for entry in alike:
-                product.known = common(entry.known, product.known, product.epoch - entry.epoch, settled=often)
+                product.known = join_decisions(entry.known, product.known, product.epoch - entry.epoch, settled=often)
             alike.clear()
         elif len(group) > self.most:
             last = next(each for each in group.values() if each)[-1]
-            generalise(self._one, last.registers, last.known, last.epoch, product)
+            generalise(self._evaluator, last.registers, last.known, last.epoch, product)
             self._namer.rename(product)
             self._general[place] = entry = self._entry(product)
             return entry.number, True
@@ -842,27 +856,27 @@ class MetStates:
 
     def _under(self, general: _Entry, product: ProductState) -> tuple[int, bool]:
         """The most general state of a place becomes more general: it doesn't cover a state."""
-        generalise(self._one, general.registers, general.known, general.epoch, product)
+        generalise(self._evaluator, general.registers, general.known, general.epoch, product)
         self._namer.rename(product)
         waiting = general.waiting
         if waiting is not None:
-            self._chronicle.arrive(general.number, forgetting(product.known.path))
-            for squad, new in zip(waiting.squads, product.squads, strict=True):
-                squad.registers, squad.exec = new.registers, new.exec
-            waiting.known = product.known.later(waiting.epoch - product.epoch)
-            self._chronicle.replace(general.number, waiting.known)
+            self._graph.add_arrival(general.number, forget_names(product.known.path))
+            for wave_set, new in zip(waiting.wave_sets, product.wave_sets, strict=True):
+                wave_set.registers, wave_set.exec = new.registers, new.exec
+            waiting.known = product.known.shift_epochs(waiting.epoch - product.epoch)
+            self._graph.weaken(general.number, waiting.known)
         else:
-            general.number = self._chronicle.begin(product.known)
+            general.number = self._graph.add_state(product.known)
             general.waiting = product
             product.entry = general
-        general.registers = tuple(dict(squad.registers) for squad in product.squads)
+        general.registers = tuple(dict(wave_set.registers) for wave_set in product.wave_sets)
         general.known, general.epoch = (waiting or product).known.copy(), (waiting or product).epoch
         return general.number, waiting is None
 
     def _entry(self, product: ProductState) -> _Entry:
         product.entry = _Entry(
-            number=self._chronicle.begin(product.known),
-            registers=tuple(dict(squad.registers) for squad in product.squads),
+            number=self._graph.add_state(product.known),
+            registers=tuple(dict(wave_set.registers) for wave_set in product.wave_sets),
             known=product.known.copy(),
             epoch=product.epoch,
             waiting=product,

@@ -13,7 +13,7 @@ from itertools import combinations
 
 from rota.isa.binary.kernel_facts import Argument, KernelFacts
 from rota.prove.bit_vectors import EFFORT, Answer, BitVectors, Condition, PathTerms, Reply, Term
-from rota.prove.decisions import Chain, Chronicle, Event, Path, events_of
+from rota.prove.decisions import Chain, Event, Path, StateGraph, events_of
 from rota.prove.symbol import M32, Symbol
 from rota.prove.verdict import Budget, Meter
 
@@ -42,8 +42,8 @@ class Unsettled:
 class Feasibility:
     """Asks about paths of one proof."""
 
-    def __init__(self, chronicle: Chronicle, make: BitVectors, meter: Meter | None = None) -> None:
-        self._chronicle, self._make, self._meter = chronicle, make, meter or Meter(Budget())
+    def __init__(self, graph: StateGraph, make: BitVectors, meter: Meter | None = None) -> None:
+        self._graph, self._make, self._meter = graph, make, meter or Meter(Budget())
         self.questions = 0
 
     def of(self, path: Path) -> Possible | Unsettled | None:
@@ -68,14 +68,14 @@ class Feasibility:
                 if tried[name] is not None:
                     return tried[name]
             elif self._ask(state, chains) is not None:  # else it can't be, whatever comes before
-                ends += [(before, (chain, *chains)) for before, chain in reversed(self._chronicle.arrivals[state])]
+                ends += [(before, (chain, *chains)) for before, chain in reversed(self._graph.arrivals[state])]
         return None
 
     def _from_start(self, state: int, chains: tuple[Chain, ...]) -> tuple[Chain, ...]:
         """The way by which the first path came to the state, and then the end of one."""
         before: list[Chain] = []
         while state:
-            state, chain = self._chronicle.arrivals[state][0]
+            state, chain = self._graph.arrivals[state][0]
             before.append(chain)
         return (*reversed(before), *chains)
 
@@ -84,12 +84,12 @@ class Feasibility:
         events: list[Event] = [event for chain in chains for event in events_of(chain)]
         if len(events) > _MOST_EVENTS:
             return Unsettled(why=_TOO_LONG)
-        if over := self._meter.over:
+        if over := self._meter.exceeded:
             return Unsettled(why=f"the budget of {over} is used up")
         self.questions += 1
         self._meter.spend(_TO_ASK + len(events))
         try:
-            terms = PathTerms(self._make, self._chronicle.known[state], events)
+            terms = PathTerms(self._make, self._graph.known[state], events)
         except RecursionError:
             return Unsettled(why=_TOO_LONG)
         reply = self._make.ask(terms.conditions, min(EFFORT, self._meter.units_left))
@@ -143,7 +143,7 @@ class Launch:
     unknown: tuple[str, ...]
     fill: int = 0
 
-    def told(self, facts: KernelFacts, *, noise: int = 0) -> str:
+    def describe(self, facts: KernelFacts, *, noise: int = 0) -> str:
         """The arguments by name; with `noise`, buffers don't hold zeros."""
         declared = [each for each in facts.arguments if not each.hidden]
         names = {each.offset: each.name for each in declared}
