@@ -198,8 +198,8 @@ def test_what_two_paths_decided_alike_is_kept() -> None:
     far = Decisions()
     far.decide(small, holds=False, epoch=0)
     assert join_decisions(far, other, 0).arcs.get(argument, (0, M32)) == (4, M32 - 4)
-    assert join_decisions(one, other, 1, settled=True).arcs == {}  # what differs is given up, what doesn't is kept
-    assert join_decisions(one, one, 1, settled=True).arcs == one.arcs
+    assert join_decisions(one, other, 1, drop_changed=True).arcs == {}  # what differs is given up, what doesn't is kept
+    assert join_decisions(one, one, 1, drop_changed=True).arcs == one.arcs
 
 
 # Each wave for itself stores as many rounds as an argument says, and waits for a flag in each; then they meet.

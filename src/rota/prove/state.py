@@ -1,9 +1,12 @@
-"""Waves that run in lockstep: what is known of their registers, and the memory ops that they have under way."""
+"""The state of waves that run in lockstep: registers, lane masks, LDS accesses and memory ops in flight.
+
+Lane masks are decision diagrams over unknown conditions (Bryant, 1986), so that equal masks are one object.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,19 +20,19 @@ Leaf = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mask:
-    """A leaf, or a choice of an atom; made by `Masks` alone."""
+    """A decision diagram over lanes: a leaf with 64 bits per wave, or a choice by an atom.  Only `Masks` makes them."""
 
     leaf: Leaf | None
     atom: Symbol | None = None
     high: Mask | None = None
     low: Mask | None = None
     atoms: frozenset[Symbol] = frozenset()
-    shared: bool = False  # an atom is one that the workgroup shares
-    rows_differ: bool = False  # not all waves have the same numbers at the leaves
+    shared: bool = False  # the whole workgroup shares one of the atoms
+    rows_differ: bool = False  # some leaf has different bits for different waves
 
     @property
     def is_full(self) -> bool:
-        """Is every lane of every wave known to be in?"""
+        """True if every lane of every wave is known to be in."""
         return self.leaf is not None and all(number == ALL64 for number in self.leaf)
 
 
@@ -46,7 +49,7 @@ _OPS: dict[str, Callable[[int, int], int]] = {
 
 
 class Masks:
-    """All masks of a proof; equal ones are one."""
+    """All masks of a proof, hash-consed: equal masks are the same object."""
 
     def __init__(self) -> None:
         self._leaves: dict[Leaf, Mask] = {}
@@ -55,14 +58,14 @@ class Masks:
         self._folded: dict[tuple[bool, Mask], Leaf] = {}
 
     def leaf(self, numbers: Leaf) -> Mask:
-        """A known mask, a number per wave."""
+        """A known mask: 64 bits for each wave."""
         found = self._leaves.get(numbers)
         if found is None:
             found = self._leaves[numbers] = Mask(numbers, rows_differ=any(each != numbers[0] for each in numbers))
         return found
 
     def choice(self, atom: Symbol, high: Mask, low: Mask) -> Mask:
-        """A mask that an unknown one decides, lane by lane; atoms of the branches come later in the order."""
+        """A mask that an atom decides lane by lane; the atoms of both branches have higher numbers."""
         if high is low:
             return high
         found = self._choices.get((atom, high, low))
@@ -74,17 +77,17 @@ class Masks:
         return found
 
     def unknown(self, atom: Symbol, waves: int) -> Mask:
-        """The unknown mask itself."""
+        """The mask of lanes in which an unknown condition holds."""
         return self.choice(atom, self.leaf((ALL64,) * waves), self.leaf((0,) * waves))
 
     def from_lanes(self, lanes: NDArray[np.bool_], waves: int) -> Mask:
-        """The mask of what a comparison gave."""
+        """The mask of an array of flags."""
         full = np.broadcast_to(lanes, (waves, 64))
         packed = np.packbits(full, axis=1, bitorder="little").view(np.uint64)
         return self.leaf(tuple(packed[:, 0].tolist()))
 
     def combine(self, op: str, one: Mask, other: Mask) -> Mask:
-        """A bitwise operation."""
+        """The result of a bitwise operation."""
         key = (op, one, other)
         found = self._combined.get(key)
         if found is None:
@@ -106,7 +109,7 @@ class Masks:
         return self.choice(first, self.combine(op, one_high, other_high), self.combine(op, one_low, other_low))
 
     def invert(self, mask: Mask) -> Mask:
-        """All lanes that are not in it."""
+        """The complement."""
         return self.combine("nor", mask, mask)
 
     def possible(self, mask: Mask) -> Leaf:
@@ -114,7 +117,7 @@ class Masks:
         return self._fold(mask, certain=False)
 
     def certain(self, mask: Mask) -> Leaf:
-        """The lanes that are in, whatever the atoms are."""
+        """The lanes that are in, whatever the atoms turn out to be."""
         return self._fold(mask, certain=True)
 
     def _fold(self, mask: Mask, *, certain: bool) -> Leaf:
@@ -130,7 +133,7 @@ class Masks:
         return found
 
     def settle(self, mask: Mask, decided: Callable[[Symbol], bool | None]) -> Mask:
-        """The mask with what was decided about atoms that the workgroup shares."""
+        """Apply what the path has decided about atoms that the whole workgroup shares."""
         if not mask.shared or mask.atom is None or mask.high is None or mask.low is None:
             return mask
         if mask.atom.spread == GROUP and (known := decided(mask.atom)) is not None:
@@ -139,7 +142,7 @@ class Masks:
         return self.choice(mask.atom, high, low)
 
     def select_waves(self, mask: Mask, rows: list[int]) -> Mask:
-        """The mask for some of the waves."""
+        """The mask of some of the waves."""
         if mask.leaf is not None:
             return self.leaf(tuple(mask.leaf[row] for row in rows))
         assert mask.atom is not None  # noqa: S101
@@ -148,12 +151,12 @@ class Masks:
         return self.choice(mask.atom, self.select_waves(mask.high, rows), self.select_waves(mask.low, rows))
 
     def rename(self, mask: Mask, names: Mapping[Symbol, Symbol]) -> Mask:
-        """The mask with other atoms."""
+        """Replace atoms by others."""
         waves = len(self.possible(mask))
         return self.substitute(mask, {old: self.unknown(new, waves) for old, new in names.items() if new is not old})
 
     def substitute(self, mask: Mask, masks: Mapping[Symbol, Mask]) -> Mask:
-        """The mask with other masks in the place of atoms."""
+        """Replace atoms by masks."""
         if mask.atom is None or mask.high is None or mask.low is None or mask.atoms.isdisjoint(masks):
             return mask
         high, low = self.substitute(mask.high, masks), self.substitute(mask.low, masks)
@@ -164,7 +167,7 @@ class Masks:
 
 
 def atoms_of(mask: Mask) -> list[Symbol]:
-    """The atoms in their order."""
+    """The atoms of a mask, in the order of the diagram."""
     return sorted(mask.atoms, key=lambda atom: atom.number)
 
 
@@ -174,11 +177,11 @@ def lanes_of(leaf: Leaf) -> NDArray[np.bool_]:
     return np.unpackbits(octets, axis=1, bitorder="little").astype(np.bool_)
 
 
-Bytes = tuple[int, ...]  # for each wave of a wave_set a number whose bit b stands for byte b of LDS
+Bytes = tuple[int, ...]  # for each wave a bit set of LDS bytes
 
 
 class Half(NamedTuple):
-    """One half of a mask in a scalar register: 0 the low one, 1 the high one."""
+    """The low (0) or high (1) word of a mask in a scalar register."""
 
     mask: Mask
     which: int
@@ -186,10 +189,10 @@ class Half(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LdsUse:
-    """A use of LDS: by which operation, how (read, write, atomic or dma), and the bytes of each wave.
+    """An access of LDS: its operation, how it accesses (read, write, atomic or dma), and the bytes of each wave.
 
-    Made by `Accesses` alone: equal ones are one.  If it isn't exact, it may use any of the bytes.  `again` tells a load
-    to LDS from the same load earlier in a stretch between barriers, of other words perhaps.
+    Only `Accesses` makes them: equal accesses are the same object.  One that isn't exact may use any of its bytes.
+    `again` marks a load to LDS that repeats an earlier one between the same two barriers, perhaps with other words.
     """
 
     number: int
@@ -200,13 +203,13 @@ class LdsUse:
 
 
 class Accesses:
-    """All accesses of a proof."""
+    """All accesses of a proof, hash-consed."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, str, Bytes, bool, bool], LdsUse] = {}
 
     def make(self, number: int, how: str, octets: Bytes, *, exact: bool, again: bool = False) -> LdsUse:
-        """The one access of that kind."""
+        """The access with these properties."""
         key = (number, how, octets, exact, again)
         found = self._known.get(key)
         if found is None:
@@ -214,18 +217,18 @@ class Accesses:
         return found
 
     def select_waves(self, access: LdsUse, rows: list[int]) -> LdsUse:
-        """That of some of the waves."""
+        """The access of some of the waves."""
         octets = tuple(access.bytes[row] for row in rows)
         return self.make(access.number, access.how, octets, exact=access.exact, again=access.again)
 
 
 class InFlight(NamedTuple):
-    """A memory op under way: its operation, the registers that it fills, what it uses of LDS, and when it was issued.
+    """A memory op in flight: its operation, the registers that it fills, its LDS access, and the epoch of its issue.
 
-    `also` are the operations that it is in other waves of its wave_set, which came by another copy of the code.
+    `other_numbers` are the operations that issued it in other waves of the set, by another copy of the code.
 
-    `due` is how many younger ones were under way at the first barrier behind it: a wait for so many was due.  `wait` is
-    the last wait before that `barrier`, `near` the last wait that would have covered it with a count one less.
+    `younger` counts the younger ops in flight at the first barrier after it: a wait for that count would have covered
+    it.  `last_wait` is the last wait before that `barrier`, `near_wait` the last one whose count was one too many.
     """
 
     number: int
@@ -240,21 +243,21 @@ class InFlight(NamedTuple):
 
     @property
     def only_counts(self) -> bool:
-        """Is it only counted, as a store is?"""
+        """True if it fills no register and uses no LDS, as a store of global memory."""
         return not self.rows and self.access is None
 
     @property
     def identity(self) -> tuple[object, ...] | None:
-        """All that decides what follows: not when it was issued, and of one that is only counted nothing."""
+        """What decides how the wave goes on: not the epoch, and nothing at all of an op that only counts."""
         return None if self.only_counts else (self.number, self.rows, self.access, self.other_numbers)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class WaveSet:
-    """The waves, where they are, their registers, and their memory ops in the order of issue.
+    """Waves at one place, their registers, and their memory ops in flight in the order of issue.
 
-    `done` are accesses of this stretch between barriers that a wait has covered.  `waited` are the last waits for each
-    counter.
+    `pending` are the registers that ops in flight fill, as bits.  `covered` are the accesses since the last barrier
+    that a wait has covered, `last_waits` the last waits for vmcnt and lgkmcnt.
     """
 
     waves: tuple[int, ...]
@@ -273,79 +276,52 @@ class WaveSet:
     last_waits: tuple[int, int] = (-1, -1)
 
     def copy(self) -> WaveSet:
-        """For another path."""
-        return WaveSet(
-            waves=self.waves,
-            at=self.at,
-            registers=dict(self.registers),
-            exec=self.exec,
-            vm=self.vm,
-            ds=self.ds,
-            sm=self.sm,
-            flat=self.flat,
-            pending=self.pending,
-            covered=dict(self.covered),
-            waiting=self.waiting,
-            ended=self.ended,
-            barriers=self.barriers,
-            last_waits=self.last_waits,
-        )
+        """A copy for another path."""
+        return replace(self, registers=dict(self.registers), covered=dict(self.covered))
 
     def restrict(self, rows: list[int], masks: Masks, accesses: Accesses) -> WaveSet:
-        """Some of the waves, on their own."""
+        """Some of the waves, by their rows, as a set of their own."""
 
-        def kept(value: Value | Half) -> Value | Half:
-            return (
-                Half(masks.select_waves(value.mask, rows), value.which)
-                if isinstance(value, Half)
-                else select_waves(value, rows)
-            )
+        def select(value: Value | Half) -> Value | Half:
+            if isinstance(value, Half):
+                return Half(masks.select_waves(value.mask, rows), value.which)
+            return select_waves(value, rows)
 
-        def access(each: LdsUse | None) -> LdsUse | None:
-            return None if each is None else accesses.select_waves(each, rows)
-
-        def flight(each: InFlight) -> InFlight:
-            return each._replace(access=access(each.access))
+        def select_flight(each: InFlight) -> InFlight:
+            return each if each.access is None else each._replace(access=accesses.select_waves(each.access, rows))
 
         covered: dict[LdsUse, InFlight] = {}
-        for each, before in self.covered.items():
-            one = access(each)
-            if one is not None and any(one.bytes):
-                covered[one] = before._replace(access=one)
-        return WaveSet(
+        for each, flight in self.covered.items():
+            access = accesses.select_waves(each, rows)
+            if any(access.bytes):
+                covered[access] = flight._replace(access=access)
+        return replace(
+            self,
             waves=tuple(self.waves[row] for row in rows),
-            at=self.at,
-            registers={row: kept(value) for row, value in self.registers.items()},
+            registers={row: select(value) for row, value in self.registers.items()},
             exec=masks.select_waves(self.exec, rows),
-            vm=tuple(map(flight, self.vm)),
-            ds=tuple(map(flight, self.ds)),
-            sm=self.sm,
-            flat=tuple((flight(each), seen) for each, seen in self.flat),
-            pending=self.pending,
+            vm=tuple(map(select_flight, self.vm)),
+            ds=tuple(map(select_flight, self.ds)),
+            flat=tuple((select_flight(each), seen) for each, seen in self.flat),
             covered=covered,
-            waiting=self.waiting,
-            ended=self.ended,
-            barriers=self.barriers,
-            last_waits=self.last_waits,
         )
 
     def finish(self, masks: Masks) -> None:
-        """Its waves have ended: of what they leave behind, only uses of LDS matter.
+        """End the waves: of what they leave, only LDS accesses matter.
 
-        Nobody is left to see what a read under way brings, so it is over with its wave: it counts in this stretch
-        between barriers, and in none behind it.  A write lands whenever it does.
+        Nobody uses the result of a read that is still in flight, so it ends with its wave: it counts until the next
+        barrier and not after.  A write may still land at any time.
         """
-        left = (*self.ds, *(each for each, _ in self.flat))
-        for each in left:
+        for each in (*self.ds, *(each for each, _ in self.flat)):
             if each.access is not None and each.access.how == "read":
                 self.covered.setdefault(each.access, each._replace(rows=0))
         self.registers, self.exec, self.sm, self.pending = {}, masks.leaf((0,) * len(self.waves)), (), 0
         self.vm = tuple(each._replace(rows=0) for each in self.vm if each.access is not None)
-        self.ds = tuple(each._replace(rows=0) for each in self.ds if _lands(each))
-        self.flat = tuple((each._replace(rows=0), seen) for each, seen in self.flat if _lands(each))
+        self.ds = tuple(each._replace(rows=0) for each in self.ds if _changes_lds(each))
+        self.flat = tuple((each._replace(rows=0), seen) for each, seen in self.flat if _changes_lds(each))
 
     def update_pending(self) -> None:
-        """The registers that are waited for; the oldest ops that are only counted are not waited for by anybody."""
+        """Recompute the pending registers, and drop the oldest ops that only count: no wait can tell them apart."""
         self.pending = 0
         for name in ("vm", "ds"):
             queue = getattr(self, name)
@@ -358,6 +334,5 @@ class WaveSet:
             self.pending |= each.rows
 
 
-def _lands(flight: InFlight) -> bool:
-    """Does it change LDS?"""
+def _changes_lds(flight: InFlight) -> bool:
     return flight.access is not None and flight.access.how != "read"

@@ -842,7 +842,9 @@ class SeenStates:
             often = self._joined[place, keys] >= self.growing
             self._joined[place, keys] += 1
             for entry in alike:
-                product.known = join_decisions(entry.known, product.known, product.epoch - entry.epoch, settled=often)
+                product.known = join_decisions(
+                    entry.known, product.known, product.epoch - entry.epoch, drop_changed=often
+                )
             alike.clear()
         elif len(group) > self.most:
             last = next(each for each in group.values() if each)[-1]
