@@ -337,7 +337,8 @@ def _test_zero(value: Linear) -> bool | Value | None:
 
 
 _MODELLED = frozenset({
-    "+", "add", "sub", "mul", "shl", "shr", "sar", "and", "or", "xor", "andn2", "not", "min_u", "max_u", "min_i", "max_i",
+    "+", "add", "sub", "mul", "shl", "shr", "sar", "and", "or", "xor", "andn2", "not",
+    "min_u", "max_u", "min_i", "max_i",
 })  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from rota.prove.operation import SCC_ROW, Operation, OperationKind
 from rota.prove.slicing import BackwardSlice, find_call_targets, find_interacting
 from rota.prove.state import Accesses, Half, InFlight, Mask, Masks, WaveSet, atoms_of
 from rota.prove.symbol import GROUP, LANE, Lanes, Linear, Symbol, Value, simplify
-from rota.prove.transfer import evaluate_indexed, evaluate_scalar, evaluate_vector, in_place, set_index
+from rota.prove.transfer import evaluate_indexed, evaluate_scalar, evaluate_vector, resolve_index, set_index
 from rota.prove.verdict import Meter
 from rota.prove.widening import Namer, ProductState, Recorder, SeenStates, Visit, Widener, shape_of
 
@@ -498,7 +498,7 @@ class Explorer:
         if operation.data and not operation.flat and operation.kind in {OperationKind.LDS, OperationKind.VMEM}:
             uses = operation.reads | operation.writes & ~self.memory.find_refilled(wave_set, operation)
         if operation.indexed:
-            meant = in_place(self.evaluator, wave_set, operation, product.known) or operation
+            meant = resolve_index(self.evaluator, wave_set, operation, product.known) or operation
             uses, writes = meant.reads | meant.writes, meant.writes
         if uses & wave_set.pending:
             self.judge.early(wave_set, operation, uses, writes, product.known)
