@@ -24,7 +24,7 @@ from rota.isa.wave.operand import SCALAR
 from rota.program.machine import Confidence
 from rota.prove.decisions import Decisions, StateGraph
 from rota.prove.evaluation import Evaluator
-from rota.prove.judge import FoundError, Judge
+from rota.prove.judge import FirstError, Judge
 from rota.prove.memory_steps import MemorySteps, TouchedBytes
 from rota.prove.operation import (
     Operation,
@@ -395,7 +395,7 @@ class _Proof:
             evaluator,
             touched,
             judge,
-            holds=(architecture.no_wait("vmcnt"), architecture.no_wait("lgkmcnt")),
+            most=(architecture.no_wait("vmcnt"), architecture.no_wait("lgkmcnt")),
             constants=self._constants(),
             evaluated=sliced.evaluated,
             in_order=self._policies.order is VmcntOrder.IN_ORDER,
@@ -424,7 +424,7 @@ class _Proof:
         except InconclusiveError as error:
             instruction = None if error.operation is None else error.operation.instruction
             ending = (self._ended_early(str(error), instruction, error.ended_by),)
-        except FoundError:
+        except FirstError:
             ending = (_finding("I402", "the first error was enough"),)
         except RecursionError:
             ending = (self._ended_early("values are nested too deeply", None, "depth"),)

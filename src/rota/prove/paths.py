@@ -410,10 +410,10 @@ class Explorer:
 
     def _meet(self, product: ProductState) -> bool:
         """All waves wait at a barrier or have ended; gives whether any goes on."""
-        self.judge.stretch(product.wave_sets, product.epoch, product.known, self._search_on)
+        self.judge.check_races(product.wave_sets, product.epoch, product.known, self._search_on)
         waiting = [each for each in product.wave_sets if not each.ended]
         if not waiting:
-            self.judge.ended(product.wave_sets)
+            self.judge.check_barrier_counts(product.wave_sets)
             return False
         product.epoch += 1
         for wave_set in product.wave_sets:
@@ -422,9 +422,9 @@ class Explorer:
             wave_set.waiting = False
             wave_set.barriers += 1
             wave_set.at += 1
-        self.judge.passed(waiting)
+        self.judge.record_barrier(waiting)
         if len(waiting) < len(product.wave_sets):  # of waves that have ended, only what is under way can still matter
-            self.judge.ended(product.wave_sets)
+            self.judge.check_barrier_counts(product.wave_sets)
             product.wave_sets = [
                 each for each in product.wave_sets if not each.ended or each.vm or each.ds or each.flat
             ]
@@ -501,7 +501,7 @@ class Explorer:
             meant = resolve_index(self.evaluator, wave_set, operation, product.known) or operation
             uses, writes = meant.reads | meant.writes, meant.writes
         if uses & wave_set.pending:
-            self.judge.early(wave_set, operation, uses, writes, product.known)
+            self.judge.check_registers(wave_set, operation, uses, writes, product.known)
 
     def _look(self, wave_set: WaveSet, at: int, end: int, product: ProductState) -> None:
         for number in range(at, end):
@@ -542,7 +542,7 @@ class Explorer:
             return False
         elif kind is OperationKind.END:
             wave_set.ended = True
-            self.judge.leaves(wave_set, operation, product.known)
+            self.judge.check_end(wave_set, operation, product.known)
             wave_set.finish(self.evaluator.masks)
             return False
         elif kind is OperationKind.CALL:
@@ -619,8 +619,8 @@ class Explorer:
 
     def _leave_alone(self, product: ProductState, parting: WaveSet | None = None) -> None:
         """Each wave_set goes on by itself, and each wave of one that parts."""
-        self.judge.stretch(product.wave_sets, product.epoch, product.known, self._search_on)
-        self.judge.ended(product.wave_sets)
+        self.judge.check_races(product.wave_sets, product.epoch, product.known, self._search_on)
+        self.judge.check_barrier_counts(product.wave_sets)
         for wave_set in product.wave_sets:
             rows = range(len(wave_set.waves)) if wave_set is parting else ()
             parts = [wave_set.restrict([row], self.evaluator.masks, self.memory.accesses) for row in rows] or [wave_set]
