@@ -345,7 +345,7 @@ class Explorer:
         self._meets = find_interacting(operations, sliced.successors, flat=memory.flat_lds)
         self._branching = Branching(evaluator, memory.accesses, waves)
         self.graph = StateGraph()
-        self._met = SeenStates(evaluator, self._namer, sliced.for_addresses, self.graph)
+        self._seen = SeenStates(evaluator, self._namer, sliced.for_addresses, self.graph)
         self._open: list[tuple[int, int, ProductState]] = []
         self._pushed = 0
         self.steps = self.states = self.paths = 0
@@ -381,7 +381,7 @@ class Explorer:
         self._put(start)
         while self._open:
             _, _, product = heapq.heappop(self._open)
-            self._met.leave(product)
+            self._seen.close(product)
             self.paths += 1
             self._run(product)
 
@@ -629,7 +629,7 @@ class Explorer:
                     wave_sets=[each], known=product.known.copy(), epoch=product.epoch, forks=product.forks
                 )
                 self._namer.rename(alone)
-                number, going = self._met.arrive(alone, ("alone",), shape_of(alone))
+                number, going = self._seen.arrive(alone, ("alone",), shape_of(alone))
                 if self._recorder is not None:
                     self._recorder.record_checkpoint(alone, ("alone",), number)
                 if going:
@@ -653,12 +653,12 @@ class Explorer:
         shape = shape_of(product)
         place = (head, *((wave_set.waves, wave_set.at) for wave_set in product.wave_sets))
         visits = product.history.get(place, ())
-        number = self._met.covering(product, head, shape) if isinstance(head[0], int) and visits else None
+        number = self._seen.find_covering(product, head, shape) if isinstance(head[0], int) and visits else None
         going = False
         if number is None:
             if isinstance(head[0], int) and visits and self._widener.widen(product, visits, shape):
                 self._namer.rename(product)
-            number, going = self._met.arrive(product, head, shape)
+            number, going = self._seen.arrive(product, head, shape)
         if self._recorder is not None:
             self._recorder.record_checkpoint(product, head, number)
         if not going:
