@@ -1,7 +1,7 @@
-"""Every path of a kernel: takes its operations, runs all waves on what is known, gives what the judges found.
+"""Symbolic execution of a kernel on every path, with all waves of a workgroup.
 
-Waves that do the same run together.  Where a branch depends on something unknown, the path forks; what the whole
-workgroup shares is decided once for all waves.  A path ends where its state was met before.
+Waves that do the same run together as a wave set.  A path forks at a branch on an unknown; what the whole workgroup
+shares is decided once for all waves.  A path ends when a seen state covers its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rota.prove.widening import Namer, ProductState, Recorder, SeenStates, Visit
 
 
 def condense(evaluator: Evaluator, wave_set: WaveSet) -> None:
-    """Makes EXEC depend on one unknown, and other masks on the same where they are equal to it or its rest."""
+    """Make EXEC depend on a single atom, and express masks that equal it or its complement by the same atom."""
     old = wave_set.exec
     if len(atoms_of(old)) < 2:
         return
@@ -35,21 +35,21 @@ def condense(evaluator: Evaluator, wave_set: WaveSet) -> None:
     possible = masks.leaf(masks.possible(old))
     atom = evaluator.symbols.fresh("left", LANE).base
     new = masks.combine("and", possible, masks.unknown(atom, len(wave_set.waves)))
-    turned: dict[Mask, Mask] = {old: new}
+    replaced: dict[Mask, Mask] = {old: new}
     for row, value in wave_set.registers.items():
         if not isinstance(value, Half):
             continue
         mask = value.mask
-        if mask not in turned:
+        if mask not in replaced:
             whole = masks.combine("or", possible, masks.leaf(masks.possible(mask)))
             rest = masks.combine("andn2", whole, old)
-            turned[mask] = masks.combine("andn2", whole, new) if rest is mask else evaluator.limit_atoms(mask, 1)
-        wave_set.registers[row] = Half(turned[mask], value.which)
+            replaced[mask] = masks.combine("andn2", whole, new) if rest is mask else evaluator.limit_atoms(mask, 1)
+        wave_set.registers[row] = Half(replaced[mask], value.which)
     wave_set.exec = new
 
 
 def assume_empty(evaluator: Evaluator, wave_set: WaveSet) -> None:
-    """No lane is left in EXEC: what that says of its unknown is put into all masks."""
+    """Assume that EXEC has no lanes, and apply what that says of its atom to all masks."""
     masks, mask = evaluator.masks, wave_set.exec
     nothing = masks.leaf((0,) * len(wave_set.waves))
     wave_set.exec = nothing
@@ -74,30 +74,30 @@ _VCC = named("vcc")
 class ForkError(Exception):
     """An operation needs a decision first: about a condition, of these waves or of the whole workgroup.
 
-    With `parts`, waves may go different ways by it, even if all of them share what it is about.
+    With `per_wave`, waves may branch differently by it, even if they share the condition.
     """
 
-    def __init__(self, condition: Symbol, waves: tuple[int, ...] = (), *, parts: bool = False) -> None:
+    def __init__(self, condition: Symbol, waves: tuple[int, ...] = (), *, per_wave: bool = False) -> None:
         super().__init__()
-        self.condition, self.waves, self.parts = condition, waves, parts or bool(waves)
+        self.condition, self.waves, self.per_wave = condition, waves, per_wave or bool(waves)
 
 
 class Branching:
-    """Takes branches; one for a proof."""
+    """Executes branches."""
 
     def __init__(self, evaluator: Evaluator, accesses: Accesses, waves: int) -> None:
-        self._evaluator, self._accesses, self._one_wave = evaluator, accesses, WaveView(evaluator, waves)
+        self._evaluator, self._accesses, self._view = evaluator, accesses, WaveView(evaluator, waves)
 
     def branch(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool:
-        """Takes a branch; False if waves part at it, so that another wave_set has to go on now."""
+        """Execute a branch; False if waves separate at it, so that another wave set has to go on now."""
         instruction = operation.instruction
         opcode, target = instruction.opcode, instruction.target
         assert target is not None  # noqa: S101
         if opcode == "s_branch":
             wave_set.at = target
             return True
-        taken = self._taken(product, wave_set, operation)
-        empty = None if "_exec" not in opcode else not opcode.endswith("nz")  # what is taken when no lane is left
+        taken = self._evaluate(product, wave_set, operation)
+        empty = None if "_exec" not in opcode else not opcode.endswith("nz")  # whether it branches without lanes
         if isinstance(taken, bool):
             wave_set.at = target if taken else wave_set.at + 1
             if taken is empty:
@@ -109,34 +109,30 @@ class Branching:
         if empty is not None:
             assume_empty(self._evaluator, parts[0 if empty else 1])
         place = product.wave_sets.index(wave_set)
-        product.wave_sets[place : place + 1] = sorted(parts, key=lambda part: -part.at)  # those that leave a loop first
+        product.wave_sets[place : place + 1] = sorted(parts, key=lambda part: -part.at)  # those that exit a loop first
         return False
 
-    def _taken(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool | list[bool]:
-        opcode, known = operation.instruction.opcode, product.known
+    def _evaluate(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool | list[bool]:
+        opcode, known, evaluator = operation.instruction.opcode, product.known, self._evaluator
         if opcode == "s_setvskip":
-            word, place = (self._evaluator.read(wave_set, each, known) for each in operation.operands)
-            flag = self._evaluator.compute(
-                "and", self._evaluator.compute("shr", word, self._evaluator.compute("and", place, 31)), 1
-            )
+            word, place = (evaluator.read(wave_set, each, known) for each in operation.operands)
+            flag = evaluator.compute("and", evaluator.compute("shr", word, evaluator.compute("and", place, 31)), 1)
             wanted = not operation.instruction.modifiers
-            flag = self._evaluator.flag_of(self._evaluator.compare("eq", "u", flag, int(wanted)))
-            return self._outcome(wave_set, flag, known)
+            flag = evaluator.flag_of(evaluator.compare("eq", "u", flag, int(wanted)))
+            return self._decide(wave_set, flag, known)
         if "_scc" in opcode:
-            return self._outcome(
-                wave_set, self._evaluator.read_row(wave_set, SCC_ROW, known), known, wanted=opcode.endswith("1")
-            )
+            flag = evaluator.read_row(wave_set, SCC_ROW, known)
+            return self._decide(wave_set, flag, known, wanted=opcode.endswith("1"))
         wanted = opcode.endswith("nz")
         if "_exec" not in opcode:
-            return self._outcome(
-                wave_set, self._evaluator.any_of(self._evaluator.read_pair(wave_set, _VCC, known)), known, wanted=wanted
-            )
-        wave_set.exec = self._evaluator.masks.settle(wave_set.exec, known.lookup)
-        if isinstance(self._evaluator.any_of(wave_set.exec), Linear):
-            condense(self._evaluator, wave_set)
-        return self._outcome(wave_set, self._evaluator.any_of(wave_set.exec), known, wanted=wanted)
+            flag = evaluator.any_of(evaluator.read_pair(wave_set, _VCC, known))
+            return self._decide(wave_set, flag, known, wanted=wanted)
+        wave_set.exec = evaluator.masks.settle(wave_set.exec, known.lookup)
+        if isinstance(evaluator.any_of(wave_set.exec), Linear):
+            condense(evaluator, wave_set)
+        return self._decide(wave_set, evaluator.any_of(wave_set.exec), known, wanted=wanted)
 
-    def _outcome(self, wave_set: WaveSet, flag: Value, known: Decisions, *, wanted: bool = True) -> bool | list[bool]:
+    def _decide(self, wave_set: WaveSet, flag: Value, known: Decisions, *, wanted: bool = True) -> bool | list[bool]:
         flag = self._evaluator.settle(flag, known)
         if isinstance(flag, int):
             return bool(flag) == wanted
@@ -149,7 +145,7 @@ class Branching:
         if not isinstance(flag.offset, int) or base.bits != 1 or flag.scale not in {1, 0xFFFF_FFFF}:
             flag = self._evaluator.flag_of(self._evaluator.compare("ne", "u", flag, 0))
             if not isinstance(flag, Linear):
-                return self._outcome(wave_set, flag, known, wanted=wanted)
+                return self._decide(wave_set, flag, known, wanted=wanted)
             base = flag.base
         positive = wanted == (flag.scale == 1)
         if base.spread == GROUP:
@@ -157,42 +153,45 @@ class Branching:
             if decided is None:
                 raise ForkError(base)
             return decided == positive
-        each = [self._of_wave(base, wave, known) for wave in wave_set.waves]
-        open_ = tuple(wave for wave, one in zip(wave_set.waves, each, strict=True) if one is None)
-        if open_:
-            raise ForkError(base, open_)
-        outcomes = [one == positive for one in each]
+        decisions = [self._look_up(base, wave, known) for wave in wave_set.waves]
+        undecided = tuple(wave for wave, each in zip(wave_set.waves, decisions, strict=True) if each is None)
+        if undecided:
+            raise ForkError(base, undecided)
+        outcomes = [each == positive for each in decisions]
         return outcomes[0] if len(set(outcomes)) == 1 else outcomes
 
-    def _of_wave(self, base: Symbol, wave: int, known: Decisions) -> bool | None:
-        """What a condition that waves don't share is in one of them."""
+    def _look_up(self, base: Symbol, wave: int, known: Decisions) -> bool | None:
+        """Whether a condition that waves don't share holds in one of them; None if that isn't decided."""
         decided = known.lookup(base, wave)
         if decided is not None:
             return decided
-        told = self._one_wave.symbol(base, wave)
-        if isinstance(told, int):
-            return bool(told)
-        if not isinstance(told, Linear) or told.base.spread != GROUP or told.base.bits != 1:
+        value = self._view.symbol(base, wave)
+        if isinstance(value, int):
+            return bool(value)
+        if not isinstance(value, Linear) or value.base.spread != GROUP or value.base.bits != 1:
             return None
-        decided = known.lookup(told.base)
+        decided = known.lookup(value.base)
         if decided is None:
-            raise ForkError(told.base, parts=True)
-        return decided == (told.scale == 1)
+            raise ForkError(value.base, per_wave=True)
+        return decided == (value.scale == 1)
 
 
-class _ApartError(Exception):
-    """Two wave_sets that can't be one."""
+# Joining wave sets.
+
+
+class _CannotJoinError(Exception):
+    """Two wave sets differ in something that one set can't express."""
 
 
 def join(wave_sets: list[WaveSet], masks: Masks, accesses: Accesses) -> list[WaveSet]:
-    """Squads at one place, with the same memory ops under way, go on together."""
+    """Join wave sets at one place with the same memory ops in flight."""
     joined: list[WaveSet] = []
     for wave_set in wave_sets:
         for place, other in enumerate(joined):
             if wave_set.at == other.at and wave_set.ended == other.ended and wave_set.barriers == other.barriers:
                 try:
-                    joined[place] = _both(other, wave_set, masks, accesses)
-                except _ApartError:
+                    joined[place] = _join_two(other, wave_set, masks, accesses)
+                except _CannotJoinError:
                     continue
                 break
         else:
@@ -200,23 +199,21 @@ def join(wave_sets: list[WaveSet], masks: Masks, accesses: Accesses) -> list[Wav
     return joined
 
 
-def _both(one: WaveSet, other: WaveSet, masks: Masks, accesses: Accesses) -> WaveSet:
+def _join_two(one: WaveSet, other: WaveSet, masks: Masks, accesses: Accesses) -> WaveSet:
     if one.ended:
-        return _husk(one, other, masks)
+        return _join_ended(one, other, masks)
     counts = len(one.waves), len(other.waves)
-    rows = one.registers.keys() & other.registers.keys()  # one that only some have was never written by the others
-    registers = {row: _value(one.registers[row], other.registers[row], counts, masks) for row in rows}
-    vm = _flights(one.vm, other.vm, accesses)
-    ds = _flights(one.ds, other.ds, accesses)
+    rows = one.registers.keys() & other.registers.keys()  # others were never written by some of the waves
+    registers = {row: _join_values(one.registers[row], other.registers[row], counts, masks) for row in rows}
     if [each.identity for each in one.sm] != [each.identity for each in other.sm] or one.flat or other.flat:
-        raise _ApartError
+        raise _CannotJoinError
     both = WaveSet(
         waves=(*one.waves, *other.waves),
         at=one.at,
         registers=registers,
-        exec=_mask(one.exec, other.exec, masks),
-        vm=vm,
-        ds=ds,
+        exec=_join_masks(one.exec, other.exec, masks),
+        vm=_join_queues(one.vm, other.vm, accesses),
+        ds=_join_queues(one.ds, other.ds, accesses),
         sm=one.sm,
         pending=one.pending,
         barriers=one.barriers,
@@ -225,62 +222,51 @@ def _both(one: WaveSet, other: WaveSet, masks: Masks, accesses: Accesses) -> Wav
     return both if order == list(range(len(order))) else both.restrict(order, masks, accesses)
 
 
-def _husk(one: WaveSet, other: WaveSet, masks: Masks) -> WaveSet:
-    """Ended waves, of which only the number of barriers matters, and what they left under way."""
+def _join_ended(one: WaveSet, other: WaveSet, masks: Masks) -> WaveSet:
+    """Join waves that have ended: only their barriers and ops in flight matter."""
     if any((*one.vm, *other.vm, *one.ds, *other.ds, *one.flat, *other.flat)):
-        raise _ApartError
+        raise _CannotJoinError
     waves = tuple(sorted((*one.waves, *other.waves)))
     return WaveSet(
         waves=waves, at=one.at, registers={}, exec=masks.leaf((0,) * len(waves)), ended=True, barriers=one.barriers
     )
 
 
-def _flights(one: tuple[InFlight, ...], other: tuple[InFlight, ...], accesses: Accesses) -> tuple[InFlight, ...]:
+def _join_queues(one: tuple[InFlight, ...], other: tuple[InFlight, ...], accesses: Accesses) -> tuple[InFlight, ...]:
     if len(one) != len(other):
-        raise _ApartError
+        raise _CannotJoinError
     both = []
     for a, b in zip(one, other, strict=True):
         if a.rows != b.rows or (a.access is None) != (b.access is None):
-            raise _ApartError
+            raise _CannotJoinError
         if a.access is not None and b.access is not None:
             if a.number != b.number or a.access.how != b.access.how:
-                raise _ApartError
+                raise _CannotJoinError
             octets = (*a.access.bytes, *b.access.bytes)
             access = accesses.make(a.number, a.access.how, octets, exact=a.access.exact and b.access.exact)
             both.append(a._replace(access=access))
         elif a.only_counts or (a.number, a.other_numbers) == (b.number, b.other_numbers):
             both.append(a)
         else:  # loads to the same registers, by two copies of the code
-            also = {a.number, *a.other_numbers, b.number, *b.other_numbers}
-            first = min(also)
-            both.append(
-                a._replace(
-                    number=first,
-                    other_numbers=tuple(sorted(also - {first})),
-                    near_wait=_agreed(a.near_wait, b.near_wait),
-                )
-            )
+            first, *others = sorted({a.number, *a.other_numbers, b.number, *b.other_numbers})
+            near_wait = a.near_wait if a.near_wait == b.near_wait else -1
+            both.append(a._replace(number=first, other_numbers=tuple(others), near_wait=near_wait))
     return tuple(both)
 
 
-def _agreed(one: int, other: int) -> int:
-    """The wait that nearly covered both, if it is one."""
-    return one if one == other else -1
-
-
-def _value(one: Value | Half, other: Value | Half, counts: tuple[int, int], masks: Masks) -> Value | Half:
+def _join_values(one: Value | Half, other: Value | Half, counts: tuple[int, int], masks: Masks) -> Value | Half:
     if isinstance(one, Half) or isinstance(other, Half):
         if not isinstance(one, Half) or not isinstance(other, Half) or one.which != other.which:
-            raise _ApartError
-        return Half(_mask(one.mask, other.mask, masks), one.which)
+            raise _CannotJoinError
+        return Half(_join_masks(one.mask, other.mask, masks), one.which)
     if isinstance(one, Linear) or isinstance(other, Linear):
         if not isinstance(one, Linear) or not isinstance(other, Linear):
-            raise _ApartError
+            raise _CannotJoinError
         if one.base is not other.base or one.scale != other.scale:
-            raise _ApartError
-        offset = _value(one.offset, other.offset, counts, masks)
+            raise _CannotJoinError
+        offset = _join_values(one.offset, other.offset, counts, masks)
         if isinstance(offset, (Linear, Half)):
-            raise _ApartError
+            raise _CannotJoinError
         return Linear(one.base, one.scale, offset)
     if isinstance(one, int) and isinstance(other, int) and one == other:
         return one
@@ -292,21 +278,23 @@ def _value(one: Value | Half, other: Value | Half, counts: tuple[int, int], mask
     return simplify(np.concatenate(parts))
 
 
-def _mask(one: Mask, other: Mask, masks: Masks) -> Mask:
+def _join_masks(one: Mask, other: Mask, masks: Masks) -> Mask:
     if one.leaf is not None and other.leaf is not None:
         return masks.leaf((*one.leaf, *other.leaf))
     if one.atom is None or one.atom is not other.atom or one.high is None or one.low is None:
-        raise _ApartError
+        raise _CannotJoinError
     if other.high is None or other.low is None:
-        raise _ApartError
-    return masks.choice(one.atom, _mask(one.high, other.high, masks), _mask(one.low, other.low, masks))
+        raise _CannotJoinError
+    return masks.choice(one.atom, _join_masks(one.high, other.high, masks), _join_masks(one.low, other.low, masks))
 
 
-_STRETCH = 256  # steps between two looks at the budget
+# Exploration.
+
+_CHECK_EVERY = 256  # steps between two checks of the budget
 
 
 class InconclusiveError(Exception):
-    """The proof can't go on: why, at which operation, and which limit of the budget has ended it, if one has."""
+    """The proof can't go on: why, at which operation, and which limit of the budget it has reached, if any."""
 
     def __init__(self, message: str, operation: Operation | None = None, *, ended_by: str = "") -> None:
         super().__init__(message)
@@ -314,7 +302,7 @@ class InconclusiveError(Exception):
 
 
 class Explorer:
-    """Runs a kernel on all paths."""
+    """Executes a kernel on all paths."""
 
     def __init__(
         self, operations: Sequence[Operation], sliced: BackwardSlice, evaluator: Evaluator, memory: MemorySteps,
@@ -342,7 +330,7 @@ class Explorer:
         self._namer = Namer(evaluator, sliced.needed, sliced.for_addresses, kernarg_row)
         self._widener = Widener(evaluator, sliced.for_addresses)
         self._runs = self._quiet_runs()
-        self._meets = find_interacting(operations, sliced.successors, flat=memory.flat_lds)
+        self._interacts = find_interacting(operations, sliced.successors, flat=memory.flat_lds)
         self._branching = Branching(evaluator, memory.accesses, waves)
         self.graph = StateGraph()
         self._seen = SeenStates(evaluator, self._namer, sliced.for_addresses, self.graph)
@@ -351,7 +339,7 @@ class Explorer:
         self.steps = self.states = self.paths = 0
 
     def _join_points(self) -> frozenset[int]:
-        """Where ways meet: behind the waits at a branch's target, which make paths more alike; not before a barrier."""
+        """Join points: after the waits at a branch target, which make paths more alike, and never before a barrier."""
         found = set()
         for target in {each.instruction.target for each in self.operations if each.instruction.target is not None}:
             at = target
@@ -362,7 +350,7 @@ class Explorer:
         return frozenset(found)
 
     def _quiet_runs(self) -> list[tuple[int, int]]:
-        """For each operation that needs no step of its own: the registers of all up to the next that does, and that."""
+        """For each operation that needs no step: the next one that does, and the registers of all in between."""
         runs = [(0, -1)] * (len(self.operations) + 1)
         for number in range(len(self.operations) - 1, -1, -1):
             each = self.operations[number]
@@ -377,28 +365,26 @@ class Explorer:
         return runs
 
     def explore(self, start: ProductState) -> None:
-        """Follows every path to its end, or raises if the budget is gone."""
-        self._put(start)
+        """Follow every path to its end; raises InconclusiveError if the budget doesn't last."""
+        self._push(start)
         while self._open:
             _, _, product = heapq.heappop(self._open)
             self._seen.close(product)
             self.paths += 1
             self._run(product)
 
-    def _put(self, product: ProductState) -> None:
-        """Leaves a state for later; those that are least far in the listing come first, so that paths meet."""
+    def _push(self, product: ProductState) -> None:
+        """Leave a state for later.  Those least far in the listing come first, so that paths join."""
         self._pushed += 1
-        far = sum(
-            len(wave_set.waves) * (len(self.operations) if wave_set.ended else wave_set.at)
-            for wave_set in product.wave_sets
-        )
+        end = len(self.operations)
+        far = sum(len(each.waves) * (end if each.ended else each.at) for each in product.wave_sets)
         heapq.heappush(self._open, (far, self._pushed, product))
 
     def _run(self, product: ProductState) -> None:
         while True:
             wave_set = next((each for each in product.wave_sets if not each.waiting and not each.ended), None)
             if wave_set is None:
-                if not self._meet(product):
+                if not self._pass_barrier(product):
                     return
             elif not self._advance(product, wave_set) or (
                 (wave_set.waiting or wave_set.ended)
@@ -408,9 +394,9 @@ class Explorer:
             ):
                 return
 
-    def _meet(self, product: ProductState) -> bool:
-        """All waves wait at a barrier or have ended; gives whether any goes on."""
-        self.judge.check_races(product.wave_sets, product.epoch, product.known, self._search_on)
+    def _pass_barrier(self, product: ProductState) -> bool:
+        """Release the barrier at which all waves wait that have not ended; False if none goes on."""
+        self.judge.check_races(product.wave_sets, product.epoch, product.known, self._spend_pairs)
         waiting = [each for each in product.wave_sets if not each.ended]
         if not waiting:
             self.judge.check_barrier_counts(product.wave_sets)
@@ -423,7 +409,7 @@ class Explorer:
             wave_set.barriers += 1
             wave_set.at += 1
         self.judge.record_barrier(waiting)
-        if len(waiting) < len(product.wave_sets):  # of waves that have ended, only what is under way can still matter
+        if len(waiting) < len(product.wave_sets):  # of waves that have ended, only ops in flight can still matter
             self.judge.check_barrier_counts(product.wave_sets)
             product.wave_sets = [
                 each for each in product.wave_sets if not each.ended or each.vm or each.ds or each.flat
@@ -433,7 +419,7 @@ class Explorer:
         return self._checkpoint(product, ("barrier",))
 
     def _advance(self, product: ProductState, wave_set: WaveSet) -> bool:  # noqa: C901, PLR0912
-        """Steps a wave_set until it waits, ends or splits; False if the path is over."""
+        """Step a wave set until it waits, ends or splits; False if the path ends."""
         operations, runs, heads = self.operations, self._runs, self._heads
         count = 0
         while True:
@@ -442,12 +428,13 @@ class Explorer:
                 raise InconclusiveError("code runs past its last instruction")
             touches, end = runs[at]
             count += 1
-            if not count % _STRETCH:  # straight code without end may not escape the budget
+            if not count % _CHECK_EVERY:  # long straight code spends its budget, too
                 self._spend(count, operations[at])
                 count = 0
             if end >= 0:
                 if touches & wave_set.pending:
-                    self._look(wave_set, at, end, product)
+                    for number in range(at, end):
+                        self._check_registers(wave_set, operations[number], product)
                 wave_set.at = end
                 continue
             if product.resumed:
@@ -464,19 +451,20 @@ class Explorer:
                     return False
             operation = operations[at]
             if (operation.reads | operation.writes) & wave_set.pending:
-                self._early(wave_set, operation, product)
+                self._check_registers(wave_set, operation, product)
             try:
                 going = self._step(product, wave_set, operation)
             except ForkError as fork:
-                if fork.parts and self._is_independent(product, len(wave_set.waves)):
+                if fork.per_wave and self._is_independent(product, len(wave_set.waves)):
                     self._spend(count, operation)
-                    self._leave_alone(product, wave_set)
+                    self._separate(product, wave_set)
                     return False
-                going = not fork.parts or len(wave_set.waves) == 1
+                going = not fork.per_wave or len(wave_set.waves) == 1
                 if going:
                     self._fork(product, wave_set, fork)
-                else:
-                    self._part(product, wave_set)
+                else:  # let each wave decide alone: the states that it reaches are then found only once
+                    place = product.wave_sets.index(wave_set)
+                    product.wave_sets[place : place + 1] = self._split(wave_set)
             if not going:
                 self._spend(count, operation)
                 return True
@@ -487,13 +475,13 @@ class Explorer:
         if over := self.meter.exceeded:
             raise InconclusiveError(f"the budget of {over} is used up", operation, ended_by=over)
 
-    def _search_on(self, pairs: int) -> None:
+    def _spend_pairs(self, pairs: int) -> None:
         self.meter.spend(pairs=pairs)
         if over := self.meter.exceeded:
-            message = f"the budget of {over} is used up by the search for pairs that race"
+            message = f"the budget of {over} is used up by the search for races"
             raise InconclusiveError(message, ended_by=over)
 
-    def _early(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
+    def _check_registers(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
         uses, writes = operation.reads | operation.writes, operation.writes
         if operation.data and not operation.flat and operation.kind in {OperationKind.LDS, OperationKind.VMEM}:
             uses = operation.reads | operation.writes & ~self.memory.find_refilled(wave_set, operation)
@@ -503,13 +491,8 @@ class Explorer:
         if uses & wave_set.pending:
             self.judge.check_registers(wave_set, operation, uses, writes, product.known)
 
-    def _look(self, wave_set: WaveSet, at: int, end: int, product: ProductState) -> None:
-        for number in range(at, end):
-            operation = self.operations[number]
-            self._early(wave_set, operation, product)
-
     def _step(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool:  # noqa: C901, PLR0912
-        """One operation; False if another wave_set has to go on now."""
+        """Execute one operation; False if another wave set has to go on now."""
         kind = operation.kind
         if kind is OperationKind.BRANCH:
             return self._branching.branch(product, wave_set, operation)
@@ -554,7 +537,7 @@ class Explorer:
         return True
 
     def _resolve(self, wave_set: WaveSet, row: int, product: ProductState) -> None:
-        """An address that a decision of the workgroup chooses needs that decision."""
+        """Fork first if a decision of the workgroup selects an address."""
         value = self.evaluator.read_row(wave_set, row, product.known)
         if isinstance(value, Linear) and value.base.op == "select":
             raise ForkError(value.base.args[0])  # type: ignore[arg-type]
@@ -565,10 +548,10 @@ class Explorer:
         if instruction.opcode != "s_call_b64":
             mask = self.evaluator.read_pair(wave_set, operation.operands[-1], product.known)
             if mask.leaf is None or len(set(mask.leaf)) != 1:
-                raise InconclusiveError("where a jump by register goes isn't known", operation)
+                raise InconclusiveError("the target of a jump by register isn't known", operation)
             target = self._places.get(mask.leaf[0] - CODE_BASE)
             if target not in self._targets:
-                raise InconclusiveError("a jump by register goes to no function and no return", operation)
+                raise InconclusiveError("a jump by register goes neither to a function nor back from one", operation)
         if instruction.opcode != "s_setpc_b64" and instruction.follows is not None:
             place = CODE_BASE + instruction.follows
             self.evaluator.write_pair(
@@ -580,51 +563,37 @@ class Explorer:
     # Decisions.
 
     def _fork(self, product: ProductState, wave_set: WaveSet, fork: ForkError) -> None:
-        """Takes one way here, and leaves the other for later."""
+        """Go on with the condition false, and leave the state with it true for later."""
         product.forks += 1
         self._spend(0, self.operations[wave_set.at])
-        where = self.operations[wave_set.at].instruction
-        if not fork.waves:
-            other = product.copy()
-            for each, holds in ((product, False), (other, True)):
-                each.known.decide(fork.condition, holds=holds, epoch=each.epoch)
-                each.known.trail = (
-                    *each.known.trail[-11:],
-                    f"{_told(fork.condition)} is {str(holds).lower()} at line {where.line}",
-                )
-            self._put(other)
-            return
-        (wave,) = fork.waves
+        condition, wave = fork.condition, fork.waves[0] if fork.waves else None
+        name = f"condition {condition.number} ({condition.op})"
+        where = f"{'' if wave is None else f' in wave {wave}'} at line {self.operations[wave_set.at].instruction.line}"
         other = product.copy()
         for each, holds in ((product, False), (other, True)):
-            each.known.decide(fork.condition, holds=holds, epoch=each.epoch, wave=wave)
-            told = f"{_told(fork.condition)} is {str(holds).lower()} in wave {wave} at line {where.line}"
-            each.known.trail = (*each.known.trail[-11:], told)
-        self._put(other)
+            each.known.decide(condition, holds=holds, epoch=each.epoch, wave=wave)
+            each.known.trail = (*each.known.trail[-11:], f"{name} is {str(holds).lower()}{where}")
+        self._push(other)
 
-    def _part(self, product: ProductState, wave_set: WaveSet) -> None:
-        """Waves that may decide differently go on alone: what each comes to is found once, not in every row_waves."""
-        place = product.wave_sets.index(wave_set)
-        alone = [
-            wave_set.restrict([row], self.evaluator.masks, self.memory.accesses) for row in range(len(wave_set.waves))
-        ]
-        product.wave_sets[place : place + 1] = alone
+    def _split(self, wave_set: WaveSet) -> list[WaveSet]:
+        masks, accesses = self.evaluator.masks, self.memory.accesses
+        return [wave_set.restrict([row], masks, accesses) for row in range(len(wave_set.waves))]
 
     # Checkpoints.
 
     def _is_independent(self, product: ProductState, waves: int = 1) -> bool:
-        """Does no wave come to LDS or a barrier any more, so that none can matter to another?"""
+        """True if no wave can reach LDS or a barrier any more, so that none matters to another."""
         several = len(product.wave_sets) > 1 or waves > 1
-        return several and not any(self._meets[each.at] for each in product.wave_sets if not each.ended)
+        return several and not any(self._interacts[each.at] for each in product.wave_sets if not each.ended)
 
-    def _leave_alone(self, product: ProductState, parting: WaveSet | None = None) -> None:
-        """Each wave_set goes on by itself, and each wave of one that parts."""
-        self.judge.check_races(product.wave_sets, product.epoch, product.known, self._search_on)
+    def _separate(self, product: ProductState, split: WaveSet | None = None) -> None:
+        """Go on with each wave set alone, and with each wave of the set to split."""
+        self.judge.check_races(product.wave_sets, product.epoch, product.known, self._spend_pairs)
         self.judge.check_barrier_counts(product.wave_sets)
         for wave_set in product.wave_sets:
-            rows = range(len(wave_set.waves)) if wave_set is parting else ()
-            parts = [wave_set.restrict([row], self.evaluator.masks, self.memory.accesses) for row in rows] or [wave_set]
-            for each in parts if not wave_set.ended else ():
+            if wave_set.ended:
+                continue
+            for each in self._split(wave_set) if wave_set is split else [wave_set]:
                 alone = ProductState(
                     wave_sets=[each], known=product.known.copy(), epoch=product.epoch, forks=product.forks
                 )
@@ -633,19 +602,19 @@ class Explorer:
                 if self._recorder is not None:
                     self._recorder.record_checkpoint(alone, ("alone",), number)
                 if going:
-                    self._count(alone)
-                    self._put(alone)
+                    self._count_state(alone)
+                    self._push(alone)
 
-    def _count(self, product: ProductState) -> None:
+    def _count_state(self, product: ProductState) -> None:
         self.states += 1
         if self.states > self.meter.budget.states:
             at = next((self.operations[each.at] for each in product.wave_sets if not each.ended), None)
             raise InconclusiveError("the budget of states is used up", at, ended_by="states")
 
     def _checkpoint(self, product: ProductState, head: tuple[Hashable, ...]) -> bool:
-        """Names and compares the state; False if it was met before, or is left for later."""
+        """Compare the state with seen ones, and leave it for later if none covers it; always ends the path's run."""
         if self._is_independent(product):
-            self._leave_alone(product)
+            self._separate(product)
             return False
         product.marked = product.forks
         self.meter.spend(registers=sum(len(wave_set.registers) for wave_set in product.wave_sets))
@@ -663,15 +632,10 @@ class Explorer:
             self._recorder.record_checkpoint(product, head, number)
         if not going:
             return False
-        self._count(product)
+        self._count_state(product)
         registers = tuple(dict(wave_set.registers) for wave_set in product.wave_sets)
         visit = Visit(shape=shape, registers=registers, known=product.known.copy(), forks=product.forks)
         product.history[place] = (*visits, visit)
         product.resumed = isinstance(head[0], int) or head[0] == "join"
-        self._put(product)
+        self._push(product)
         return False
-
-
-def _told(condition: Symbol) -> str:
-    """A condition in words."""
-    return f"condition {condition.number} ({condition.op})"
