@@ -27,7 +27,7 @@ def test_a_proved_kernel_ends_in_status_0(folder: Path) -> None:
     result = rota(f"check {folder}/raw_sync_ok.hsaco")
     assert result.exit_code == 0
     assert ": proved; " in result.stdout
-    assert "policy: an LDS read that no wait has covered is under way behind a barrier" in result.stdout
+    assert "policy: an LDS read that no wait covers may be in flight after a barrier" in result.stdout
 
 
 def test_a_folder_ends_in_a_table_and_status_1(folder: Path) -> None:
@@ -82,8 +82,8 @@ def test_a_policy_can_be_more_lenient(folder: Path) -> None:
     assert rota(f"check {folder}/war.hsaco").exit_code == 1
     result = rota(f"check {folder}/war.hsaco --lds-reads lenient --vmcnt any-order")
     assert result.exit_code == 0
-    assert "policy: an LDS read is over before its wave passes a barrier" in result.stdout
-    assert "only vmcnt(0) is a promise" in result.stdout
+    assert "policy: an LDS read completes before its wave passes a barrier" in result.stdout
+    assert "only vmcnt(0) guarantees" in result.stdout
 
 
 def test_inconclusive_passes_only_if_allowed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,7 @@ def test_no_launch_is_looked_for_where_paths_are_not_in_question(monkeypatch: py
     def asked(*_: object) -> None:
         pytest.fail("z3 was asked")
 
-    monkeypatch.setattr(Feasibility, "of", asked)
+    monkeypatch.setattr(Feasibility, "find", asked)
     waits = "v_readfirstlane_b32 s4, v0\nv_mov_b32_e32 v1, s4"  # too few states between
     assert "I104" in codes(judged(waits, witness=True))
 

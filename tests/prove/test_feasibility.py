@@ -154,14 +154,14 @@ def test_a_search_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(witness, "_MOST_QUESTIONS", 2)
     verdict = executed(LOOP.format(step=2))
     assert verdict.status is Status.ALARM
-    assert evidence(verdict, "I109")["not replayed"] == "2 questions about ways to it were not enough"
+    assert evidence(verdict, "I109")["not replayed"] == "2 queries about paths to it did not decide it"
 
 
 def test_so_has_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(witness, "_MOST_EVENTS", 1)
     verdict = executed(LOOP.format(step=2))
     assert verdict.status is Status.ALARM
-    assert evidence(verdict, "I109")["not replayed"] == "the path is too long to ask about"
+    assert evidence(verdict, "I109")["not replayed"] == "the path is too long for z3"
 
 
 def test_so_has_the_effort_of_z3(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,4 +175,4 @@ def test_so_has_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confirmation, "_MOST_PATHS", 0)
     verdict = executed(LOOP.format(step=2))
     assert verdict.status is Status.ALARM
-    assert evidence(verdict, "I109")["not replayed"] == "there are more paths to it than were asked about"
+    assert evidence(verdict, "I109")["not replayed"] == "it has more paths than were examined"

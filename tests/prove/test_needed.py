@@ -23,8 +23,8 @@ def test_what_can_go_and_what_cannot() -> None:
     assert found is not None
     assert [(each.number, each.what) for each in found.alone] == [(7, BARRIER)]
     assert told == (
-        "2 of 2 waits and 1 of 2 barriers are needed: without one of these the proof no longer goes through\n"
-        "these can go, each alone:\n  at line 9 `s_barrier`"
+        "2 of 2 waits and 1 of 2 barriers are needed: the proof fails without any one of them\n"
+        "each of these can be removed alone:\n  at line 9 `s_barrier`"
     )
 
 
@@ -33,7 +33,7 @@ def test_each_of_two_can_go_and_not_both() -> None:
     assert found is not None
     assert [each.what for each in found.alone] == [BARRIER, BARRIER]
     assert found.together == found.alone[:1]
-    assert "these can go together:" in told
+    assert "these can be removed together:" in told
 
 
 def test_what_is_said_holds() -> None:

@@ -37,7 +37,7 @@ def test_wrong_kernels_are_refuted_by_execution(name: str) -> None:
     if name == "same_value_war":  # a matter of policy: what is read late is what it was
         assert executed.status is Status.ALARM
         told = dict(executed.findings[0].evidence)["not replayed"]
-        assert told == "the replay comes to it, but the bytes in question don't change there"
+        assert told == "the replay reaches it, but the bytes in question don't change"
     else:
         assert executed.status is Status.REFUTED
         assert all(

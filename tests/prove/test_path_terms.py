@@ -130,14 +130,14 @@ def test_values_that_are_nested_too_deeply_settle_nothing(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(witness, "PathTerms", deep)
     verdict = executed(LOOP.format(step=2))
-    assert evidence(verdict, "I109")["not replayed"] == "the path is too long to ask about"
+    assert evidence(verdict, "I109")["not replayed"] == "the path is too long for z3"
 
 
 def test_a_launch_that_z3_does_not_find_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def small(*_: object) -> Reply:
         raise witness.NoLaunchError(witness.NO_ANSWER)
 
-    monkeypatch.setattr(witness, "_small", small)
+    monkeypatch.setattr(witness, "_find_small_example", small)
     verdict = executed(race())
     assert evidence(verdict, "I109")["not replayed"] == witness.NO_ANSWER
     monkeypatch.undo()
@@ -176,7 +176,7 @@ def test_what_the_interpreter_does_not_know_is_told(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(confirmation, "load_program", load)
     verdict = executed(race())
-    assert evidence(verdict, "I109")["not replayed"] == "the interpreter can't run it: it knows nothing"
+    assert evidence(verdict, "I109")["not replayed"] == "the interpreter can't execute the kernel: it knows nothing"
 
 
 def test_one_execution_may_show_two_alarms() -> None:

@@ -101,7 +101,7 @@ def test_a_launch_that_leaves_its_buffers_proves_nothing() -> None:
     more = "v_mov_b32_e32 v5, 0\nv_mov_b32_e32 v6, 1\nglobal_load_dword v4, v[5:6], off\ns_waitcnt vmcnt(0)"
     verdict = executed(race(more=more))
     assert verdict.status is Status.ALARM
-    assert "leaves its buffers" in str(evidence(verdict, "I109")["not replayed"])
+    assert "outside of its buffers" in str(evidence(verdict, "I109")["not replayed"])
 
 
 def test_equal_writes_are_not_shown_to_be_wrong() -> None:
@@ -141,7 +141,7 @@ def test_a_race_is_shown_without_what_a_missing_wait_state_spoils() -> None:
 def test_what_lands_behind_the_end_is_not_judged_by_execution() -> None:
     verdict = executed(DMA, waves=1)
     assert (verdict.status, codes(verdict)) == (Status.ALARM, ["I403"])
-    assert "after a wave's end" in str(evidence(verdict, "I403")["not replayed"])
+    assert "after their wave ends" in str(evidence(verdict, "I403")["not replayed"])
 
 
 def test_a_note_stays_a_note() -> None:
@@ -153,14 +153,14 @@ def test_a_note_stays_a_note() -> None:
 def test_what_the_interpreter_cannot_run_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     verdict = executed(race(), arguments=(Argument(name="x", offset=0, size=8, kind="image"),))
     assert verdict.status is Status.ALARM
-    assert "no launch fits it" in str(evidence(verdict, "I109")["not replayed"])
+    assert "no launch fits the kernel" in str(evidence(verdict, "I109")["not replayed"])
     monkeypatch.setattr(confirmation, "MOST_RUNS", 0)
     verdict = executed(race())
-    assert "executions were made already" in str(evidence(verdict, "I109")["not replayed"])
+    assert "replays of a proof were used up" in str(evidence(verdict, "I109")["not replayed"])
 
 
 def test_without_z3_alarms_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confirmation, "available", lambda: False)
+    monkeypatch.setattr(confirmation, "is_available", lambda: False)
     verdict = executed(race())
     assert verdict.status is Status.ALARM
     assert evidence(verdict, "I109")["not replayed"] == "z3 isn't installed: pip install 'rota[prove]'"

@@ -63,7 +63,7 @@ def test_what_was_taken_away_is_given_back(lost: int) -> None:
 def test_what_no_wait_mends_is_said() -> None:
     found, instructions = suggested("v_mov_b32_e32 v1, 0x4000\nds_write_b32 v1, v0")
     assert found is not None
-    assert found.describe(instructions) == "no suggestion: I105 is not about waits and barriers"
+    assert found.describe(instructions) == "no suggestion: waits and barriers do not fix I105"
 
 
 def test_nothing_to_mend() -> None:

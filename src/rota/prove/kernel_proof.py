@@ -1,4 +1,4 @@
-"""Machine code, proved without its arguments: takes a kernel's facts and instructions, gives a `Verdict`."""
+"""Proves compiled kernels free of races, for all arguments and all orders of waves."""
 
 from __future__ import annotations
 
@@ -59,9 +59,11 @@ from rota.targets.architecture import SOURCES, Architecture
 from rota.targets.registry import architecture_named
 
 Triple = tuple[int, int, int]
-_OF_BLOCKS = frozenset({"I105", "I109"})  # findings about which bytes of LDS work items use, and which waves there are
+_OF_BLOCKS = frozenset(
+    {"I105", "I109"}
+)  # findings that depend on the block: which waves there are, and what they access
 _SAY_BLOCK = "say how it is launched: --block 256, --block 16x16, or `reqd_work_group_size` in the source"
-_START = {0: M32 & ~0x3FF}
+_ID_TAINT = {0: M32 & ~0x3FF}
 _JUMPS = ("s_branch", "s_cbranch", "s_setpc", "s_swappc", "s_call")
 _ENCODINGS = ("_e32", "_e64")
 _INTEGER = re.compile(r"\d+|0x[0-9a-f]+")
@@ -69,14 +71,14 @@ _INTEGER = re.compile(r"\d+|0x[0-9a-f]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenBlock:
-    """Work items in x, y and z, what a verdict tells of them, and, if nobody said them, what was assumed."""
+    """Work items in x, y and z; `assumed` says what of them is a guess."""
 
     sizes: Triple
-    told: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
     assumed: str = ""
 
-    def rested(self, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-        """What an assumed block decides isn't decided: another block may not have it."""
+    def qualify(self, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+        """Turn findings that depend on an assumed block into warnings: another block may not have them."""
         return tuple(
             replace(
                 each,
@@ -93,32 +95,37 @@ class ChosenBlock:
 def choose_block(
     facts: KernelFacts, instructions: Sequence[Instruction], block: int | Triple | None = None
 ) -> ChosenBlock:
-    """As asked for, as the kernel demands, or else the largest that it takes."""
+    """The block that the caller asks for, or the kernel requires, else the largest that the kernel accepts."""
     required, most = facts.required_workgroup, facts.max_workgroup
     if isinstance(block, tuple):
-        return ChosenBlock(sizes=block, told=(f"a workgroup has {_told(block)} work items, as asked for",))
+        text = f"a workgroup has {_describe_block(block)} work items, as requested"
+        return ChosenBlock(sizes=block, assumptions=(text,))
     if required is not None and len(required) == 3 and all(required) and block in {None, math.prod(required)}:
         return ChosenBlock(sizes=(required[0], required[1], required[2]))
-    shaped = facts.workitem_ids > 0 and looks_further(instructions)
+    shaped = facts.workitem_ids > 0 and may_use_y_or_z(instructions)
     chosen = (most if block is None else block, 1, 1)
-    if block is None:  # the most of any kernel is what an author doesn't have to say
-        told = f"a workgroup has {most} work items in one dimension, the most that the kernel takes"
-        unsaid = most == MOST_WORK_ITEMS or shaped
-        assumed = f"the block, which was taken as {_told(chosen)}" if unsaid else ""
+    if block is None:
+        text = f"a workgroup has {most} work items in one dimension, the most that the kernel accepts"
+        is_guess = most == MOST_WORK_ITEMS or shaped  # the default, if the source doesn't limit the workgroup
+        assumed = f"the block, which was assumed to be {_describe_block(chosen)}" if is_guess else ""
     elif shaped:
-        told = f"a workgroup has {block} work items, as asked for, in one dimension"
-        assumed = f"the shape of a block: {block} work items were taken as {_told(chosen)}"
+        text = f"a workgroup has {block} work items, as requested, in one dimension"
+        assumed = f"the shape of the block: {block} work items were assumed to be {_describe_block(chosen)}"
     else:
-        told, assumed = f"a workgroup has {_told(chosen)} work items, as asked for", ""
-    return ChosenBlock(sizes=chosen, told=(told,), assumed=assumed)
+        text, assumed = f"a workgroup has {_describe_block(chosen)} work items, as requested", ""
+    return ChosenBlock(sizes=chosen, assumptions=(text,), assumed=assumed)
 
 
-def _told(block: Triple) -> str:
+def _describe_block(block: Triple) -> str:
     return " x ".join(map(str, block))
 
 
+# Taint analysis: does the kernel look at more of a work item's id than x?  The ids of y and z start in the bits of v0
+# above x.  What an instruction not listed in _TAINTS does with them counts as a use.
+
+
 class _Source:
-    """An operand: a number, or bits of a register that y and z may decide."""
+    """An operand: a number, or a register of which some bits may depend on y and z."""
 
     def __init__(self, text: str, tainted: dict[int, int]) -> None:
         # A float such as 1.0 is a constant too, but any of its bits may be one.
@@ -133,9 +140,9 @@ class _Source:
         return M32 if self.number is None else self.number
 
 
-def looks_further(instructions: Sequence[Instruction]) -> bool:
-    """May it look at more than a work item's x?"""
-    tainted, straight = dict(_START), True
+def may_use_y_or_z(instructions: Sequence[Instruction]) -> bool:
+    """True unless the kernel surely ignores the y and z of a work item's id."""
+    tainted, straight = dict(_ID_TAINT), True
     for each in instructions:
         straight = straight and not each.opcode.startswith(_JUMPS) and "exec" not in each.text
         sources = [_Source(text, tainted) for text in each.operands]
@@ -143,7 +150,7 @@ def looks_further(instructions: Sequence[Instruction]) -> bool:
         for encoding in _ENCODINGS:
             name = name.removesuffix(encoding)
         vector = name.startswith("v_")
-        follow = _FOLLOWED.get(name, _table(each) if name == "v_bitop3_b32" else None)
+        follow = _TAINTS.get(name, _taint_of_table(each) if name == "v_bitop3_b32" else None)
         read = sources[1:] if vector else sources
         taint = 0
         if any(source.taint for source in read):
@@ -155,20 +162,20 @@ def looks_further(instructions: Sequence[Instruction]) -> bool:
     return False
 
 
-def _masked(a: _Source, b: _Source) -> int:
+def _taint_and(a: _Source, b: _Source) -> int:
     return a.taint & b.may | b.taint & a.may
 
 
-def _upwards(*sources: _Source) -> int:
-    """Of a sum: a carry goes to all bits above."""
+def _taint_sum(*sources: _Source) -> int:
+    # A carry reaches all bits above.
     taint = 0
     for each in sources:
         taint |= each.taint
     return M32 & -(taint & -taint)
 
 
-def _table(instruction: Instruction) -> Callable[..., int]:
-    """v_bitop3_b32: a bit of an operand counts where the others leave it a say."""
+def _taint_of_table(instruction: Instruction) -> Callable[..., int]:
+    """v_bitop3_b32: a bit of an operand matters where the truth table depends on it, given known other operands."""
     table = int(instruction.modifiers[0].partition(":")[2], 0)
 
     def follow(*sources: _Source) -> int:
@@ -188,14 +195,14 @@ def _table(instruction: Instruction) -> Callable[..., int]:
     return follow
 
 
-_FOLLOWED: dict[str, Callable[..., int]] = {
+_TAINTS: dict[str, Callable[..., int]] = {
     "v_mov_b32": lambda a: a.taint,
-    "v_and_b32": _masked,
-    "v_and_or_b32": lambda a, b, c: _masked(a, b) | c.taint,
+    "v_and_b32": _taint_and,
+    "v_and_or_b32": lambda a, b, c: _taint_and(a, b) | c.taint,
     "v_or_b32": lambda a, b: a.taint | b.taint,
     "v_or3_b32": lambda a, b, c: a.taint | b.taint | c.taint,
     "v_xor_b32": lambda a, b: a.taint | b.taint,
-    "v_add_u32": _upwards,
+    "v_add_u32": _taint_sum,
     "v_lshlrev_b32": lambda by, a: a.taint << (by.number & 31),
     "v_lshrrev_b32": lambda by, a: a.taint >> (by.number & 31),
     "v_lshl_or_b32": lambda a, by, c: (a.taint << (by.number & 31) if by.number is not None else M32) | c.taint,
@@ -203,35 +210,39 @@ _FOLLOWED: dict[str, Callable[..., int]] = {
         M32 if at.number is None or size.number is None else a.taint >> at.number & (1 << size.number) - 1
     ),
 }
-"""What y and z may decide of a result; an instruction that isn't here is one that looks at them."""
+"""The bits of a result that may depend on y and z."""
 
 
-_NOT_JUDGED = "accesses of global memory, and what LDS holds before it is written, are not judged"
-_SAME_WORDS = "words that several waves load to the same bytes of LDS, and their addresses in memory, stay as they are"
-_IN_BOUNDS = "addresses of LDS that come from data lie inside of what the kernel has, as asked for"
-_READ_PER_SECOND = 6_000  # instructions that are decoded and sliced in a second, at least
-_STEPS_TO_READ, _ALWAYS_READ = 7, 1_000  # as long as that takes for one of them, and how many are read anyhow
+# The proof.
+
+_NOT_JUDGED = "accesses of global memory, and the contents of LDS before it is written, are not judged"
+_SAME_WORDS = "words that several waves load to the same bytes of LDS, and pointers to them in memory, do not change"
+_IN_BOUNDS = "LDS addresses that come from data are inside of the kernel's LDS, as requested"
+_READ_PER_SECOND = 6_000  # instructions that are decoded and sliced per second, at least
+_STEPS_TO_READ, _ALWAYS_READ = 7, 1_000  # steps that this costs for each, and how many are read in any case
 _LLVM = SOURCES[Confidence.COMPILER_MODEL]
 _REGISTER = re.compile(r"[vas]\d+")
 
 
 class ReadsAtBarrier(enum.Enum):
-    """Is an LDS read over when its wave passes a barrier without having waited for it?"""
+    """Whether an LDS read may still be in flight after a barrier that its wave passes without a wait for it."""
 
-    STRICT = "an LDS read that no wait has covered is under way behind a barrier"
-    LENIENT = "an LDS read is over before its wave passes a barrier, towards writes of registers"
+    STRICT = "an LDS read that no wait covers may be in flight after a barrier"
+    LENIENT = (
+        "an LDS read completes before its wave passes a barrier, so that no later LDS write from registers overtakes it"
+    )
 
 
 class VmcntOrder(enum.Enum):
-    """Do vector memory ops return in order?"""
+    """Whether vector memory ops return in order."""
 
     IN_ORDER = "vector memory ops return in the order of their issue"
-    ANY_ORDER = "vector memory ops return in any order: only vmcnt(0) is a promise"
+    ANY_ORDER = "vector memory ops return in any order, so that only vmcnt(0) guarantees anything"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policies:
-    """Rules of the machine that can be read in two ways, and what is taken for granted because it was asked for."""
+    """How to read rules of the machine that are open to interpretation, and what to assume on request."""
 
     reads: ReadsAtBarrier = ReadsAtBarrier.STRICT
     order: VmcntOrder = VmcntOrder.IN_ORDER
@@ -251,17 +262,17 @@ def prove(
     witness: bool = False,
     image: bytes = b"",
 ) -> Verdict:
-    """Follows every path of a kernel, for all arguments and orders of its waves.
+    """Follow every path of a kernel, for all arguments and orders of its waves.
 
-    A recorder sees what it comes to.  With `stops` the first error is enough.  With `witness`, alarms on paths that no
-    launch can take are dropped, and the others are executed; `image` is what is loaded with the code.
+    A recorder observes the proof.  With `stops` it ends at the first error.  With `witness`, alarms on paths that no
+    launch can take are dropped, and the others are replayed in the interpreter; `image` is loaded with the code.
     """
     started = time.process_time()
     policies = policies or Policies()
     proof = _Proof(facts, instructions, block, dynamic_lds, policies, budget or Budget(), recorder, stops=stops)
     complete, alarms, ending = proof.run()
-    confirmed = proof.confirmed(alarms, image, complete=complete) if witness and alarms else report_unconfirmed(alarms)
-    findings = (*report_broken_rules(proof.broken), *proof.block.rested(confirmed.findings), *ending)
+    confirmed = proof.confirm(alarms, image, complete=complete) if witness and alarms else report_unconfirmed(alarms)
+    findings = (*report_broken_rules(proof.broken_rules), *proof.block.qualify(confirmed.findings), *ending)
     return Verdict(
         kernel=facts.name,
         arch=facts.arch,
@@ -291,19 +302,18 @@ class _Proof:
     ) -> None:
         self._recorder, self._stops = recorder, stops
         self.remedies: tuple[Remedy, ...] = ()
-        self.broken: list[Alarm] = []  # rules of wait states, which no execution can show
+        self.broken_rules: list[Alarm] = []  # missing wait states, which no replay can show
         self._facts, self._instructions, self._policies = facts, instructions, policies
         self._meter = Meter(budget)
         self.block = choose_block(facts, instructions, block)
         self._block = self.block.sizes
-        self.assumptions = [_NOT_JUDGED, *self.block.told]
+        self.assumptions = [_NOT_JUDGED, *self.block.assumptions]
         self._dynamic = dynamic_lds
         self._explorer: Explorer | None = None
         self._memory: MemorySteps | None = None
         self._size = 0
 
     def statistics(self, seconds: float) -> Statistics:
-        """What the proof took."""
         sites = {} if self._memory is None else self._memory.sites
         explorer = self._explorer
         return Statistics(
@@ -318,11 +328,10 @@ class _Proof:
 
     @property
     def waves(self) -> int:
-        """Of a workgroup."""
-        return -(-self._block[0] * self._block[1] * self._block[2] // LANES)
+        return -(-math.prod(self._block) // LANES)
 
-    def confirmed(self, alarms: list[Alarm], image: bytes, *, complete: bool) -> Confirmed:
-        """Alarms that may happen, executed where that can be."""
+    def confirm(self, alarms: list[Alarm], image: bytes, *, complete: bool) -> Confirmed:
+        """Drop infeasible alarms, and replay the others."""
         from rota.prove.confirmation import Replay, confirm
         from rota.prove.witness import tables_of
 
@@ -339,27 +348,27 @@ class _Proof:
         return confirm(alarms, graph, replay, self._facts, complete=complete, meter=self._meter)
 
     def run(self) -> tuple[bool, list[Alarm], tuple[Finding, ...]]:
-        """Whether every path was followed to its end, what may be wrong, and what ended the proof early."""
+        """Whether every path was followed to its end, the alarms, and the finding that ended the proof early."""
         architecture = architecture_named(self._facts.arch)
         if architecture is None:
-            return False, [], (_finding("I401", f"the proof doesn't know {self._facts.arch}"),)
-        if (too_many := self._too_many()) is not None:
+            return False, [], (_make_finding("I401", f"the proof doesn't know {self._facts.arch}"),)
+        if (too_many := self._check_size()) is not None:
             return False, [], (too_many,)
-        self.broken = _grouped(check_spacing(self._instructions, architecture))
-        if self.broken and self._stops:
+        self.broken_rules = _group(check_spacing(self._instructions, architecture))
+        if self.broken_rules and self._stops:
             return False, [], ()
         try:
             instructions = without_skipping(self._instructions)
-            operations = self._operations(instructions, architecture)
-        except IsaError as error:  # what the proof can't follow is nothing that was shown to be wrong
-            return False, [], tuple(map(_not_followed, error.findings))
-        judge, ending = self._follow(operations, architecture)
+            operations = self._read_operations(instructions, architecture)
+        except IsaError as error:  # the proof can't model it, which is no error of the kernel
+            return False, [], tuple(map(_make_inconclusive, error.findings))
+        judge, ending = self._explore(operations, architecture)
         self.remedies = judge.remedies
         if any(each.first.code == "I304" for each in judge.alarms()):
             self.assumptions.append(_SAME_WORDS)
         return not ending, judge.alarms(), ending
 
-    def _operations(self, instructions: Sequence[Instruction], architecture: Architecture) -> list[Operation]:
+    def _read_operations(self, instructions: Sequence[Instruction], architecture: Architecture) -> list[Operation]:
         operations: list[Operation] = []
         refused: dict[str, Finding] = {}
         for number, each in enumerate(instructions):
@@ -367,28 +376,31 @@ class _Proof:
                 operations.append(read_operation(each, number, architecture))
             except UnknownOperationError as error:
                 part = f"; its {error.what} is not known" if error.what else ""
-                refused.setdefault(each.opcode, _finding("I401", f"the proof doesn't know {each.opcode}{part}", each))
+                refused.setdefault(
+                    each.opcode, _make_finding("I401", f"the proof doesn't know {each.opcode}{part}", each)
+                )
         if not refused:
             try:
                 return mark_flat(mark_spills(mark_indexed(operations)))
             except UnknownOperationError as error:
                 each = error.instruction
-                refused[each.opcode] = _finding("I401", f"the proof doesn't follow {each.opcode} in index mode", each)
+                refused[each.opcode] = _make_finding(
+                    "I401", f"the proof doesn't follow {each.opcode} in index mode", each
+                )
         raise IsaError(*refused.values())
 
-    def _follow(self, operations: list[Operation], architecture: Architecture) -> tuple[Judge, tuple[Finding, ...]]:
-        items = self._block[0] * self._block[1] * self._block[2]
-        waves, full = -(-items // LANES), items % LANES == 0
+    def _explore(self, operations: list[Operation], architecture: Architecture) -> tuple[Judge, tuple[Finding, ...]]:
+        waves, full = self.waves, math.prod(self._block) % LANES == 0
         sliced = derive_slice(operations, full=full)
         evaluator = Evaluator()
-        start, kernarg_row = self._start(evaluator, waves)
+        start, kernarg_row = self._make_start(evaluator, waves)
         judge = Judge(
             operations,
             Agreement(operations, start.copy(), full=full),
             strict_reads=self._policies.reads is ReadsAtBarrier.STRICT,
             stops=self._stops,
         )
-        size = self._size = self._lds_size(operations, architecture)
+        size = self._size = self._find_lds_size(operations, architecture)
         touched = TouchedBytes(size, evaluator.masks)
         aperture = any("src_shared_base" in each.text for each in self._instructions)
         memory = self._memory = MemorySteps(
@@ -423,11 +435,11 @@ class _Proof:
                 explorer.explore(ProductState(wave_sets=[start], known=Decisions()))
         except InconclusiveError as error:
             instruction = None if error.operation is None else error.operation.instruction
-            ending = (self._ended_early(str(error), instruction, error.ended_by),)
+            ending = (self._report_early_end(str(error), instruction, error.ended_by),)
         except FirstError:
-            ending = (_finding("I402", "the first error was enough"),)
+            ending = (_make_finding("I402", "the proof ended at the first error, as requested"),)
         except RecursionError:
-            ending = (self._ended_early("values are nested too deeply", None, "depth"),)
+            ending = (self._report_early_end("values are nested too deeply", None, "depth"),)
         finally:
             sys.setrecursionlimit(limit)
         if memory.assumed_in_bounds:
@@ -436,8 +448,8 @@ class _Proof:
             self.assumptions.append("memory that scalar loads read is not written during the launch")
         return judge, ending
 
-    def _too_many(self) -> Finding | None:
-        """To decode and slice a kernel takes its time as well, and can't be ended on the way."""
+    def _check_size(self) -> Finding | None:
+        """Refuse a kernel that the budget doesn't suffice to decode and slice, since neither can stop early."""
         count, budget = len(self._instructions), self._meter.budget
         limits = {"steps": _ALWAYS_READ + budget.steps // _STEPS_TO_READ}
         if budget.seconds is not None:
@@ -445,10 +457,10 @@ class _Proof:
         for name, most in limits.items():
             if count > most:
                 message = f"{count} instructions are too many for the budget of {name}"
-                return replace(_finding("I402", message), evidence=(("ended by", name),))
+                return replace(_make_finding("I402", message), evidence=(("ended by", name),))
         return None
 
-    def _ended_early(self, message: str, instruction: Instruction | None, ended_by: str) -> Finding:
+    def _report_early_end(self, message: str, instruction: Instruction | None, ended_by: str) -> Finding:
         explorer = self._explorer
         code = "I402" if ended_by else "I401"
         evidence: tuple[tuple[str, str | int], ...] = (("ended by", ended_by),) if ended_by else ()
@@ -457,21 +469,23 @@ class _Proof:
         concerns: tuple[Concern, ...] = () if instruction is None else (instruction.concern(),)
         return Finding(code=code, message=message, concerns=concerns, evidence=evidence)
 
-    def _lds_size(self, operations: Sequence[Operation], architecture: Architecture) -> int:
+    def _find_lds_size(self, operations: Sequence[Operation], architecture: Architecture) -> int:
         fixed = self._facts.lds_bytes
         hidden = any(each.kind == "hidden_dynamic_lds_size" for each in self._facts.arguments)
         uses = any(each.address for each in operations)
         if self._dynamic is not None:
-            self.assumptions.append(f"the launch adds {self._dynamic} bytes of dynamic LDS, as asked for")
+            self.assumptions.append(f"the launch adds {self._dynamic} bytes of dynamic LDS, as requested")
             return fixed + self._dynamic
         if uses and (hidden or not fixed):
             most = architecture.lds_bytes.value
-            self.assumptions.append(f"the launch gives it as much dynamic LDS as it uses, up to {most} bytes in all")
+            self.assumptions.append(
+                f"the launch provides the dynamic LDS that the kernel uses, up to {most} bytes in all"
+            )
             return most
         return fixed
 
     def _constants(self) -> dict[int, int]:
-        """Words of the arguments that follow from the block's size."""
+        """Words of the kernarg segment, and at negative keys of the dispatch packet, that follow from the block."""
         block = self._block
         known: dict[int, int] = {}
         places = {each.kind: each for each in self._facts.arguments}
@@ -479,13 +493,13 @@ class _Proof:
         if x is not None and y is not None and x.offset % 4 == 0 and y.offset == x.offset + 2:
             known[x.offset] = block[0] | block[1] << 16
         if z is not None and z.offset % 4 == 0:
-            known[z.offset] = block[2]  # with the remainder of x above it, which full workgroups leave at 0
+            known[z.offset] = block[2]  # the remainder of x above it is 0 in full workgroups
         known[-4] = block[0] | block[1] << 16
         known[-8] = block[2]
         return known
 
-    def _start(self, evaluator: Evaluator, waves: int) -> tuple[WaveSet, int]:
-        """The registers with which waves start."""
+    def _make_start(self, evaluator: Evaluator, waves: int) -> tuple[WaveSet, int]:
+        """The waves with their initial registers, and the row of the kernarg pointer."""
         facts, block = self._facts, self._block
         registers: dict[int, Value | Half] = {}
         at, kernarg_row = SCALAR, -1
@@ -499,8 +513,8 @@ class _Proof:
                         evaluator.symbols.argument("argument", place) if constant is None else constant
                     )
                 else:
-                    told = names.get(name, name) if word == 0 else f"{name} high"
-                    registers[at + word] = evaluator.symbols.argument(told, word)
+                    argument = names.get(name, name) if word == 0 else f"{name} high"
+                    registers[at + word] = evaluator.symbols.argument(argument, word)
             if name == "kernarg_segment_ptr":
                 kernarg_row = at
             at += size
@@ -515,7 +529,7 @@ class _Proof:
         for place, part in enumerate(ids):
             packed = packed | part << 10 * place
         registers[0] = packed
-        items = block[0] * block[1] * block[2]
+        items = math.prod(block)
         full = tuple(
             ALL64 if items - LANES * wave >= LANES else (1 << items - LANES * wave) - 1 for wave in range(waves)
         )
@@ -523,8 +537,8 @@ class _Proof:
         return wave_set, max(kernarg_row, 0)
 
 
-def _grouped(findings: Sequence[Finding]) -> list[Alarm]:
-    """One for each cause, those of AMD's manual first."""
+def _group(findings: Sequence[Finding]) -> list[Alarm]:
+    """One alarm for each cause, those of AMD's manual first."""
     groups: dict[tuple[object, ...], Alarm] = {}
     for each in sorted(findings, key=lambda each: dict(each.evidence)["source"] == _LLVM):
         words = each.message.split()
@@ -533,17 +547,17 @@ def _grouped(findings: Sequence[Finding]) -> list[Alarm]:
     return [*groups.values()]
 
 
-def _not_followed(finding: Finding) -> Finding:
+def _make_inconclusive(finding: Finding) -> Finding:
     return replace(finding, code="I401", message=finding.message.replace("the interpreter", "the proof"))
 
 
-def _finding(code: str, message: str, instruction: Instruction | None = None) -> Finding:
+def _make_finding(code: str, message: str, instruction: Instruction | None = None) -> Finding:
     concerns = () if instruction is None else (instruction.concern(),)
     return Finding(code=code, message=message, concerns=concerns, severity=Severity.ERROR)
 
 
 def read_object_to_prove(source: str | PathLike[str] | bytes, *, arch: str | None = None) -> CodeObject:
-    """A code object from a file or bytes, disassembled."""
+    """Read and disassemble a code object from a file or bytes; raises ToolchainError if it can't be read."""
     if isinstance(source, bytes):
         return read_code_object(source, find_objdump(), arch=arch)
     try:
@@ -563,7 +577,7 @@ def assert_proved(
     policies: Policies | None = None,
     budget: Budget | None = None,
 ) -> tuple[Verdict, ...]:
-    """Every kernel, or the one of that name, is proved; raises what was found if one isn't."""
+    """Prove every kernel, or the one of that name; raises IsaError with the findings if one isn't proved."""
     verdicts = prove_object(source, name, block=block, dynamic_lds=dynamic_lds, policies=policies, budget=budget)
     wrong = [each for each in verdicts if not each.proved]
     if wrong:
@@ -581,7 +595,7 @@ def prove_object(
     budget: Budget | None = None,
     witness: bool = True,
 ) -> tuple[Verdict, ...]:
-    """The kernel of that name, or all of them; what may be wrong is executed unless no `witness` is wanted."""
+    """Prove the kernel of that name, or all of them; alarms are replayed unless `witness` is false."""
     code = source if isinstance(source, CodeObject) else read_object_to_prove(source)
     kernels = code.kernels if name is None else (code.kernel(name),)
     return tuple(
