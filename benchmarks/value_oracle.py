@@ -35,7 +35,7 @@ from rota.prove.operation import EXEC_BITS, Operation, OperationKind
 from rota.prove.paths import Explorer, ForkError
 from rota.prove.slicing import BackwardSlice, derive_slice
 from rota.prove.state import Half, WaveSet
-from rota.prove.symbol import M32, Linear, Symbol
+from rota.prove.symbol import M32, Linear
 from rota.prove.verdict import Budget, Verdict
 from rota.prove.widening import ProductState
 from tests.isa.corpus.cases import Case, cases
@@ -153,15 +153,12 @@ class Led(Explorer):
     def _decided(self, product: ProductState) -> None:
         """All that a path takes for decided is so."""
         anybody = product.wave_sets[0].waves[0]
-        for about, holds in product.known.known.items():
-            condition, wave = about if isinstance(about, tuple) else (about, anybody)
-            found = self.meaning.symbol(condition, Where(wave, 0, -1))
+        for (condition, wave), holds in product.known.known.items():
+            found = self.meaning.symbol(condition, Where(anybody if wave is None else wave, 0, -1))
             if found.lanes.any() and bool(found.numbers[found.lanes][0]) != holds:
                 raise DifferError(f"{condition} is taken for {holds}")
-        for about, (first, length) in product.known.arcs.items():
-            base, wave = about if isinstance(about, tuple) else (about, anybody)
-            assert isinstance(base, Symbol)
-            found = self.meaning.symbol(base, Where(wave, 0, -1))
+        for (base, wave), (first, length) in product.known.arcs.items():
+            found = self.meaning.symbol(base, Where(anybody if wave is None else wave, 0, -1))
             if found.lanes.any() and (int(found.numbers[found.lanes][0]) - first) & M32 > length:
                 raise DifferError(f"{base} is taken to be from {first:#x} on")
 

@@ -194,10 +194,10 @@ def test_what_two_paths_decided_alike_is_kept() -> None:
     assert both.is_implied_by(one)
     assert both.is_implied_by(other)
     assert not one.is_implied_by(other)
-    assert both.arcs[argument] == (0, 7)
+    assert both.arcs[argument, None] == (0, 7)
     far = Decisions()
     far.decide(small, holds=False, epoch=0)
-    assert join_decisions(far, other, 0).arcs.get(argument, (0, M32)) == (4, M32 - 4)
+    assert join_decisions(far, other, 0).arcs.get((argument, None), (0, M32)) == (4, M32 - 4)
     assert join_decisions(one, other, 1, drop_changed=True).arcs == {}  # what differs is given up, what doesn't is kept
     assert join_decisions(one, one, 1, drop_changed=True).arcs == one.arcs
 

@@ -223,11 +223,9 @@ class PathTerms:
             self._widened |= {(self._frame, symbol): counter for symbol, counter in event.counters.items()}
 
     def _assume(self, known: Decisions) -> None:
-        for about, holds in known.known.items():
-            condition, wave = _split_key(about)
+        for (condition, wave), holds in known.known.items():
             self._decide(condition, wave, holds=holds)
-        for about, (first, length) in known.arcs.items():
-            base, wave = _split_key(about)
+        for (base, wave), (first, length) in known.arcs.items():
             away = self.builder.apply("sub", self.symbol(base, 0, wave), self.builder.constant(first))
             self.conditions.append(self.builder.compare("le_u", away, self.builder.constant(length)))
 
@@ -323,8 +321,3 @@ class PathTerms:
             return self.builder.apply("add", term, self.key(offset, frame, wave))
         self._fresh += 1
         return self.builder.unknown(f"any_table_{self._fresh}")
-
-
-def _split_key(about: Any) -> tuple[Symbol, int | None]:  # noqa: ANN401  # a key of Decisions
-    """A condition, and its wave if waves don't share it."""
-    return about if isinstance(about, tuple) else (about, None)

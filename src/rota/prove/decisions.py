@@ -94,6 +94,8 @@ def forget_names(path: Path) -> Path:
 
 Arc = tuple[int, int]
 """The first number of an arc, and how many follow."""
+Key = tuple[Symbol, int | None]
+"""An unknown, and the wave if waves don't share it."""
 _TOP = 0x8000_0000
 
 
@@ -106,11 +108,11 @@ class Decisions:
     __slots__ = ("arcs", "epochs", "known", "path", "trail")
 
     def __init__(self) -> None:
-        self.known: dict[Hashable, bool] = {}
-        self.arcs: dict[Hashable, Arc] = {}  # by unknown, or by unknown and wave
+        self.known: dict[Key, bool] = {}
+        self.arcs: dict[Key, Arc] = {}
         self.trail: tuple[str, ...] = ()
         self.path: Path = START
-        self.epochs: dict[Hashable, int] = {}
+        self.epochs: dict[Key, int] = {}
 
     def copy(self) -> Decisions:
         """A copy for another path."""
@@ -132,7 +134,7 @@ class Decisions:
 
     def lookup(self, condition: Symbol, wave: int | None = None) -> bool | None:
         """Whether a condition holds, for one wave if waves don't share it; None if the path hasn't decided it."""
-        found = self.known.get(condition if wave is None else (condition, wave))
+        found = self.known.get((condition, wave))
         if found is not None:
             return found
         test = arc_where(condition)
@@ -146,29 +148,22 @@ class Decisions:
 
     def arc_of(self, base: Symbol, wave: int | None = None) -> Arc:
         """The numbers that an unknown may be."""
-        return self.arcs.get(base if wave is None else (base, wave), (0, min(base.bits, M32)))
+        return self.arcs.get((base, wave), (0, min(base.bits, M32)))
 
     def is_implied_by(self, other: Decisions) -> bool:
         """True if the other path has decided all of this."""
-        for key, holds in self.known.items():
-            condition, wave = key if isinstance(key, tuple) else (key, None)
-            if other.known.get(key) is not holds and (
-                not isinstance(condition, Symbol) or other.lookup(condition, wave) is not holds
-            ):
-                return False
-        return all(_is_within(_held(other, key), arc) for key, arc in self.arcs.items())
+        return all(other.lookup(*key) is holds for key, holds in self.known.items()) and all(
+            _is_within(other.arc_of(*key), arc) for key, arc in self.arcs.items()
+        )
 
     def decide(self, condition: Symbol, *, holds: bool, epoch: int, wave: int | None = None) -> None:
         """Take a condition as true or false from here on."""
         self.record(Decided(condition=condition, holds=holds, wave=wave))
-        about = condition if wave is None else (condition, wave)
-        self.known[about], self.epochs[about] = holds, epoch
+        self.known[condition, wave], self.epochs[condition, wave] = holds, epoch
         test = arc_where(condition)
-        if test is None:
-            return
-        base, arc = test
-        key = base if wave is None else (base, wave)
-        self.arcs[key] = intersect(self.arc_of(base, wave), arc if holds else complement(arc))
+        if test is not None:
+            base, arc = test
+            self.arcs[base, wave] = intersect(self.arc_of(base, wave), arc if holds else complement(arc))
 
 
 def join_decisions(earlier: Decisions, other: Decisions, later: int, *, drop_changed: bool = False) -> Decisions:
@@ -180,10 +175,7 @@ def join_decisions(earlier: Decisions, other: Decisions, later: int, *, drop_cha
     joined.trail, joined.path = other.trail, other.path
     for first, second in ((earlier, other), (other, earlier)):
         for key, holds in first.known.items():
-            condition, wave = key if isinstance(key, tuple) else (key, None)
-            if key in joined.known or not isinstance(condition, Symbol):
-                continue
-            if second.known.get(key) is holds or second.lookup(condition, wave) is holds:
+            if key not in joined.known and second.lookup(*key) is holds:
                 joined.known[key] = holds
                 epoch = earlier.epochs.get(key, 0) + later
                 joined.epochs[key] = min(epoch, other.epochs.get(key, epoch))
@@ -200,11 +192,6 @@ def join_decisions(earlier: Decisions, other: Decisions, later: int, *, drop_cha
 def complement(arc: Arc) -> Arc:
     """All numbers that are not in an arc."""
     return (arc[0] + arc[1] + 1) & M32, M32 - 1 - arc[1]
-
-
-def _held(known: Decisions, key: Hashable) -> Arc:
-    base, wave = key if isinstance(key, tuple) else (key, None)
-    return known.arc_of(base, wave) if isinstance(base, Symbol) else (0, M32)
 
 
 def hull(one: Arc, other: Arc) -> Arc:

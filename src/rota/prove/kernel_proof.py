@@ -310,18 +310,17 @@ class _Proof:
         self.assumptions = [_NOT_JUDGED, *self.block.assumptions]
         self._dynamic = dynamic_lds
         self._explorer: Explorer | None = None
-        self._memory: MemorySteps | None = None
         self._size = 0
 
     def statistics(self, seconds: float) -> Statistics:
-        sites = {} if self._memory is None else self._memory.sites
-        explorer = self._explorer
+        if (explorer := self._explorer) is None:
+            return Statistics(seconds=seconds, effort=self._meter.spent)
         return Statistics(
-            steps=0 if explorer is None else explorer.steps,
-            states=0 if explorer is None else explorer.states,
-            paths=0 if explorer is None else explorer.paths,
-            sites=len(sites),
-            concrete_sites=sum(sites.values()),
+            steps=explorer.steps,
+            states=explorer.states,
+            paths=explorer.paths,
+            sites=len(explorer.memory.sites),
+            concrete_sites=sum(explorer.memory.sites.values()),
             seconds=seconds,
             effort=self._meter.spent,
         )
@@ -376,17 +375,14 @@ class _Proof:
                 operations.append(read_operation(each, number, architecture))
             except UnknownOperationError as error:
                 part = f"; its {error.what} is not known" if error.what else ""
-                refused.setdefault(
-                    each.opcode, _make_finding("I401", f"the proof doesn't know {each.opcode}{part}", each)
-                )
+                message = f"the proof doesn't know {each.opcode}{part}"
+                refused.setdefault(each.opcode, _make_finding("I401", message, each))
         if not refused:
             try:
                 return mark_flat(mark_spills(mark_indexed(operations)))
             except UnknownOperationError as error:
-                each = error.instruction
-                refused[each.opcode] = _make_finding(
-                    "I401", f"the proof doesn't follow {each.opcode} in index mode", each
-                )
+                message = f"the proof doesn't model {error.instruction.opcode} in index mode"
+                refused[error.instruction.opcode] = _make_finding("I401", message, error.instruction)
         raise IsaError(*refused.values())
 
     def _explore(self, operations: list[Operation], architecture: Architecture) -> tuple[Judge, tuple[Finding, ...]]:
@@ -400,18 +396,16 @@ class _Proof:
             strict_reads=self._policies.reads is ReadsAtBarrier.STRICT,
             stops=self._stops,
         )
-        size = self._size = self._find_lds_size(operations, architecture)
-        touched = TouchedBytes(size, evaluator.masks)
-        aperture = any("src_shared_base" in each.text for each in self._instructions)
-        memory = self._memory = MemorySteps(
+        self._size = self._find_lds_size(operations, architecture)
+        memory = MemorySteps(
             evaluator,
-            touched,
+            TouchedBytes(self._size, evaluator.masks),
             judge,
             most=(architecture.no_wait("vmcnt"), architecture.no_wait("lgkmcnt")),
             constants=self._constants(),
             evaluated=sliced.evaluated,
             in_order=self._policies.order is VmcntOrder.IN_ORDER,
-            flat_lds=aperture,
+            flat_lds=any("src_shared_base" in each.text for each in self._instructions),
             m0_is_short=architecture.lds_bytes.value <= 1 << 16,
             lds_in_bounds=self._policies.lds_in_bounds,
             recorder=self._recorder,

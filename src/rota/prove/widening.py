@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from rota.prove.decisions import Decisions, Renamed, StateGraph, Widened, forget_names, join_decisions
+from rota.prove.decisions import Key as DecisionKey
 from rota.prove.evaluation import Evaluator
 from rota.prove.state import Half, LdsUse, Mask, WaveSet, atoms_of
 from rota.prove.symbol import (
@@ -277,9 +278,7 @@ class Namer:
             return self._is_live(symbol, live.get(wave, set()), reloads=reloads.get(wave, False))
 
         for key, holds in old.known.items():
-            condition, wave = key if isinstance(key, tuple) else (key, None)
-            if not isinstance(condition, Symbol):
-                continue
+            condition, wave = key
             if condition.stable:
                 if is_live(condition, wave):
                     known.known[key] = holds
@@ -287,16 +286,16 @@ class Namer:
             elif wave is None and len(product.wave_sets) > 1 and product.epoch - old.epochs.get(key, 0) <= AGREED:
                 named = self._rename_condition(condition, names)
                 if named is not None:
-                    known.known[named[0]] = holds == named[1]
-                    known.epochs[named[0]] = old.epochs.get(key, 0)
+                    known.known[named[0], None] = holds == named[1]
+                    known.epochs[named[0], None] = old.epochs.get(key, 0)
         for key, arc in old.arcs.items():
-            base, wave = key if isinstance(key, tuple) else (key, None)
+            base, wave = key
             if base.stable:
                 if is_live(base, wave):
                     known.arcs[key] = arc
             elif base in names and (wave is None or names[base][0] in live.get(wave, ())):
                 new, shift = names[base]
-                known.arcs[new if wave is None else (new, wave)] = ((arc[0] + shift) & M32, arc[1])
+                known.arcs[new, wave] = ((arc[0] + shift) & M32, arc[1])
         product.known = known
 
     def _rename_condition(self, condition: Symbol, names: Names) -> tuple[Symbol, bool] | None:
@@ -443,9 +442,9 @@ class Widener:
         Another wave may make the same decision a few barriers later.
         """
         old = product.known
-        for about, holds in old.known.items():
-            when = old.epochs.get(about, 0)
-            if not isinstance(about, Symbol) or about.op not in _COMPARISONS or product.epoch - when > AGREED:
+        for (about, wave), holds in old.known.items():
+            epoch = old.epochs.get((about, wave), 0)
+            if wave is not None or about.op not in _COMPARISONS or product.epoch - epoch > AGREED:
                 continue
             for (origin, shift), (base, anchor) in bases.items():
                 difference = about.op == "eq"  # compares a difference with 0
@@ -462,8 +461,8 @@ class Widener:
                     continue
                 made = self._evaluator.compare_basic(about.op, values[0], values[1])
                 if isinstance(made, Linear):
-                    known.known[made.base] = holds == (made.scale == 1)
-                    known.epochs[made.base] = when
+                    known.known[made.base, None] = holds == (made.scale == 1)
+                    known.epochs[made.base, None] = epoch
 
 
 def _make_event(bases: Bases) -> Widened:
@@ -597,11 +596,9 @@ class StateMatch:
         self.bound[old.base] = found
         return True
 
-    def holds(self, key: Hashable, *, wanted: bool) -> bool:
+    def holds(self, key: DecisionKey, *, wanted: bool) -> bool:
         """True if the later state has decided the same."""
-        condition, wave = key if isinstance(key, tuple) else (key, None)
-        if not isinstance(condition, Symbol):
-            return False
+        condition, wave = key
         if self._is_unchanged(condition):
             return self._product.known.lookup(condition, wave) is wanted
         return wave is None and holds_now(self._evaluator, condition, self._substitute, self._product.known) is wanted
@@ -618,9 +615,9 @@ class StateMatch:
             return isinstance(bound, Linear) and bound.base is symbol and bound.scale == 1 and not np.any(bound.offset)
         return all(self._is_unchanged(each) for each in symbols_in(symbol.args))
 
-    def is_within(self, key: Hashable, arc: tuple[int, int]) -> bool:
+    def is_within(self, key: DecisionKey, arc: tuple[int, int]) -> bool:
         """True if the value that an unknown is bound to is within an arc."""
-        base, wave = key if isinstance(key, tuple) else (key, None)
+        base, wave = key
         value: Value | None = Linear(base, 1, 0) if base.stable else self.bound.get(base)
         if isinstance(value, int):
             return (value - arc[0]) & M32 <= arc[1]
@@ -676,12 +673,8 @@ def _carry_over(
         for known, value in ((earlier, old), (later, new)):
             if not isinstance(value, Linear) or value.base.stable:
                 continue
-            for condition, holds in known.known.items():
-                about = (
-                    restate(evaluator, condition, _substitute_for(value, joint))
-                    if isinstance(condition, Symbol)
-                    else None
-                )
+            for (condition, wave), holds in known.known.items():
+                about = restate(evaluator, condition, _substitute_for(value, joint)) if wave is None else None
                 if not isinstance(about, Linear):
                     continue
                 wanted = holds == (about.scale == 1)
@@ -689,8 +682,8 @@ def _carry_over(
                     holds_now(evaluator, about.base, _substitute_for(joint, was), state) is wanted
                     for was, state in ((old, earlier), (new, later))
                 ):
-                    made.known[about.base] = wanted
-                    made.epochs[about.base] = later.epochs.get(condition, 0)
+                    made.known[about.base, None] = wanted
+                    made.epochs[about.base, None] = later.epochs.get((condition, None), 0)
 
 
 def _substitute_for(value: Linear, other: Value) -> Substitution:
