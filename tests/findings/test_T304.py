@@ -13,7 +13,7 @@ SKIP = ("s_cmp_eq_u32 s4, 7", "s_cbranch_scc1 over", "s_waitcnt vmcnt(0)", "over
     [
         ("v_mov_b32_e32 v1, 0", "it has no loop"),
         (looped("v_mov_b32_e32 v9, 0"), "no loop of it uses memory or matrix instructions"),
-        (looped(*BUFFERS, *SKIP), "its loop has more than one way through"),
+        (looped(*BUFFERS, *SKIP), "its loop has more than one path through it"),
         (looped(*BUFFERS, "s_frobnicate s0"), "rota doesn't know s_frobnicate"),
     ],
 )
@@ -27,4 +27,4 @@ def test_waves_that_never_come_to_the_loop() -> None:
     before = ("s_load_dword s4, s[0:1], 0x0", "s_waitcnt lgkmcnt(0)", *leave)
     text = looped("global_load_dword v9, v0, s[8:9]", "s_waitcnt vmcnt(0)", before=before) + "\nout:"
     finding = raised("T304", lambda: lifted(text))
-    assert finding.message == "k is not lifted: 1 of its 2 waves come to no loop with as much work"
+    assert finding.message == "k is not lifted: 1 of its 2 waves reach no loop with as much work"
