@@ -37,9 +37,11 @@ class NaturalLoop:
         return self.chain[0].number
 
 
-def find_loops(name: str, operations: Sequence[Operation], ways: Sequence[Sequence[int]]) -> tuple[NaturalLoop, ...]:
+def find_loops(
+    name: str, operations: Sequence[Operation], successors: Sequence[Sequence[int]]
+) -> tuple[NaturalLoop, ...]:
     """Find the main loop of a kernel, and others with as much work; raises T304 if none can be lifted."""
-    bodies = _find_bodies(ways)
+    bodies = _find_bodies(successors)
     inner = {
         head: body
         for head, body in bodies.items()
@@ -52,7 +54,7 @@ def find_loops(name: str, operations: Sequence[Operation], ways: Sequence[Sequen
     chosen = [head for head in sorted(inner) if counts[head] == most]
     if not any(most):
         raise not_lifted(name, "no loop of it uses memory or matrix instructions", operations[chosen[0]])
-    return tuple(_trace_chain(name, operations, ways, head, inner[head]) for head in chosen)
+    return tuple(_trace_chain(name, operations, successors, head, inner[head]) for head in chosen)
 
 
 def not_lifted(name: str, why: str, operation: Operation | None = None) -> ProgramError:
@@ -61,14 +63,14 @@ def not_lifted(name: str, why: str, operation: Operation | None = None) -> Progr
     return ProgramError(Finding(code="T304", message=f"{name} is not lifted: {why}", concerns=concerns))
 
 
-def _find_bodies(ways: Sequence[Sequence[int]]) -> dict[int, set[int]]:
+def _find_bodies(successors: Sequence[Sequence[int]]) -> dict[int, set[int]]:
     """The natural loops by head: all operations that reach a back edge without passing the head."""
-    into: list[list[int]] = [[] for _ in ways]
-    for number, following in enumerate(ways):
+    into: list[list[int]] = [[] for _ in successors]
+    for number, following in enumerate(successors):
         for each in following:
             into[each].append(number)
     bodies: dict[int, set[int]] = {}
-    for number, following in enumerate(ways):
+    for number, following in enumerate(successors):
         for head in following:
             if head > number:
                 continue
@@ -88,13 +90,13 @@ def _count(operations: Sequence[Operation], body: set[int]) -> tuple[int, int]:
 
 
 def _trace_chain(
-    name: str, operations: Sequence[Operation], ways: Sequence[Sequence[int]], head: int, body: set[int]
+    name: str, operations: Sequence[Operation], successors: Sequence[Sequence[int]], head: int, body: set[int]
 ) -> NaturalLoop:
     chain, at, skipped = [operations[head]], head, 0
     while True:
         if operations[at].kind is OperationKind.CALL:
             raise not_lifted(name, "its loop calls a function", operations[at])
-        following = {each for each in ways[at] if each in body}
+        following = {each for each in successors[at] if each in body}
         far = max(following)
         if len(following) > 1:
             if not _may_be_skipped(operations, at, following):

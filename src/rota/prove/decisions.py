@@ -303,7 +303,7 @@ class _Spans:
     def value(self, value: Value, depth: int) -> Span:
         if not isinstance(value, Linear):
             return plain_span(value)
-        return _scaled(self.symbol(value.base, depth), value.scale, plain_span(value.offset))
+        return _scale(self.symbol(value.base, depth), value.scale, plain_span(value.offset))
 
     def symbol(self, symbol: Symbol, depth: int) -> Span:
         found = self._known.get(symbol)
@@ -339,9 +339,9 @@ class _Spans:
         if op in {"min_u", "max_u"}:
             return _pick(op, spans[:2])
         if op in {"min_i", "max_i"}:
-            return _unsigned(_pick(op, [_signed(each) for each in spans[:2]]))
+            return _to_unsigned(_pick(op, [_to_signed(each) for each in spans[:2]]))
         if (found := _MIDDLE.match(op)) is not None:
-            return _median(spans[:3]) if found["sign"] == "u" else _unsigned(_median([*map(_signed, spans[:3])]))
+            return _median(spans[:3]) if found["sign"] == "u" else _to_unsigned(_median([*map(_to_signed, spans[:3])]))
         if op.endswith("_sdwa"):
             return _derive_sdwa(op, args, spans)
         if _COUNTED.match(op):
@@ -366,7 +366,7 @@ class _Spans:
         if isinstance(key, int):
             return key, key
         if isinstance(key, tuple) and len(key) == 3 and isinstance(key[0], Symbol):
-            return _scaled(self.symbol(key[0], depth), key[1], self._key(key[2], depth))
+            return _scale(self.symbol(key[0], depth), key[1], self._key(key[2], depth))
         if isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], bytes):
             numbers = np.frombuffer(key[1], np.int64)
             return int(numbers.min()), int(numbers.max())
@@ -378,7 +378,7 @@ def plain_span(value: Plain) -> Span:
     return (value, value) if isinstance(value, int) else (int(value.min()), int(value.max()))
 
 
-def _scaled(span: Span, scale: int, offset: Span) -> Span:
+def _scale(span: Span, scale: int, offset: Span) -> Span:
     """The span of scale * value + offset, reading scale and offset as negative if that keeps it from wrapping."""
     for factor, below in product((scale, scale - M32 - 1), (0, M32 + 1)):
         if below and offset[0] < _TOP:
@@ -394,13 +394,13 @@ def _unless_wrapped(low: int, high: int) -> Span:
     return (low, high) if high <= M32 else ALL
 
 
-def _signed(span: Span) -> Span:
+def _to_signed(span: Span) -> Span:
     if span[1] < _TOP:
         return span
     return (span[0] - M32 - 1, span[1] - M32 - 1) if span[0] >= _TOP else (-_TOP, _TOP - 1)
 
 
-def _unsigned(span: Span) -> Span:
+def _to_unsigned(span: Span) -> Span:
     if span[0] >= 0:
         return span
     return (span[0] + M32 + 1, span[1] + M32 + 1) if span[1] < 0 else ALL

@@ -183,7 +183,7 @@ class Judge:
         def accepts(conflict: Conflict) -> bool:
             if conflict.is_same_load:
                 number, waves = conflict.first.access.number, (conflict.first.wave, conflict.then.wave)
-                classes = self._agreement.of(number)
+                classes = self._agreement.find_classes(number)
                 if classes[waves[0]] == classes[waves[1]]:
                     self._note_same_words(number, waves, conflict.octets)
                     return False

@@ -47,7 +47,7 @@ class TouchedBytes:
         self._inside: dict[Hashable, bool] = {}  # addresses that stay inside of LDS on every path
         self._one_wave: dict[Hashable, tuple[int, int | None]] = {}
 
-    def everything(self, operation: Operation, how: str, waves: int) -> LdsUse:
+    def find_anywhere(self, operation: Operation, how: str, waves: int) -> LdsUse:
         """An access of any byte of LDS."""
         return self.accesses.make(operation.number, how, ((1 << self.size) - 1,) * waves, exact=False)
 
@@ -326,7 +326,7 @@ class MemorySteps:
         if isinstance(high, int):
             return None  # global or private memory
         self._report_unbounded(operation, ALL, known, known.path)
-        return self._touched.everything(operation, how, len(wave_set.waves))
+        return self._touched.find_anywhere(operation, how, len(wave_set.waves))
 
     def _forget_rows(self, wave_set: WaveSet, operation: Operation) -> None:
         """Loaded values are unknown, and so is what inactive lanes keep: the slice ends at loads."""

@@ -324,7 +324,7 @@ class Explorer:
             if each.instruction.address is not None
         }
         self._heads = frozenset(
-            target for number, ways in enumerate(sliced.successors) for target in ways if target <= number
+            target for number, successors in enumerate(sliced.successors) for target in successors if target <= number
         )
         self._joins = self._join_points()
         self._namer = Namer(evaluator, sliced.needed, sliced.for_addresses, kernarg_row)

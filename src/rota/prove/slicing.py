@@ -307,7 +307,7 @@ class Agreement:
         self._together = self._alike  # waves that no branch so far separates
         self._found: dict[int, Classes] | None = None
 
-    def of(self, number: int) -> Classes:
+    def find_classes(self, number: int) -> Classes:
         """Classes of waves that load the same words to the same bytes by that operation, if they issue it at all."""
         if self._found is None:
             self._found = {}

@@ -202,7 +202,7 @@ class Namer:
         if base.stable:
             alive |= self._arguments_of(base)
             return value
-        if base.op == "select" or (base.op == "pick" and not _nested(base)):
+        if base.op == "select" or (base.op == "pick" and not _is_nested(base)):
             joint = self._joints.get(base)
             if joint is None:
                 chooser, one, other = parts_of(base)
@@ -316,7 +316,7 @@ class Namer:
         return not arguments.isdisjoint(alive) or (reloads and any(each.op == "argument" for each in arguments))
 
 
-def _nested(base: Symbol) -> bool:
+def _is_nested(base: Symbol) -> bool:
     """True if a value is picked from a picked one: such chains would grow with every iteration of a loop."""
     _, one, other = parts_of(base)
     return any(isinstance(each, Linear) and each.base.op == "pick" for each in (one, other))

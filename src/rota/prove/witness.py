@@ -197,8 +197,8 @@ def build_launch(facts: KernelFacts, possible: Possible, addresses: Sequence[int
     _constrain_addresses(terms)
     reply = _find_small_example(terms, facts, addresses)
     value = reply.value
-    words = {int(str(symbol.args[0])): value(term) for symbol, term in _of(terms, "argument")}
-    ids = {str(symbol.args[0]): value(term) for symbol, term in _of(terms, "workgroup")}
+    words = {int(str(symbol.args[0])): value(term) for symbol, term in _select(terms, "argument")}
+    ids = {str(symbol.args[0]): value(term) for symbol, term in _select(terms, "workgroup")}
     x, y, z = (ids.get(axis, 0) for axis in "xyz")
     counts = {each.kind: words.get(each.offset) for each in facts.arguments}
     grid = [
@@ -216,14 +216,14 @@ def build_launch(facts: KernelFacts, possible: Possible, addresses: Sequence[int
     )
 
 
-def _of(terms: PathTerms, *ops: str) -> list[tuple[Symbol, Term]]:
+def _select(terms: PathTerms, *ops: str) -> list[tuple[Symbol, Term]]:
     return [(symbol, term) for symbol, term in terms.launched.items() if symbol.op in ops]
 
 
 def _constrain_addresses(terms: PathTerms) -> None:
     """Make the terms of the addresses of words in memory, until no more words appear."""
     done: set[Symbol] = set()
-    while left := [symbol for symbol, _ in _of(terms, "memory", "buffer") if symbol not in done]:
+    while left := [symbol for symbol, _ in _select(terms, "memory", "buffer") if symbol not in done]:
         for symbol in left:
             done.add(symbol)
             _address(terms, symbol)
@@ -241,8 +241,8 @@ def _find_small_example(terms: PathTerms, facts: KernelFacts, addresses: Sequenc
     sure = [*terms.conditions, *_fix_pointers(terms, facts, addresses), *_keep_inside(terms, addresses)]
     builder = terms.builder
     pointers = {each.offset + part for each in pointers_of(facts) for part in (0, 4)}
-    numbers = [term for symbol, term in _of(terms, "argument") if symbol.args[0] not in pointers]
-    numbers += [term for _, term in _of(terms, "memory", "buffer")]
+    numbers = [term for symbol, term in _select(terms, "argument") if symbol.args[0] not in pointers]
+    numbers += [term for _, term in _select(terms, "memory", "buffer")]
     for bound in _BOUNDS:
         limits = [builder.compare("le_u", term, builder.constant(bound)) for term in numbers]
         reply = builder.ask([*sure, *limits])
@@ -265,11 +265,11 @@ def _fix_pointers(terms: PathTerms, facts: KernelFacts, addresses: Sequence[int]
     for each in facts.arguments:
         if each.kind.startswith(("hidden_remainder", "hidden_global_offset")):
             fixed[each.offset - each.offset % 4] = 0
-    ids = {str(symbol.args[0]): term for symbol, term in _of(terms, "workgroup")}
+    ids = {str(symbol.args[0]): term for symbol, term in _select(terms, "workgroup")}
     counts = {each.offset: each.kind[-1] for each in facts.arguments if each.kind.startswith("hidden_block_count_")}
     for term in ids.values():
         yield builder.compare("le_u", term, builder.constant(_MOST_WORKGROUP))
-    for symbol, term in _of(terms, "argument"):
+    for symbol, term in _select(terms, "argument"):
         offset = int(str(symbol.args[0]))
         if offset in fixed:
             yield builder.compare("eq", term, builder.constant(fixed[offset]))
@@ -281,7 +281,7 @@ def _fix_pointers(terms: PathTerms, facts: KernelFacts, addresses: Sequence[int]
 def _keep_inside(terms: PathTerms, addresses: Sequence[int]) -> Iterable[Condition]:
     """Each word of memory is inside of a buffer, and words at one address are equal."""
     builder = terms.builder
-    words = [(*_address(terms, symbol), term) for symbol, term in _of(terms, "memory", "buffer")]
+    words = [(*_address(terms, symbol), term) for symbol, term in _select(terms, "memory", "buffer")]
     for (low, _, one), (low2, _, other) in combinations(words, 2):
         differ = builder.flag(builder.compare("ne", low, low2))
         yield builder.compare(
@@ -302,7 +302,7 @@ def _keep_inside(terms: PathTerms, addresses: Sequence[int]) -> Iterable[Conditi
 
 
 def _place_words(terms: PathTerms, reply: Reply, addresses: Sequence[int]) -> Iterable[Word]:
-    for symbol, term in _of(terms, "memory", "buffer"):
+    for symbol, term in _select(terms, "memory", "buffer"):
         low, high = (reply.value(each) for each in _address(terms, symbol))
         place = (low | high << 32) & ~3
         buffer = next(number for number, start in enumerate(addresses) if 0 <= place - start < BUFFER_BYTES)
