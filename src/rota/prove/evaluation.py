@@ -225,14 +225,8 @@ class Evaluator:
         bits = bits_of(one) | bits_of(other)
         depths = [each.base.depth for each in (one, other) if isinstance(each, Linear)]
         depth = self.symbols.looping + max(depths, default=0) if isinstance(chooser, Symbol) and chooser.stable else 99
-        base = self.symbols.make(
-            op,
-            (chooser, key_of(one), key_of(other), Parts((chooser, one, other))),
-            spread=spread,
-            bits=bits,
-            depth=depth,
-        )
-        return Linear(base, 1, 0)
+        args = (chooser, key_of(one), key_of(other), Parts((chooser, one, other)))
+        return Linear(self.symbols.make(op, args, spread=spread, bits=bits, depth=depth), 1, 0)
 
     # Conditions.
 

@@ -228,11 +228,8 @@ class Judge:
             f"wave {then.wave} {_VERBS[then.access.how]} LDS that wave {first.wave} {_VERBS[first.access.how]},"
             " with no wait and barrier between"
         )
-        barriers = (
-            f"{first.flight.epoch} and {then.flight.epoch} passed"
-            if first.flight.epoch != then.flight.epoch
-            else f"{epoch} passed"
-        )
+        epochs = first.flight.epoch, then.flight.epoch
+        barriers = f"{epoch} passed" if epochs[0] == epochs[1] else f"{epochs[0]} and {epochs[1]} passed"
         has_count = rule != "no synchronisation" and first.flight.younger >= 0
         evidence = (
             ("rule", rule),
@@ -249,8 +246,7 @@ class Judge:
             fixes = (*near, wait_before(flight.barrier, counters[0], count))
         else:
             fixes = separate(other, number, counters)
-        self._remedy("I109", number, other, fixes)
-        self._add("I109", rule, message, number, other, evidence, known)
+        self._add("I109", rule, message, number, other, evidence, known, fixes=fixes)
 
     def _counter(self, number: int) -> str:
         return "vmcnt" if self._operations[number].kind is OperationKind.VMEM else "lgkmcnt"
@@ -291,8 +287,8 @@ class Judge:
             ("bytes of LDS", _describe_bytes(common, exact=access.exact and flight.access.exact)),
             ("missing wait", f"{counter}({count}) before it"),
         )
-        self._remedy("I106", operation.number, flight.number, (wait_before(operation.number, counter, count),))
-        self._add("I106", "own", message, operation.number, flight.number, evidence, known)
+        fixes = (wait_before(operation.number, counter, count),)
+        self._add("I106", "own", message, operation.number, flight.number, evidence, known, fixes=fixes)
 
     # Registers.
 
@@ -343,8 +339,7 @@ class Judge:
         what = "a scalar store in flight may still read" if held else "a memory op in flight fills"
         message = f"{operation.instruction.opcode} {does} a register that {what}"
         evidence = (("rule", rule), ("waves", ", ".join(map(str, wave_set.waves))), ("missing wait", missing))
-        self._remedy("I103", operation.number, flight.number, fixes)
-        self._add("I103", rule, message, operation.number, flight.number, evidence, known)
+        self._add("I103", rule, message, operation.number, flight.number, evidence, known, fixes=fixes)
 
     def record_wait(self, wave_set: WaveSet, operation: Operation) -> None:
         """Remember the last waits, and ops that they would have covered with a count one less."""
@@ -360,18 +355,16 @@ class Judge:
 
     def record_barrier(self, wave_sets: Sequence[WaveSet]) -> None:
         """Remember, after a barrier, which waits ops in flight would have needed before it."""
-        for wave_set in wave_sets:
-            wave_set.vm, wave_set.ds = (
-                tuple(
-                    each._replace(
-                        younger=len(queue) - 1 - place, last_wait=wave_set.last_waits[number], barrier=wave_set.at - 1
-                    )
-                    if each.younger < 0
-                    else each
-                    for place, each in enumerate(queue)
-                )
-                for number, queue in enumerate((wave_set.vm, wave_set.ds))
+
+        def mark(queue: tuple[InFlight, ...], last_wait: int, barrier: int) -> tuple[InFlight, ...]:
+            return tuple(
+                each if each.younger >= 0 else each._replace(younger=younger, last_wait=last_wait, barrier=barrier)
+                for younger, each in zip(reversed(range(len(queue))), queue, strict=True)
             )
+
+        for wave_set in wave_sets:
+            wave_set.vm = mark(wave_set.vm, wave_set.last_waits[0], wave_set.at - 1)
+            wave_set.ds = mark(wave_set.ds, wave_set.last_waits[1], wave_set.at - 1)
 
     # Ends of waves, and bounds.
 
@@ -385,17 +378,15 @@ class Judge:
                     ("waves", ", ".join(map(str, wave_set.waves))),
                     ("missing wait", "vmcnt(0) before it"),
                 )
-                end = (wait_before(operation.number, "vmcnt", 0),)
-                self._remedy("I403", operation.number, flight.number, end)
-                self._add("I403", "end", message, operation.number, flight.number, evidence, known)
+                fixes = (wait_before(operation.number, "vmcnt", 0),)
+                self._add("I403", "end", message, operation.number, flight.number, evidence, known, fixes=fixes)
                 return
 
     def check_barrier_counts(self, wave_sets: Sequence[WaveSet]) -> None:
         """Note waves that have passed fewer barriers than others when they end."""
-        counts = {wave_set.barriers for wave_set in wave_sets}
-        if len(counts) > 1:
-            fewest = min(wave_sets, key=lambda wave_set: wave_set.barriers)
-            most = max(wave_sets, key=lambda wave_set: wave_set.barriers)
+        fewest = min(wave_sets, key=lambda wave_set: wave_set.barriers)
+        most = max(wave_sets, key=lambda wave_set: wave_set.barriers)
+        if fewest.barriers < most.barriers:
             message = "a wave ends after fewer barriers than another wave of its workgroup"
             evidence = (
                 ("wave", f"{fewest.waves[0]}, {fewest.barriers} barriers"),
@@ -421,14 +412,14 @@ class Judge:
         number = operation.number
         self._add("I105", "no bound", message, number, number, evidence, known, path=path)
 
-    def _remedy(self, code: str, number: int, other: int, fixes: tuple[Fix, ...]) -> None:
-        self._remedies.setdefault((code, number, other), Remedy(code=code, number=number, other=other, fixes=fixes))
-
     def _add(  # noqa: PLR0917
         self, code: str, rule: str, message: str, number: int, other: int, evidence: tuple[tuple[str, str | int], ...],
         known: Decisions | None, *, severity: Severity = Severity.ERROR, together: bool = False,
-        path: Path | None = None,
+        path: Path | None = None, fixes: tuple[Fix, ...] = (),
     ) -> None:  # fmt: skip
+        if fixes:
+            remedy = Remedy(code=code, number=number, other=other, fixes=fixes)
+            self._remedies.setdefault((code, number, other), remedy)
         where = () if together else (self._regions[number], self._regions[other], self._operations[other].kind)
         key = (code, rule, *where)
         ends = ((number, "line of the listing"), (other, "the other one"))[: 1 + (number != other)]

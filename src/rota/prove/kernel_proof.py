@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 
@@ -269,7 +269,16 @@ def prove(
     """
     started = time.process_time()
     policies = policies or Policies()
-    proof = _Proof(facts, instructions, block, dynamic_lds, policies, budget or Budget(), recorder, stops=stops)
+    proof = _Proof(
+        facts=facts,
+        instructions=instructions,
+        block=choose_block(facts, instructions, block),
+        dynamic_lds=dynamic_lds,
+        policies=policies,
+        meter=Meter(budget or Budget()),
+        recorder=recorder,
+        stops=stops,
+    )
     complete, alarms, ending = proof.run()
     confirmed = proof.confirm(alarms, image, complete=complete) if witness and alarms else report_unconfirmed(alarms)
     findings = (*report_broken_rules(proof.broken_rules), *proof.block.qualify(confirmed.findings), *ending)
@@ -278,7 +287,7 @@ def prove(
         arch=facts.arch,
         status=status_of(findings, complete=complete),
         findings=findings,
-        assumptions=tuple(proof.assumptions),
+        assumptions=(_NOT_JUDGED, *proof.block.assumptions, *proof.assumptions),
         policies=(policies.reads.value, policies.order.value),
         statistics=proof.statistics(time.process_time() - started),
         waves=proof.waves,
@@ -287,34 +296,25 @@ def prove(
     )
 
 
+@dataclass(slots=True, kw_only=True)
 class _Proof:
-    def __init__(  # noqa: PLR0917
-        self,
-        facts: KernelFacts,
-        instructions: Sequence[Instruction],
-        block: int | Triple | None,
-        dynamic_lds: int | None,
-        policies: Policies,
-        budget: Budget,
-        recorder: Recorder | None,
-        *,
-        stops: bool,
-    ) -> None:
-        self._recorder, self._stops = recorder, stops
-        self.remedies: tuple[Remedy, ...] = ()
-        self.broken_rules: list[Alarm] = []  # missing wait states, which no replay can show
-        self._facts, self._instructions, self._policies = facts, instructions, policies
-        self._meter = Meter(budget)
-        self.block = choose_block(facts, instructions, block)
-        self._block = self.block.sizes
-        self.assumptions = [_NOT_JUDGED, *self.block.assumptions]
-        self._dynamic = dynamic_lds
-        self._explorer: Explorer | None = None
-        self._size = 0
+    facts: KernelFacts
+    instructions: Sequence[Instruction]
+    block: ChosenBlock
+    dynamic_lds: int | None
+    policies: Policies
+    meter: Meter
+    recorder: Recorder | None
+    stops: bool
+    assumptions: list[str] = field(default_factory=list)
+    broken_rules: list[Alarm] = field(default_factory=list)  # missing wait states, which no replay can show
+    remedies: tuple[Remedy, ...] = ()
+    explorer: Explorer | None = None
+    lds_bytes: int = 0
 
     def statistics(self, seconds: float) -> Statistics:
-        if (explorer := self._explorer) is None:
-            return Statistics(seconds=seconds, effort=self._meter.spent)
+        if (explorer := self.explorer) is None:
+            return Statistics(seconds=seconds, effort=self.meter.spent)
         return Statistics(
             steps=explorer.steps,
             states=explorer.states,
@@ -322,42 +322,42 @@ class _Proof:
             sites=len(explorer.memory.sites),
             concrete_sites=sum(explorer.memory.sites.values()),
             seconds=seconds,
-            effort=self._meter.spent,
+            effort=self.meter.spent,
         )
 
     @property
     def waves(self) -> int:
-        return -(-math.prod(self._block) // LANES)
+        return -(-math.prod(self.block.sizes) // LANES)
 
     def confirm(self, alarms: list[Alarm], image: bytes, *, complete: bool) -> Confirmed:
         """Drop infeasible alarms, and replay the others."""
         from rota.prove.confirmation import Replay, confirm
         from rota.prove.witness import tables_of
 
-        explorer = self._explorer
+        explorer = self.explorer
         replay = Replay(
-            self._facts,
-            self._instructions,
-            block=self._block,
-            dynamic_lds=max(self._size - self._facts.descriptor.lds_bytes, 0),
+            self.facts,
+            self.instructions,
+            block=self.block.sizes,
+            dynamic_lds=max(self.lds_bytes - self.facts.descriptor.lds_bytes, 0),
             image=image,
             tables=frozenset() if explorer is None else tables_of(explorer.evaluator.symbols.every()),
         )
         graph = StateGraph() if explorer is None else explorer.graph
-        return confirm(alarms, graph, replay, self._facts, complete=complete, meter=self._meter)
+        return confirm(alarms, graph, replay, self.facts, complete=complete, meter=self.meter)
 
     def run(self) -> tuple[bool, list[Alarm], tuple[Finding, ...]]:
         """Whether every path was followed to its end, the alarms, and the finding that ended the proof early."""
-        architecture = architecture_named(self._facts.arch)
+        architecture = architecture_named(self.facts.arch)
         if architecture is None:
-            return False, [], (_make_finding("I401", f"the proof doesn't know {self._facts.arch}"),)
+            return False, [], (_make_finding("I401", f"the proof doesn't know {self.facts.arch}"),)
         if (too_many := self._check_size()) is not None:
             return False, [], (too_many,)
-        self.broken_rules = _group(check_spacing(self._instructions, architecture))
-        if self.broken_rules and self._stops:
+        self.broken_rules = _group(check_spacing(self.instructions, architecture))
+        if self.broken_rules and self.stops:
             return False, [], ()
         try:
-            instructions = without_skipping(self._instructions)
+            instructions = without_skipping(self.instructions)
             operations = self._read_operations(instructions, architecture)
         except IsaError as error:  # the proof can't model it, which is no error of the kernel
             return False, [], tuple(map(_make_inconclusive, error.findings))
@@ -386,31 +386,31 @@ class _Proof:
         raise IsaError(*refused.values())
 
     def _explore(self, operations: list[Operation], architecture: Architecture) -> tuple[Judge, tuple[Finding, ...]]:
-        waves, full = self.waves, math.prod(self._block) % LANES == 0
+        waves, full = self.waves, math.prod(self.block.sizes) % LANES == 0
         sliced = derive_slice(operations, full=full)
         evaluator = Evaluator()
         start, kernarg_row = self._make_start(evaluator, waves)
         judge = Judge(
             operations,
             Agreement(operations, start.copy(), full=full),
-            strict_reads=self._policies.reads is ReadsAtBarrier.STRICT,
-            stops=self._stops,
+            strict_reads=self.policies.reads is ReadsAtBarrier.STRICT,
+            stops=self.stops,
         )
-        self._size = self._find_lds_size(operations, architecture)
+        self.lds_bytes = self._find_lds_size(operations, architecture)
         memory = MemorySteps(
             evaluator,
-            TouchedBytes(self._size, evaluator.masks),
+            TouchedBytes(self.lds_bytes, evaluator.masks),
             judge,
             most=(architecture.no_wait("vmcnt"), architecture.no_wait("lgkmcnt")),
             constants=self._constants(),
             evaluated=sliced.evaluated,
-            in_order=self._policies.order is VmcntOrder.IN_ORDER,
-            flat_lds=any("src_shared_base" in each.text for each in self._instructions),
+            in_order=self.policies.order is VmcntOrder.IN_ORDER,
+            flat_lds=any("src_shared_base" in each.text for each in self.instructions),
             m0_is_short=architecture.lds_bytes.value <= 1 << 16,
-            lds_in_bounds=self._policies.lds_in_bounds,
-            recorder=self._recorder,
+            lds_in_bounds=self.policies.lds_in_bounds,
+            recorder=self.recorder,
         )
-        explorer = self._explorer = Explorer(
+        explorer = self.explorer = Explorer(
             operations,
             sliced,
             evaluator,
@@ -418,8 +418,8 @@ class _Proof:
             judge,
             kernarg_row=kernarg_row,
             waves=waves,
-            meter=self._meter,
-            recorder=self._recorder,
+            meter=self.meter,
+            recorder=self.recorder,
         )
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, 20_000))
@@ -444,7 +444,7 @@ class _Proof:
 
     def _check_size(self) -> Finding | None:
         """Refuse a kernel that the budget doesn't suffice to decode and slice, since neither can stop early."""
-        count, budget = len(self._instructions), self._meter.budget
+        count, budget = len(self.instructions), self.meter.budget
         limits = {"steps": _ALWAYS_READ + budget.steps // _STEPS_TO_READ}
         if budget.seconds is not None:
             limits["seconds"] = int(_READ_PER_SECOND * budget.seconds)
@@ -455,7 +455,7 @@ class _Proof:
         return None
 
     def _report_early_end(self, message: str, instruction: Instruction | None, ended_by: str) -> Finding:
-        explorer = self._explorer
+        explorer = self.explorer
         code = "I402" if ended_by else "I401"
         evidence: tuple[tuple[str, str | int], ...] = (("ended by", ended_by),) if ended_by else ()
         if explorer is not None:
@@ -464,12 +464,12 @@ class _Proof:
         return Finding(code=code, message=message, concerns=concerns, evidence=evidence)
 
     def _find_lds_size(self, operations: Sequence[Operation], architecture: Architecture) -> int:
-        fixed = self._facts.lds_bytes
-        hidden = any(each.kind == "hidden_dynamic_lds_size" for each in self._facts.arguments)
+        fixed = self.facts.lds_bytes
+        hidden = any(each.kind == "hidden_dynamic_lds_size" for each in self.facts.arguments)
         uses = any(each.address for each in operations)
-        if self._dynamic is not None:
-            self.assumptions.append(f"the launch adds {self._dynamic} bytes of dynamic LDS, as requested")
-            return fixed + self._dynamic
+        if self.dynamic_lds is not None:
+            self.assumptions.append(f"the launch adds {self.dynamic_lds} bytes of dynamic LDS, as requested")
+            return fixed + self.dynamic_lds
         if uses and (hidden or not fixed):
             most = architecture.lds_bytes.value
             self.assumptions.append(
@@ -480,9 +480,9 @@ class _Proof:
 
     def _constants(self) -> dict[int, int]:
         """Words of the kernarg segment, and at negative keys of the dispatch packet, that follow from the block."""
-        block = self._block
+        block = self.block.sizes
         known: dict[int, int] = {}
-        places = {each.kind: each for each in self._facts.arguments}
+        places = {each.kind: each for each in self.facts.arguments}
         x, y, z = (places.get(f"hidden_group_size_{axis}") for axis in "xyz")
         if x is not None and y is not None and x.offset % 4 == 0 and y.offset == x.offset + 2:
             known[x.offset] = block[0] | block[1] << 16
@@ -494,7 +494,7 @@ class _Proof:
 
     def _make_start(self, evaluator: Evaluator, waves: int) -> tuple[WaveSet, int]:
         """The waves with their initial registers, and the row of the kernarg pointer."""
-        facts, block = self._facts, self._block
+        facts, block = self.facts, self.block.sizes
         registers: dict[int, Value | Half] = {}
         at, kernarg_row = SCALAR, -1
         names = {"kernarg_segment_ptr": "kernarg", "dispatch_ptr": "packet"}

@@ -23,7 +23,7 @@ from rota.prove.state import Accesses, Half, InFlight, Mask, Masks, WaveSet, ato
 from rota.prove.symbol import GROUP, LANE, Lanes, Linear, Symbol, Value, simplify
 from rota.prove.transfer import evaluate_indexed, evaluate_scalar, evaluate_vector, resolve_index, set_index
 from rota.prove.verdict import Meter
-from rota.prove.widening import Namer, ProductState, Recorder, SeenStates, Visit, Widener, shape_of
+from rota.prove.widening import LoopVisit, Namer, ProductState, Recorder, SeenStates, Widener, shape_of
 
 
 def condense(evaluator: Evaluator, wave_set: WaveSet) -> None:
@@ -309,13 +309,8 @@ class Explorer:
         judge: Judge, *, kernarg_row: int, waves: int, meter: Meter, recorder: Recorder | None = None,
     ) -> None:  # fmt: skip
         self._recorder = recorder
-        self.operations, self.evaluator, self.memory, self.judge, self.meter = (
-            operations,
-            evaluator,
-            memory,
-            judge,
-            meter,
-        )
+        self.operations, self.evaluator, self.memory = operations, evaluator, memory
+        self.judge, self.meter = judge, meter
         self._evaluated, self._looping = sliced.evaluated, sliced.looping
         self._targets = find_call_targets(operations)
         self._places = {
@@ -634,7 +629,7 @@ class Explorer:
             return False
         self._count_state(product)
         registers = tuple(dict(wave_set.registers) for wave_set in product.wave_sets)
-        visit = Visit(shape=shape, registers=registers, known=product.known.copy(), forks=product.forks)
+        visit = LoopVisit(shape=shape, registers=registers, known=product.known.copy(), forks=product.forks)
         product.history[place] = (*visits, visit)
         product.resumed = isinstance(head[0], int) or head[0] == "join"
         self._push(product)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -103,22 +103,17 @@ class ProductState:
     marked: int = 0
     resumed: bool = False
     entry: object = None
-    history: dict[Hashable, tuple[Visit, ...]] = field(default_factory=dict)
+    history: dict[Hashable, tuple[LoopVisit, ...]] = field(default_factory=dict)
 
     def copy(self) -> ProductState:
         """A copy for another path."""
-        return ProductState(
-            wave_sets=[each.copy() for each in self.wave_sets],
-            known=self.known.copy(),
-            epoch=self.epoch,
-            forks=self.forks,
-            marked=self.marked,
-            history=dict(self.history),
-        )
+        wave_sets = [each.copy() for each in self.wave_sets]
+        known, history = self.known.copy(), dict(self.history)
+        return replace(self, wave_sets=wave_sets, known=known, history=history, resumed=False, entry=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Visit:
+class LoopVisit:
     """The state at an earlier checkpoint of a loop."""
 
     shape: Shape
@@ -156,12 +151,8 @@ class Namer:
     def __init__(
         self, evaluator: Evaluator, needed: Sequence[int], for_addresses: Sequence[int], kernarg_row: int
     ) -> None:
-        self._evaluator, self._needed, self._for_addresses, self._kernarg_row = (
-            evaluator,
-            needed,
-            for_addresses,
-            kernarg_row,
-        )
+        self._evaluator, self._needed = evaluator, needed
+        self._for_addresses, self._kernarg_row = for_addresses, kernarg_row
         self._arguments: dict[Symbol, frozenset[Symbol]] = {}
         self._joints: dict[Symbol, Value] = {}
 
@@ -247,11 +238,8 @@ class Namer:
         """The symbols without operands that a symbol is made of."""
         found = self._arguments.get(symbol)
         if found is None:
-            parts = list(symbols_in(symbol.args))
-            found = (
-                frozenset({symbol}) if not parts else frozenset().union(*(self._arguments_of(each) for each in parts))
-            )
-            self._arguments[symbol] = found
+            parts = [self._arguments_of(each) for each in symbols_in(symbol.args)]
+            found = self._arguments[symbol] = frozenset[Symbol]().union(*parts) if parts else frozenset({symbol})
         return found
 
     def _rename_decisions(  # noqa: C901
@@ -365,7 +353,7 @@ class Widener:
         self._evaluator, self._for_addresses = evaluator, for_addresses
         self.widened = 0
 
-    def widen(self, product: ProductState, visits: tuple[Visit, ...], shape: Shape) -> bool:
+    def widen(self, product: ProductState, visits: tuple[LoopVisit, ...], shape: Shape) -> bool:
         """Widen the state in place against an earlier visit; True if it did."""
         count = len(visits)
         if not count or (visits[-1].forks == product.forks and count < self.visits_if_decided):
@@ -391,7 +379,7 @@ class Widener:
                 return True
         return False
 
-    def _compare(self, product: ProductState, visit: Visit) -> list[tuple[int, int, int | None]] | None:
+    def _compare(self, product: ProductState, visit: LoopVisit) -> list[tuple[int, int, int | None]] | None:
         """The registers that differ, by how much (None if not by a constant); None if masks differ."""
         found: list[tuple[int, int, int | None]] = []
         for number, (wave_set, before) in enumerate(zip(product.wave_sets, visit.registers, strict=True)):
@@ -409,7 +397,7 @@ class Widener:
                     found.append((number, row, shift))
         return found
 
-    def _widen(self, product: ProductState, visit: Visit, differing: list[tuple[int, int, int | None]]) -> None:
+    def _widen(self, product: ProductState, visit: LoopVisit, differing: list[tuple[int, int, int | None]]) -> None:
         self.widened += 1
         bases: Bases = {}
         fresh: dict[Hashable, Value] = {}  # registers that were equal before and are now stay equal
@@ -653,9 +641,10 @@ def generalise(evaluator: Evaluator, earlier: Registers, known: Decisions, epoch
     bases: Bases = {}
     for number, row, old, value in list(match.pairs()):
         wave_set = product.wave_sets[number]
-        wave_set.registers[row] = (
-            _join_values(evaluator, old, value, len(wave_set.waves), fresh, bases) if (number, row) in failing else old
-        )
+        if (number, row) in failing:
+            wave_set.registers[row] = _join_values(evaluator, old, value, len(wave_set.waves), fresh, bases)
+        else:
+            wave_set.registers[row] = old
     _carry_over(evaluator, known, product.known, made, fresh)
     product.known = made
 
