@@ -35,6 +35,8 @@ from rota.prove.symbol import (
     times,
 )
 
+# Comparisons, expressed in the unknowns of another state.
+
 Substitution = Callable[[Symbol, int], Value | None]
 """The value of an unstable symbol times a number, in another state; None if there is none."""
 _COMPARISONS = frozenset({"eq", "lt_u", "lt_i"})
@@ -82,6 +84,8 @@ def _restate_value(evaluator: Evaluator, key: object, substitute: Substitution) 
             found = times(made, scale)
     return None if found is None else plus(symbols, found, value.offset)
 
+
+# States.
 
 Shape = tuple[Hashable, ...]
 AGREED = 4
@@ -140,6 +144,8 @@ def register_key(value: Value | Half) -> Hashable:
     """A hashable key, equal for equal contents."""
     return ("half", value.mask, value.which) if isinstance(value, Half) else key_of(value)
 
+
+# Canonical names.
 
 Names = dict[Symbol, tuple[Symbol, int]]
 """By old unknown: its new name and a shift, with old = name - shift."""
@@ -229,10 +235,10 @@ class Namer:
     def _rename_mask(self, mask: Mask, names: Names, alive: set[Symbol]) -> Mask:
         if mask.leaf is not None:
             return mask
-        turned = {atom: self._name(atom, 1, 0, names, alive)[0] for atom in atoms_of(mask)}
-        if all(atom is new for atom, new in turned.items()):
+        renamed = {atom: self._name(atom, 1, 0, names, alive)[0] for atom in atoms_of(mask)}
+        if all(atom is new for atom, new in renamed.items()):
             return mask
-        return self._evaluator.masks.rename(mask, turned)
+        return self._evaluator.masks.rename(mask, renamed)
 
     def _arguments_of(self, symbol: Symbol) -> frozenset[Symbol]:
         """The symbols without operands that a symbol is made of."""
@@ -335,6 +341,8 @@ class Recorder(Protocol):
         ...
 
 
+# Widening.
+
 Bases = dict[tuple[Hashable, int], tuple[Symbol, int]]
 """By origin and step of a counter: the unknown that it became, and the number that it counts from."""
 
@@ -351,7 +359,6 @@ class Widener:
 
     def __init__(self, evaluator: Evaluator, for_addresses: Sequence[int]) -> None:
         self._evaluator, self._for_addresses = evaluator, for_addresses
-        self.widened = 0
 
     def widen(self, product: ProductState, visits: tuple[LoopVisit, ...], shape: Shape) -> bool:
         """Widen the state in place against an earlier visit; True if it did."""
@@ -359,12 +366,8 @@ class Widener:
         if not count or (visits[-1].forks == product.forks and count < self.visits_if_decided):
             return False
         for away, visit in enumerate(reversed(visits[-9:]), 1):
-            if visit.shape != shape:
-                continue
-            differing = self._compare(product, visit)
-            if differing is None:
-                continue
-            if not differing and count < 4:  # the decisions may still become the same
+            differing = self._compare(product, visit) if visit.shape == shape else None
+            if differing is None or (not differing and count < 4):  # with nothing, the decisions may still become equal
                 continue
             addressed = any(
                 self._for_addresses[product.wave_sets[number].at] >> row & 1 for number, row, shift in differing
@@ -398,7 +401,6 @@ class Widener:
         return found
 
     def _widen(self, product: ProductState, visit: LoopVisit, differing: list[tuple[int, int, int | None]]) -> None:
-        self.widened += 1
         bases: Bases = {}
         fresh: dict[Hashable, Value] = {}  # registers that were equal before and are now stay equal
         for number, row, shift in differing:
@@ -524,6 +526,8 @@ def widen_counter(symbols: Symbols, value: Value, shift: int, bases: Bases) -> V
     base, anchor = bases[origin, shift]
     return linear(base, unit, offset - anchor)
 
+
+# Matching and joining states.
 
 Registers = tuple[dict[int, Value | Half], ...]
 
@@ -741,6 +745,8 @@ def _divide(value: Value, scale: int) -> Value | None:
         return None
     return value // scale
 
+
+# Seen states.
 
 Key = tuple[Hashable, ...]
 
