@@ -57,7 +57,7 @@ def test_one_buffer_has_one_copy() -> None:
 def test_a_read_whose_address_is_not_known_may_be_of_any_buffer_and_joins_none() -> None:
     unknown = ("global_load_dword v9, v1, s[8:9]", "s_waitcnt vmcnt(0)", "ds_read_b32 v10, v9", "s_waitcnt lgkmcnt(0)")
     program = lifted(looped(*BUFFERS[:-2], *unknown, *BUFFERS[-2:])).program
-    assert "of 1 instructions the bytes of LDS are only bounded" in program.origin
+    assert "the LDS bytes of 1 instruction are upper bounds" in program.origin
     (read, *_) = (entry for entry in program.kernel if entry.op.name == "ds_read_b32 lds?")
     assert {(place.name, place.copy) for place in read.effect.reads if place.space is Space.LDS} == {
         ("lds0", 0), ("lds0", 1),

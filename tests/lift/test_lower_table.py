@@ -14,7 +14,7 @@ from rota.cycles.predict import predict
 from rota.cycles.record import record
 from rota.errors import Severity
 from rota.lift.hipblaslt import HandMade, Reading, lower_table
-from rota.lift.schedule_table import read_table, without_sync
+from rota.lift.schedule_table import read_table, remove_sync
 from rota.lift.table_loop import loop_of
 from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram
@@ -69,7 +69,7 @@ def test_the_last_tiles_load_nothing_and_the_last_reads_nothing_ahead() -> None:
 
 @pytest.mark.parametrize("number", range(5))
 def test_every_wait_and_barrier_of_it_is_needed(number: int) -> None:
-    table = without_sync(read_table(small()), number)
+    table = remove_sync(read_table(small()), number)
     reports = [verify(lower_table(table, DEVICE, Reading(before=before))) for before in range(2)]
     assert any(report.certificate is None for report in reports)
 

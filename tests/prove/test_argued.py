@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from rota.prove.kernel_proof import prove
-from rota.prove.state import LdsUse, Squad
+from rota.prove.state import LdsUse, WaveSet
 from rota.prove.verdict import Status
 from rota.prove.widening import ProductState
 from tests.campaigns.machine_code import proof_mutants
@@ -29,12 +29,12 @@ class Bytes:
     used: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(int)))
     texts: tuple[str, ...] = ()
 
-    def came(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
+    def record_checkpoint(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
         """Nothing to note."""
 
-    def accessed(self, _: ProductState, squad: Squad, access: LdsUse) -> None:
+    def record_access(self, _: ProductState, wave_set: WaveSet, access: LdsUse) -> None:
         """Notes the bytes."""
-        for wave, octets in zip(squad.waves, access.bytes, strict=True):
+        for wave, octets in zip(wave_set.waves, access.bytes, strict=True):
             self.used[self.texts[access.number]][wave] |= octets
 
 

@@ -22,7 +22,7 @@ def drawn(count: int, seed: str) -> list[tuple[int, ...]]:
 
 def value(make: BitVectors, term: object) -> int:
     result = make.unknown("result")
-    reply = make.ask([make.holds("eq", result, term)])
+    reply = make.ask([make.compare("eq", result, term)])
     assert reply.answer is Answer.YES
     return reply.value(result)
 
@@ -44,7 +44,7 @@ def test_an_operation_is_the_same(op: str) -> None:
 def test_a_comparison_is_the_same(op: str) -> None:
     make = BitVectors()
     for one, other in drawn(2, op):
-        told = make.flag(make.holds(op, make.constant(one), make.constant(other)))
+        told = make.flag(make.compare(op, make.constant(one), make.constant(other)))
         assert value(make, told) == COMPARISONS[op](one, other)
 
 
@@ -76,5 +76,5 @@ def test_a_choice_is_by_its_flag() -> None:
 def test_what_cannot_be_is_never() -> None:
     make = BitVectors()
     one = make.unknown("one")
-    assert make.ask([make.holds("lt_u", one, make.constant(0))]).answer is Answer.NEVER
+    assert make.ask([make.compare("lt_u", one, make.constant(0))]).answer is Answer.NEVER
     assert make.ask([]).answer is Answer.YES

@@ -71,7 +71,7 @@ def test_no_launch_is_looked_for_where_paths_are_not_in_question(monkeypatch: py
     def asked(*_: object) -> None:
         pytest.fail("z3 was asked")
 
-    monkeypatch.setattr(Feasibility, "of", asked)
+    monkeypatch.setattr(Feasibility, "find", asked)
     waits = "v_readfirstlane_b32 s4, v0\nv_mov_b32_e32 v1, s4"  # too few states between
     assert "I104" in codes(judged(waits, witness=True))
 
@@ -79,12 +79,12 @@ def test_no_launch_is_looked_for_where_paths_are_not_in_question(monkeypatch: py
 def test_a_search_may_take_a_quarter_of_what_a_proof_may() -> None:
     counted = Meter(Budget(steps=100_000))
     counted.spend(120_000)
-    ended = [counted.over]
+    ended = [counted.exceeded]
     counted.allow_search()
-    ended.append(counted.over)
+    ended.append(counted.exceeded)
     assert counted.units_left == 3_500_000
     counted.spend(units=3_600_000)
-    assert [*ended, counted.over] == ["steps", "", "steps"]
+    assert [*ended, counted.exceeded] == ["steps", "", "steps"]
 
 
 def files() -> list[Path]:

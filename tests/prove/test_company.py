@@ -10,7 +10,7 @@ from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.operation import read_operation
 from rota.prove.slicing import derive_slice
-from rota.prove.state import Half, Squad
+from rota.prove.state import Half, WaveSet
 from rota.prove.symbol import Value, key_of
 from rota.prove.widening import LoopVisit, ProductState, Widener, register_key, shape_of
 from rota.targets.registry import architecture_named
@@ -234,12 +234,12 @@ def test_what_was_equal_then_and_is_now_is_widened_to_one_unknown() -> None:
     now: dict[int, Value | Half] = {row: new, other: new, third: old}
     then: dict[int, Value | Half] = {row: old, other: 5, third: 5}
     lanes = one.masks.leaf((0,))
-    squads = [Squad(waves=(wave,), at=0, registers=dict(now), exec=lanes) for wave in range(2)]
-    product = ProductState(squads=squads, known=Decisions(), forks=9)
+    wave_sets = [WaveSet(waves=(wave,), at=0, registers=dict(now), exec=lanes) for wave in range(2)]
+    product = ProductState(wave_sets=wave_sets, known=Decisions(), forks=9)
     shape = shape_of(product)
     visits = tuple(LoopVisit(shape=shape, registers=(then, then), known=Decisions(), forks=each) for each in range(3))
     assert Widener(one, [0]).widen(product, visits, shape)
-    mine, theirs = (squad.registers for squad in squads)
+    mine, theirs = (wave_set.registers for wave_set in wave_sets)
     assert [key_of(value) for value in mine.values() if not isinstance(value, Half)] == [
         key_of(value) for value in theirs.values() if not isinstance(value, Half)
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.isa.disassembly import Instruction, read_listing
-from rota.prove.verdict import BARRIER, Edit, edited, waits_of
+from rota.prove.verdict import BARRIER, Edit, apply_edits, parse_wait_counts
 from tests.isa.single import listing
 
 TEXT = """
@@ -24,12 +24,12 @@ def instructions() -> tuple[Instruction, ...]:
 
 
 def texts(*edits: Edit) -> list[str]:
-    return [each.text for each in edited(instructions(), edits)]
+    return [each.text for each in apply_edits(instructions(), edits)]
 
 
 def test_a_branch_comes_to_what_was_added_in_front_of_its_target() -> None:
     wait, barrier = Edit(number=1, what="vmcnt", most=0, inserted=True), Edit(number=1, what=BARRIER, inserted=True)
-    found = edited(instructions(), (barrier, wait))
+    found = apply_edits(instructions(), (barrier, wait))
     assert [each.text for each in found[:4]] == [
         "s_mov_b32 s4, 8", "s_waitcnt vmcnt(0)", "s_barrier", "s_waitcnt vmcnt(3) lgkmcnt(2)",
     ]  # fmt: skip
@@ -37,7 +37,7 @@ def test_a_branch_comes_to_what_was_added_in_front_of_its_target() -> None:
 
 
 def test_a_branch_behind_what_was_added_still_finds_its_target() -> None:
-    found = edited(instructions(), (Edit(number=0, what=BARRIER, inserted=True),))
+    found = apply_edits(instructions(), (Edit(number=0, what=BARRIER, inserted=True),))
     assert [each.target for each in found if each.target is not None] == [2]
 
 
@@ -72,4 +72,4 @@ def test_a_wait_without_counts_is_taken_away_whole() -> None:
 )
 def test_the_counts_of_a_wait(text: str, counts: dict[str, int]) -> None:
     (only,) = read_listing(f"k:\n\t{text}\n\ts_endpgm\n", "k")[:1]
-    assert waits_of(only) == counts
+    assert parse_wait_counts(only) == counts

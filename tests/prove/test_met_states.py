@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.prove.decisions import Decisions, common
+from rota.prove.decisions import Decisions, join_decisions
 from rota.prove.symbol import GROUP, M32, Linear, Symbols
 from tests.prove.written import codes, judged
 
@@ -188,18 +188,18 @@ def test_what_two_paths_decided_alike_is_kept() -> None:
     one.decide(tiny, holds=True, epoch=1)
     other.decide(tiny, holds=False, epoch=2)
     other.decide(small, holds=True, epoch=2)
-    both = common(one, other, 1)
-    assert both.decided(tiny) is None
-    assert both.decided(small) is True  # one way by what was decided, the other by what follows
-    assert both.allows(one)
-    assert both.allows(other)
-    assert not one.allows(other)
-    assert both.arcs[argument] == (0, 7)
+    both = join_decisions(one, other, 1)
+    assert both.lookup(tiny) is None
+    assert both.lookup(small) is True  # one way by what was decided, the other by what follows
+    assert both.is_implied_by(one)
+    assert both.is_implied_by(other)
+    assert not one.is_implied_by(other)
+    assert both.arcs[argument, None] == (0, 7)
     far = Decisions()
     far.decide(small, holds=False, epoch=0)
-    assert common(far, other, 0).arcs.get(argument, (0, M32)) == (4, M32 - 4)
-    assert common(one, other, 1, settled=True).arcs == {}  # what differs is given up, what doesn't is kept
-    assert common(one, one, 1, settled=True).arcs == one.arcs
+    assert join_decisions(far, other, 0).arcs.get((argument, None), (0, M32)) == (4, M32 - 4)
+    assert join_decisions(one, other, 1, drop_changed=True).arcs == {}  # what differs is given up, what doesn't is kept
+    assert join_decisions(one, one, 1, drop_changed=True).arcs == one.arcs
 
 
 # Each wave for itself stores as many rounds as an argument says, and waits for a flag in each; then they meet.

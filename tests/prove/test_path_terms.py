@@ -79,7 +79,7 @@ def test_nothing_is_said_of_lanes_and_tables() -> None:
     lanes = ONE.symbols.fresh("loaded", LANE)
     assert possible(decided(lanes, 1, 0), decided(lanes, 2, 0))
     table = Linear(A.base, 1, np.arange(2, dtype=np.int64)[:, None])
-    condition = ONE.compared("lt_u", table, B)
+    condition = ONE.compare_basic("lt_u", table, B)
     assert possible(Decided(condition=condition.base, holds=True, wave=0), decided(A, 5), decided(B, 1))
 
 
@@ -110,12 +110,14 @@ def test_another_form_of_an_operation_is_not_known() -> None:
 def test_bits_that_cannot_be_are_zero() -> None:
     small = ONE.symbols.argument("argument", 8, bits=3)
     assert possible(decided(small, 3))
-    assert not possible(Decided(condition=ONE.compared("lt_u", small, B).base, holds=False, wave=None), decided(B, 4))
+    assert not possible(
+        Decided(condition=ONE.compare_basic("lt_u", small, B).base, holds=False, wave=None), decided(B, 4)
+    )
 
 
 def test_what_a_state_knows_holds() -> None:
     known = Decisions()
-    known.decide(ONE.compared("lt_u", A, 4).base, holds=True, epoch=0)
+    known.decide(ONE.compare_basic("lt_u", A, 4).base, holds=True, epoch=0)
     mine = ONE.symbols.fresh("loaded", WAVE)
     known.decide(equal(mine, 1), holds=True, epoch=0, wave=1)
     assert possible(decided(A, 3), known=known)
@@ -136,7 +138,7 @@ def test_a_launch_that_z3_does_not_find_is_told(monkeypatch: pytest.MonkeyPatch)
     def small(*_: object) -> Reply:
         raise witness.NoLaunchError(witness.NO_ANSWER)
 
-    monkeypatch.setattr(witness, "_small", small)
+    monkeypatch.setattr(witness, "_find_small_example", small)
     verdict = executed(race())
     assert evidence(verdict, "I109")["not replayed"] == witness.NO_ANSWER
     monkeypatch.undo()

@@ -134,4 +134,4 @@ def test_a_budget_that_is_used_up_says_how_far_it_came() -> None:
 def test_the_block_is_an_assumption_unless_the_kernel_requires_it() -> None:
     assert len(judged("s_nop 0").assumptions) == 1
     (_, told) = judged("s_nop 0", required_workgroup=None, max_workgroup=256).assumptions
-    assert told == "a workgroup has 256 work items in one dimension, the most that the kernel takes"
+    assert told == "a workgroup has 256 work items in one dimension, the most that the kernel accepts"

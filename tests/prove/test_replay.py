@@ -161,7 +161,7 @@ def test_what_the_interpreter_cannot_run_is_told(monkeypatch: pytest.MonkeyPatch
 
 
 def test_without_z3_alarms_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confirmation, "available", lambda: False)
+    monkeypatch.setattr(confirmation, "is_available", lambda: False)
     verdict = executed(race())
     assert verdict.status is Status.ALARM
     worded(str(evidence(verdict, "I109")["not replayed"]))

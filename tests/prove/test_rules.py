@@ -114,7 +114,7 @@ def test_a_register_is_overwritten_behind_the_wait() -> None:
 
 
 def test_a_later_load_may_fill_the_registers_of_an_earlier_one() -> None:
-    """Both come back in the order of their issue, unless that is doubted, or they are counted apart."""
+    """Both come back in the order of their issue, unless that is doubt, or they are counted apart."""
     load = "global_load_dword v4, v1, s[4:5]"
     again = kernel(load, load, "s_waitcnt vmcnt(0)", "v_add_u32_e32 v6, 1, v4")
     assert judged(again).proved

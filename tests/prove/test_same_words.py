@@ -33,7 +33,7 @@ s_waitcnt lgkmcnt(0)
 LOAD, WAIT, MEET = "buffer_load_dword v2, s[4:7], s10 offen lds", "s_waitcnt vmcnt(0)", "s_barrier"
 USE = "ds_read_b32 v3, v2\ns_waitcnt lgkmcnt(0)"
 SAME = f"{LOAD}\n{WAIT}\n{MEET}\n{USE}"
-ASSUMED = "words that several waves load to the same bytes of LDS, and their addresses in memory, stay as they are"
+ASSUMED = "words that several waves load to the same bytes of LDS, and pointers to them in memory, do not change"
 AGREED = {
     "one load": SAME,
     "of a loop": f"""

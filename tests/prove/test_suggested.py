@@ -7,7 +7,7 @@ import pytest
 from rota.isa.disassembly import Instruction, read_listing
 from rota.prove.advice import Suggestion, find_needed, suggest
 from rota.prove.kernel_proof import prove, read_object_to_prove
-from rota.prove.verdict import BARRIER, edited
+from rota.prove.verdict import BARRIER, apply_edits
 from tests.isa.single import facts, listing
 from tests.prove.test_rules import LOADS, MEET, READ, WAIT, WRITE, kernel
 from tests.shared import shared
@@ -23,7 +23,7 @@ def suggested(text: str) -> tuple[Suggestion | None, tuple[Instruction, ...]]:
 def test_a_missing_wait_is_as_weak_as_it_may_be() -> None:
     found, instructions = suggested(f"v_lshlrev_b32_e32 v1, 2, v0\n{LOADS}\nv_mov_b32_e32 v6, v4\ns_waitcnt vmcnt(0)")
     assert found is not None
-    assert found.told(instructions).splitlines()[1:] == [
+    assert found.describe(instructions).splitlines()[1:] == [
         "  at line 5 insert `s_waitcnt vmcnt(1)` before `v_mov_b32_e32 v6, v4`"
     ]
     assert found.smallest
@@ -33,7 +33,7 @@ def test_a_wait_that_is_one_too_many_is_strengthened() -> None:
     text = f"v_lshlrev_b32_e32 v1, 2, v0\n{LOADS}\ns_waitcnt vmcnt(2)\nv_mov_b32_e32 v6, v4\ns_waitcnt vmcnt(0)"
     found, instructions = suggested(text)
     assert found is not None
-    assert found.told(instructions).splitlines()[1:] == ["  at line 5 strengthen `s_waitcnt vmcnt(2)` to vmcnt(1)"]
+    assert found.describe(instructions).splitlines()[1:] == ["  at line 5 strengthen `s_waitcnt vmcnt(2)` to vmcnt(1)"]
 
 
 def test_a_wait_and_a_barrier_are_two() -> None:
@@ -41,9 +41,9 @@ def test_a_wait_and_a_barrier_are_two() -> None:
     assert found is not None
     assert [(each.what, each.most) for each in found.edits] == [("lgkmcnt", 0), (BARRIER, None)]
     assert found.smallest
-    assert prove(FACTS, edited(instructions, found.edits)).proved
+    assert prove(FACTS, apply_edits(instructions, found.edits)).proved
     for each in found.edits:
-        assert not prove(FACTS, edited(instructions, (each,))).proved
+        assert not prove(FACTS, apply_edits(instructions, (each,))).proved
 
 
 @pytest.mark.parametrize("lost", range(3))
@@ -52,18 +52,18 @@ def test_what_was_taken_away_is_given_back(lost: int) -> None:
     instructions = read_listing(listing(kernel(WRITE, MEET, READ, WAIT, "v_mov_b32_e32 v4, v3")), "k")
     needed = find_needed(FACTS, instructions, prove(FACTS, instructions))
     assert needed is not None
-    broken = edited(instructions, ((*needed.waits, *needed.barriers)[lost],))
+    broken = apply_edits(instructions, ((*needed.waits, *needed.barriers)[lost],))
     found = suggest(FACTS, broken, prove(FACTS, broken), steps=800_000)
     assert found is not None
     assert found.smallest
     assert len(found.edits) == 1
-    assert prove(FACTS, edited(broken, found.edits)).proved
+    assert prove(FACTS, apply_edits(broken, found.edits)).proved
 
 
 def test_what_no_wait_mends_is_said() -> None:
     found, instructions = suggested("v_mov_b32_e32 v1, 0x4000\nds_write_b32 v1, v0")
     assert found is not None
-    assert found.told(instructions) == "no suggestion: I105 is not about waits and barriers"
+    assert found.describe(instructions) == "no suggestion: waits and barriers do not fix I105"
 
 
 def test_nothing_to_mend() -> None:
@@ -80,4 +80,4 @@ def test_the_published_race_of_a_ping_pong_is_mended_by_one_wait() -> None:
     (only,) = found.edits
     assert (only.what, only.most, only.inserted) == ("lgkmcnt", 0, True)
     assert instructions[only.number].opcode == "s_barrier"
-    assert prove(kernel_facts, edited(instructions, found.edits)).proved
+    assert prove(kernel_facts, apply_edits(instructions, found.edits)).proved

@@ -197,7 +197,7 @@ def test_a_wrong_decision_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_spread_that_is_too_narrow_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer, "_LEAST", {**transfer._LEAST, "s_min_u32": "max_u"})
+    monkeypatch.setattr(transfer, "_MIN_MAX", {**transfer._MIN_MAX, "s_min_u32": "max_u"})
     program, launch = _written("v_readfirstlane_b32 s10, v0\ns_min_u32 s11, s10, s4\ns_nop 0")
     with pytest.raises(DifferError):
         compared(program, launch, everything=True)

@@ -1,1 +1,1 @@
-"""Loops that others wrote, as lowered programs: takes what they published, gives what judges and pictures read."""
+"""Lifts loops that rota did not write to lowered programs: hipBLASLt's tables, and compiled kernels."""

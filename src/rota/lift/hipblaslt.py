@@ -1,14 +1,12 @@
-"""hipBLASLt's main-loop schedules as lowered programs: takes a `ScheduleTable` and a machine, gives a `LoweredProgram`.
+"""Lowers hipBLASLt's main-loop schedules to programs that rota can prove and draw.
 
-A table holds the loop.  What surrounds it is assumed: in front of the loop two tiles are loaded, the first is waited
-for, and what the loop expects to be read has been read; behind it the last two tiles are computed with the loop's own
+A table has the loop only.  Its surroundings are assumed: before the loop two tiles are loaded, the first is waited for,
+and what the loop expects to be read has been read; after it the last two tiles are computed with the loop's own
 instructions (`rota.lift.schedule_table`).
 
-LDS holds two tiles of each operand, or three.  Which of them a read or a load uses is followed through the table's own
-pointer arithmetic.  A load fills its part of a tile; a read is taken to read the whole tile of its operand, which is
-more than it does: what is proved so holds, and what isn't may be provable with more known about addresses.
-
-Pointer arithmetic moves no data and has no entries.
+LDS holds two or three tiles of each operand.  The table's pointer arithmetic decides which of them a read or a load
+accesses; it moves no data and has no entries.  A load fills its part of a tile.  A read is assumed to read the whole
+tile of its operand, more than it really does: a proof stays valid, and a failure may be a false alarm.
 """
 
 from __future__ import annotations
@@ -18,8 +16,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from rota.lift.schedule_table import MFMA, Body, ScheduleTable, SyncOp, TableInstruction, issued, malformed, unreadable
-from rota.lift.table_loop import Load, Made, TableLoop, op_name
+from rota.lift.schedule_table import (
+    MFMA,
+    Body,
+    ScheduleTable,
+    SyncOp,
+    TableInstruction,
+    iterate_instructions,
+    malformed,
+    unreadable,
+)
+from rota.lift.table_loop import Load, StreamValue, TableLoop, op_name
 from rota.program.entry import (
     BARRIER,
     MEETS,
@@ -40,19 +47,19 @@ from rota.program.lowered import Barrier, LoweredProgram, Role, merged
 from rota.program.machine import Machine
 
 _AHEAD = 2  # tiles between what is loaded and what is computed
-_ORIGIN = "hipBLASLt's table; assumed: what surrounds the loop, whole tiles read, registers of its own for every value"
+_ORIGIN = "hipBLASLt's table; assumed: code around the loop, reads of whole tiles, separate registers for every value"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a table leaves open.
+    """How to read what a table leaves open.
 
-    The loop is unrolled, so that buffers are constants: with each number of tiles `before` it that is less than the
-    number of buffers, every number of tiles is covered.  With `a_first` GRA's loads are issued in front of GRB's before
-    the loop, otherwise in the loop's own order.  With `full_waits_last` the last tile's waits for LDS are for
-    everything.  With `full_counter` a wait for more than its counter holds is what a full counter gives: issue stalls
-    there, so no more are under way.  With `in_blocks` fragments are multiplied in four blocks, whatever the streams'
-    numbers say.
+    The loop is unrolled, so that buffers are constants; `before` tiles run ahead of it, and all numbers of them below
+    the number of buffers together cover every number of tiles.  With `a_first`, GRA's loads are issued before GRB's in
+    front of the loop, otherwise in the loop's own order.  With `full_waits_last`, the last tile's LDS waits wait for
+    everything.  With `full_counter`, a wait for more than its counter holds waits for a full counter: issue stalls
+    there, so no more ops are in flight.  With `in_blocks`, fragments are multiplied in four blocks, whatever the
+    streams' numbers say.
     """
 
     before: int = 0
@@ -64,30 +71,32 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandMade:
-    """A table as something that the command takes: `rota check file.py:name` proves it, `rota show` draws it."""
+    """A table as a kernel for the command: `rota check file.py:name` proves it, `rota show file.py:name` draws it."""
 
     table: ScheduleTable
     reading: Reading = Reading()
 
     def compile_for(self, machine: Machine) -> LoweredProgram:
-        """The table's program."""
+        """Lower the table for a machine."""
         return lower_table(self.table, machine, self.reading)
 
 
 def lower_table(table: ScheduleTable, machine: Machine, reading: Reading | None = None) -> LoweredProgram:
-    """The program, or T302 or T303 where the table can't be read."""
+    """Lower a table; raises T302 or T303 if it can't be read."""
     reading = reading or Reading()
     waves, paths = table.waves[0] * table.waves[1], range(table.code_paths)
     if waves % table.code_paths:
         raise malformed(table.title, f"{table.code_paths} code paths for {waves} waves")
     loop = TableLoop(table, in_blocks=reading.in_blocks)
-    maker = _Maker(loop, _with_room(machine) if reading.full_counter else machine, reading)
+    maker = _Maker(loop, _allow_full_waits(machine) if reading.full_counter else machine, reading)
     roles: tuple[Role, ...] = (Role("waves", waves),)
     if table.code_paths > 1:
         own = [frozenset(op.name for op in loop.ops(path)) for path in paths]
         roles = tuple(Role(f"path {path}", waves // table.code_paths, own[path]) for path in paths)
     barriers = (Barrier(WORKGROUP, tuple(paths), tuple(paths)),)
-    phases = merged(roles, barriers, {phase: [tuple(maker.phase(phase, path)) for path in paths] for phase in Phase})
+    phases = merged(
+        roles, barriers, {phase: [tuple(maker.make_phase(phase, path)) for path in paths] for phase in Phase}
+    )
     return LoweredProgram(
         name=table.title,
         machine=maker.machine,
@@ -106,14 +115,14 @@ def lower_table(table: ScheduleTable, machine: Machine, reading: Reading | None 
     )
 
 
-def _with_room(machine: Machine) -> Machine:
-    """The machine as if a wait could say that a counter is full."""
+def _allow_full_waits(machine: Machine) -> Machine:
+    """The machine with counters that hold one more, so that a wait can name a full one."""
     room = [replace(each, holds=each.holds._replace(value=each.holds.value + 1)) for each in machine.counters]
     return replace(machine, counters=tuple(room))
 
 
 class _Tile(NamedTuple):
-    """The tile that is computed, and where: `offset` is what its number in effects differs by."""
+    """The tile to compute, and where; `offset` is added to its number in effects."""
 
     number: int
     body: Body
@@ -122,14 +131,14 @@ class _Tile(NamedTuple):
     offset: int
 
 
-_Held = Sequence[tuple[Place, Version]]
+_Versions = Sequence[tuple[Place, Version]]
 
 
 @dataclass(slots=True)
 class _Pointers:
-    """In one tile: which buffer is read, which is loaded into, how often addresses have moved.
+    """The state of pointer arithmetic in one tile: how often pointers of reads and loads, and addresses, have moved.
 
-    The address register `holds` the buffer of the stream that took it over.
+    The address register `holds` a stream and its buffer.
     """
 
     tile: int
@@ -147,17 +156,17 @@ class _Pointers:
 
 
 class _Maker:
-    """Makes the entries of each code path; iterations are counted from the phase's k."""
+    """Makes the entries of each code path; iterations count from the phase's k."""
 
     def __init__(self, loop: TableLoop, machine: Machine, reading: Reading) -> None:
         self.loop, self.machine, self.reading = loop, machine, reading
         self.table = loop.table
 
-    def phase(self, phase: Phase, path: int) -> Iterator[Entry]:
-        """What the waves of a code path execute."""
+    def make_phase(self, phase: Phase, path: int) -> Iterator[Entry]:
+        """The entries of a code path in a phase."""
         before, buffers = self.reading.before, self.table.buffers
         if phase is Phase.PROLOGUE:
-            yield from self._fill(_Tile(0, Body.LOOP, path, phase, 0))
+            yield from self._make_fill(_Tile(0, Body.LOOP, path, phase, 0))
         bodies = {
             Phase.PROLOGUE: [(tile, Body.LOOP) for tile in range(before)],
             Phase.KERNEL: [(before + tile, Body.LOOP) for tile in range(buffers)],
@@ -166,69 +175,68 @@ class _Maker:
         # The first trip is the one after the prologue's, which has number 0.
         offset = 0 if phase is Phase.PROLOGUE else -buffers
         for number, body in bodies[phase]:
-            yield from self._body(_Tile(number, body, path, phase, offset))
+            yield from self._make_body(_Tile(number, body, path, phase, offset))
 
-    def _fill(self, at: _Tile) -> Iterator[Entry]:
-        """In front of the loop: two tiles are loaded, and what the first tile begins with is read and converted."""
+    def _make_fill(self, at: _Tile) -> Iterator[Entry]:
+        """Before the loop: load two tiles, and read and convert what the first tile begins with."""
         streams = sorted(self.loop.loads, key=lambda name: self.table.stream(name).of(0))
         if self.reading.a_first:
             streams.sort()
         loads = [load for stream in streams for load in self.loop.loads[stream]]
         for tile in range(_AHEAD):
             for load in loads:
-                yield self._load(load, at, tile, tile % self.table.buffers)
-        yield self._wait(OpKind.DMA, len(loads), at)
-        yield _entry(BARRIER, MEETS, at)
+                yield self._make_load(load, at, tile, tile % self.table.buffers)
+        yield self._make_wait(OpKind.DMA, len(loads), at)
+        yield _make_entry(BARRIER, MEETS, at)
         last = self.table.prefetched
         for stream in (f"LRA{last}", f"LRB{last}"):
-            yield from self._ahead(stream, at)
-        yield self._wait(OpKind.LDS_READ, 0, at)
+            yield from self._make_ahead(stream, at)
+        yield self._make_wait(OpKind.LDS_READ, 0, at)
         for stream in (f"PackA{last}", f"PackB{last}"):
-            yield from self._ahead(stream, at)
+            yield from self._make_ahead(stream, at)
 
-    def _ahead(self, stream: str, at: _Tile) -> Iterator[Entry]:
-        """What a stream makes for the next tile."""
+    def _make_ahead(self, stream: str, at: _Tile) -> Iterator[Entry]:
+        """The values that a stream makes for the next tile."""
         for index in range(len(self.table.stream(stream).of(at.path))):
-            made = self.loop.operands.made[stream, index]
+            made = self.loop.operands.values[stream, index]
             if made.ahead:
-                yield self._made(made, stream, at, 0, 0)
+                yield self._make_value(made, stream, at, 0, 0)
 
-    def _body(self, at: _Tile) -> Iterator[Entry]:
+    def _make_body(self, at: _Tile) -> Iterator[Entry]:
         pointers = _Pointers(at.number, self.table.buffers)
-        for each in issued(self.table, at.path, at.body):
+        for each in iterate_instructions(self.table, at.path, at.body):
             if each.sync is not None:
-                yield from self._synchronise(each.sync, at)
+                yield from self._make_sync(each.sync, at)
             elif each.stream == MFMA:
-                yield self._product(each.number, at)
+                yield self._make_product(each.number, at)
             elif each.stream in self.loop.loads:
-                yield from self._loading(each, pointers, at)
-            elif (each.stream, each.number) in self.loop.operands.made:
-                made = self.loop.operands.made[each.stream, each.number]
-                if at.body is not Body.LAST or not made.ahead:  # else it converts what no read has brought
-                    yield self._made(made, each.stream, at, made.ahead, pointers.read_buffer(made.operand))
+                yield from self._issue_load(each, pointers, at)
+            elif (each.stream, each.number) in self.loop.operands.values:
+                made = self.loop.operands.values[each.stream, each.number]
+                if at.body is not Body.LAST or not made.ahead:  # else it would convert what nothing has read
+                    yield self._make_value(made, each.stream, at, made.ahead, pointers.read_buffer(made.operand))
             else:
-                self._point(pointers, each, at.path)
+                self._move_pointer(pointers, each, at.path)
         if at.body is Body.LOOP and any(
             moved[name] != 1 for moved in (pointers.reads, pointers.loads) for name in "AB"
         ):
-            raise unreadable(self.table, "it has a pointer that isn't moved on once in a trip")
+            raise unreadable(self.table, "one of its pointers doesn't move exactly once per trip")
 
-    def _loading(self, each: TableInstruction, pointers: _Pointers, at: _Tile) -> Iterator[Entry]:
-        """An update of the address register, or the load behind it."""
+    def _issue_load(self, each: TableInstruction, pointers: _Pointers, at: _Tile) -> Iterator[Entry]:
+        """An update of the address register (no entry), or the load after it."""
         load = self.loop.loads[each.stream][each.number // 2]
-        if not each.number:  # takes over the pointer; later updates add to it
+        if not each.number:  # sets the address register; later updates add to it
             pointers.holds = each.stream, pointers.load_buffer(load.operand)
         stream, buffer = pointers.holds
         if each.stream != stream:
             raise unreadable(self.table, "loads of A and B take turns, and there is one address register")
         if each.number % 2:
-            due = len(self.table.stream(f"GRInc{load.operand}").of(at.path))
-            if pointers.moved[load.operand] != due:
-                raise unreadable(self.table, f"{each.stream} loads before GRInc{load.operand} is through")
-            yield self._load(load, at, _AHEAD, buffer)
+            if pointers.moved[load.operand] != len(self.table.stream(f"GRInc{load.operand}").of(at.path)):
+                raise unreadable(self.table, f"{each.stream} loads before GRInc{load.operand} is complete")
+            yield self._make_load(load, at, _AHEAD, buffer)
 
-    def _point(self, pointers: _Pointers, each: TableInstruction, path: int) -> None:
-        """Pointer arithmetic; a pointer has moved with the last instruction of its stream."""
+    def _move_pointer(self, pointers: _Pointers, each: TableInstruction, path: int) -> None:
+        """Follow pointer arithmetic: a pointer moves with the last instruction of its stream."""
         operand = each.stream[-1]
         if each.stream.startswith("GRInc"):
             pointers.moved[operand] += 1
@@ -240,32 +248,32 @@ class _Maker:
                 shared = not all(self.table.stream(name).of(path) for name in ("LWSA", "LWSB"))
                 pointers.loads.update("AB" if shared else operand)
 
-    def _synchronise(self, sync: SyncOp, at: _Tile) -> Iterator[Entry]:
+    def _make_sync(self, sync: SyncOp, at: _Tile) -> Iterator[Entry]:
         if sync.barrier:
-            yield _entry(BARRIER, MEETS, at)
+            yield _make_entry(BARRIER, MEETS, at)
         if sync.lds is not None:
             full = at.body is Body.LAST and self.reading.full_waits_last
-            yield self._wait(OpKind.LDS_READ, 0 if full else sync.lds, at)
+            yield self._make_wait(OpKind.LDS_READ, 0 if full else sync.lds, at)
         if sync.memory is not None:
-            yield self._wait(OpKind.DMA, sync.memory, at)
+            yield self._make_wait(OpKind.DMA, sync.memory, at)
 
-    def _wait(self, kind: OpKind, count: int, at: _Tile) -> Entry:
-        """A wait on the counter that tracks a kind of op."""
+    def _make_wait(self, kind: OpKind, count: int, at: _Tile) -> Entry:
+        """A wait for the counter of a kind of op."""
         counter = self.machine.counter_of(kind)
         if counter is None:
             raise unreadable(self.table, f"{self.machine.name} has no counter for {kind.does}")
         if self.reading.full_counter:
             count = min(count, self.machine.largest_wait(counter))
-        return _entry(wait_op(counter, count), wait_effect(counter, count), at)
+        return _make_entry(wait_op(counter, count), wait_effect(counter, count), at)
 
-    def _load(self, load: Load, at: _Tile, ahead: int, buffer: int) -> Entry:
+    def _make_load(self, load: Load, at: _Tile, ahead: int, buffer: int) -> Entry:
         op = self.loop.named[load.name + self.loop.suffix(at.path)]
         version = Version(load.operand, at.number + ahead + at.offset)
         part = self.loop.parts[load.operand][op.name]
         makes = ((Place(Space.LDS, load.operand, buffer, part), version),)
-        return self._data(op, at, ahead, Work(1, load.moved), makes=makes, copy=buffer)
+        return self._make_data_entry(op, at, ahead, Work(1, load.moved), makes=makes, copy=buffer)
 
-    def _made(self, made: Made, stream: str, at: _Tile, ahead: int, buffer: int) -> Entry:
+    def _make_value(self, made: StreamValue, stream: str, at: _Tile, ahead: int, buffer: int) -> Entry:
         """A read or a pack."""
         end, iteration = self.loop.suffix(at.path), at.number + ahead + at.offset
         wants = [(self.loop.register(name + end), Version(name + end, iteration)) for name in made.reads]
@@ -275,25 +283,27 @@ class _Maker:
             wants = [(Place(Space.LDS, made.operand, buffer, part), tile) for part in parts]
         makes = ((self.loop.register(made.name + end), Version(made.name + end, iteration)),)
         op = self.loop.named[op_name(made) + end]
-        return self._data(op, at, ahead, self.loop.work(stream, made), wants=wants, makes=makes)
+        return self._make_data_entry(op, at, ahead, self.loop.work(stream, made), wants=wants, makes=makes)
 
-    def _product(self, number: int, at: _Tile) -> Entry:
+    def _make_product(self, number: int, at: _Tile) -> Entry:
         product, end = self.loop.operands.products[number], self.loop.suffix(at.path)
         iteration = at.number + at.offset
         wants = [(self.loop.register(name + end), Version(name + end, iteration)) for name in product.reads]
-        entry = self._data(self.loop.named[product.name + end], at, 0, Work(1, 0, self.loop.instruction), wants=wants)
+        entry = self._make_data_entry(
+            self.loop.named[product.name + end], at, 0, Work(1, 0, self.loop.instruction), wants=wants
+        )
         sums = (Place(Space.ACCUMULATOR, product.accumulator + end),)
         return replace(entry, effect=replace(entry.effect, writes=sums))
 
-    def _data(
+    def _make_data_entry(
         self,
         op: LoopOp,
         at: _Tile,
         ahead: int,
         work: Work,
         *,
-        wants: _Held = (),
-        makes: _Held = (),
+        wants: _Versions = (),
+        makes: _Versions = (),
         copy: int | None = None,
     ) -> Entry:
         counter = self.machine.counter_of(op.kind)
@@ -307,8 +317,8 @@ class _Maker:
             wants=tuple(wants),
             makes=tuple(makes),
         )
-        return _entry(Op(kind=op.kind, name=op.name, copy=copy, work=work, declared=op), effect, at)
+        return _make_entry(Op(kind=op.kind, name=op.name, copy=copy, work=work, declared=op), effect, at)
 
 
-def _entry(op: Op, effect: Effect, at: _Tile) -> Entry:
+def _make_entry(op: Op, effect: Effect, at: _Tile) -> Entry:
     return Entry(op=op, effect=effect, time_slot=0, phase=at.phase)

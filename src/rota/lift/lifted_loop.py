@@ -1,13 +1,12 @@
-"""A kernel's main loop as a lowered program: takes facts and instructions of machine code, gives a `LoweredProgram`.
+"""Lifts the main loop of a compiled kernel to a `LoweredProgram`.
 
-The loop is lifted as its steady state: what comes before and after it is left out, but for barriers by which some waves
-are ahead of others.  Registers and waits follow from the instructions, bytes of LDS from the proof (`rota.prove`),
-which follows the loop until its state repeats; where addresses differ from trip to trip, the program's trip has as many
-of the loop's.  Waves that run different loops, or the same one some barriers apart, are roles.  What is assumed is said
-in the program's `origin`.
+The program is the steady state of the loop.  Code before and after it is left out, except barriers by which some waves
+are ahead of others.  Registers and waits follow from the instructions, bytes of LDS from the proof (`rota.prove`), that
+follows the loop until its state repeats.  If addresses differ from trip to trip, a trip of the program has several of
+the loop's.  Waves that run different loops, or the same loop some barriers later, are roles.  The program's `origin`
+names the assumptions.
 
-Instructions that close the loop, a branch and the compare in front of it, have no entries: the cycle model adds its own
-loop edge.
+The branch that closes the loop and its compare have no entries: the cycle model adds its own loop edge.
 """
 
 from __future__ import annotations
@@ -51,16 +50,24 @@ from rota.program.kinds import WIDEST, OpKind, Phase, takes_formats
 from rota.program.lowered import Barrier, LoweredProgram, Role, Unstated, merged
 from rota.program.machine import LANES, Machine
 from rota.prove.kernel_proof import Triple, prove
-from rota.prove.operation import SCC_BIT, VECTORS, Operation, OperationKind, UnknownOperationError, read_operation
-from rota.prove.slicing import derive_ways
-from rota.prove.verdict import STEPS_PER_SECOND, Budget, Verdict
+from rota.prove.operation import (
+    SCC_BIT,
+    VECTORS,
+    Operation,
+    OperationKind,
+    UnknownOperationError,
+    read_operation,
+    rows_of,
+)
+from rota.prove.slicing import derive_successors
+from rota.prove.verdict import Budget, Verdict
 from rota.targets.device import Device, MatrixRate
 from rota.targets.registry import architecture_named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterUses:
-    """What each operation reads and writes, and the registers of each place by name."""
+    """The places that each operation reads and writes, and the number of registers of each place."""
 
     reads: dict[int, tuple[Place, ...]]
     writes: dict[int, tuple[Place, ...]]
@@ -68,13 +75,13 @@ class RegisterUses:
 
 
 def derive_register_places(chain: Sequence[Operation]) -> RegisterUses:
-    """Places of the vector registers that a loop writes."""
+    """Group the vector registers that a loop writes into places: registers with the same uses are one place."""
     users: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     matrix = {each.number for each in chain if each.name.startswith(MATRIX)}
     for each in chain:
-        for row in _rows(each.reads):
+        for row in rows_of(each.reads & VECTORS):
             users[row].append((each.number, 0))
-        for row in _rows(each.writes):
+        for row in rows_of(each.writes & VECTORS):
             users[row].append((each.number, 1))
     together: defaultdict[tuple[tuple[int, int], ...], list[int]] = defaultdict(list)
     for row, uses in users.items():
@@ -83,10 +90,10 @@ def derive_register_places(chain: Sequence[Operation]) -> RegisterUses:
     reads: defaultdict[int, list[Place]] = defaultdict(list)
     writes: defaultdict[int, list[Place]] = defaultdict(list)
     sizes = []
-    for going, rows in sorted(together.items(), key=lambda pair: min(pair[1])):
-        readers, writers = ({number for number, how in going if how == which} for which in (0, 1))
+    for uses_of_rows, rows in sorted(together.items(), key=lambda pair: min(pair[1])):
+        readers, writers = ({number for number, how in uses_of_rows if how == which} for which in (0, 1))
         sums = readers == writers and writers <= matrix
-        place = Place(Space.ACCUMULATOR if sums else Space.REGISTER, _name(sorted(rows)))
+        place = Place(Space.ACCUMULATOR if sums else Space.REGISTER, _name_rows(sorted(rows)))
         sizes.append((place.name, len(rows)))
         for number in sorted(writers):
             writes[number].append(place)
@@ -100,23 +107,13 @@ def derive_register_places(chain: Sequence[Operation]) -> RegisterUses:
     )
 
 
-def _rows(bits: int) -> list[int]:
-    bits &= VECTORS
-    rows = []
-    while bits:
-        low = bits & -bits
-        rows.append(low.bit_length() - 1)
-        bits ^= low
-    return rows
-
-
-def _name(rows: Sequence[int]) -> str:
+def _name_rows(rows: Sequence[int]) -> str:
     starts = [rows[0], *(after for before, after in pairwise(rows) if after != before + 1)]
     ends = [*(before for before, after in pairwise(rows) if after != before + 1), rows[-1]]
-    return ",".join(map(_span, starts, ends))
+    return ",".join(map(_name_span, starts, ends))
 
 
-def _span(first: int, last: int) -> str:
+def _name_span(first: int, last: int) -> str:
     file, base = ("a", ACC) if first >= ACC else ("v", 0)
     return f"{file}{first - base}" if first == last else f"{file}[{first - base}:{last - base}]"
 
@@ -128,7 +125,7 @@ _MACHINE_COUNTERS = ("vmcnt", "lgkmcnt")
 
 
 class OperationPlaces(NamedTuple):
-    """What an operation reads and writes."""
+    """The places that an operation reads, writes and accesses in LDS."""
 
     reads: tuple[Place, ...] = ()
     writes: tuple[Place, ...] = ()
@@ -138,22 +135,22 @@ class OperationPlaces(NamedTuple):
 def derive_ops(
     operation: Operation, places: OperationPlaces, machine: Machine, copy: int | None
 ) -> Iterator[tuple[Op, Effect]]:
-    """What a wave does with one instruction: usually one op, of a wait one for each counter."""
+    """The ops of one instruction: usually one, of a wait one for each counter."""
     if operation.kind is OperationKind.WAIT:
-        for op, effect in _waits(operation, machine):
-            yield replace(op, source=operation.instruction.source, declared=_text(operation)), effect
+        for op, effect in _derive_waits(operation, machine):
+            yield replace(op, source=operation.instruction.source, declared=_describe(operation)), effect
         return
     if operation.kind is OperationKind.BARRIER:
-        yield replace(BARRIER, source=operation.instruction.source, declared=_text(operation)), MEETS
+        yield replace(BARRIER, source=operation.instruction.source, declared=_describe(operation)), MEETS
         return
     if operation.name == "s_setprio":
         level = int(operation.instruction.operands[0], 0)
         yield (
-            _op(operation, OpKind.PRIORITY, Work(1), f"priority({level})"),
+            _make_op(operation, OpKind.PRIORITY, Work(1), f"priority({level})"),
             Effect(kind=OpKind.PRIORITY, wait_value=level),
         )
         return
-    kind = _kind(operation)
+    kind = _derive_kind(operation)
     tracked = machine.counter_of(kind)
     reads, writes = places.reads, places.writes
     into_lds = kind in {OpKind.LDS_WRITE, OpKind.DMA}
@@ -169,33 +166,33 @@ def derive_ops(
         writes=(*places.lds, *writes) if into_lds else writes,
         instance=Version(operation.name, copy or 0),
     )
-    yield _op(operation, kind, _work(operation, kind), name, copy), effect
+    yield _make_op(operation, kind, _derive_work(operation, kind), name, copy), effect
 
 
-def _op(operation: Operation, kind: OpKind, work: Work, name: str, copy: int | None = None) -> Op:
+def _make_op(operation: Operation, kind: OpKind, work: Work, name: str, copy: int | None = None) -> Op:
     return Op(
         kind=kind,
         name=name,
         copy=copy,
         work=work,
         source=operation.instruction.source,
-        declared=_text(operation),
+        declared=_describe(operation),
     )
 
 
-def _text(operation: Operation) -> str:
+def _describe(operation: Operation) -> str:
     instruction = operation.instruction
     at = "" if instruction.address is None else f"{instruction.address:#x}: "
     return at + instruction.text
 
 
-def _waits(operation: Operation, machine: Machine) -> Iterator[tuple[Op, Effect]]:
+def _derive_waits(operation: Operation, machine: Machine) -> Iterator[tuple[Op, Effect]]:
     for counter, count in zip(_MACHINE_COUNTERS, operation.waits, strict=True):
         if count is not None and count < machine.no_wait(counter):
             yield wait_op(counter, count), wait_effect(counter, count)
 
 
-def _kind(operation: Operation) -> OpKind:  # noqa: PLR0911  # a table with conditions
+def _derive_kind(operation: Operation) -> OpKind:  # noqa: PLR0911  # a table with conditions
     name = operation.name
     if operation.kind is OperationKind.LDS:
         if operation.data:
@@ -214,30 +211,29 @@ def _kind(operation: Operation) -> OpKind:  # noqa: PLR0911  # a table with cond
     return OpKind.SCALAR
 
 
-def _work(operation: Operation, kind: OpKind) -> Work:
-    """One instruction for all lanes; s_nop takes as many turns as it says."""
+def _derive_work(operation: Operation, kind: OpKind) -> Work:
     if kind is OpKind.MMA:
-        return Work(1, 0, operation.name, _bits(operation))
+        return Work(1, 0, operation.name, _find_widest_bits(operation))
     if operation.kind is OperationKind.LDS:
-        return Work(1, LANES * sum(size for _, size in operation.spots))
+        return Work(1, LANES * sum(size for _, size in operation.extents))
     if operation.kind is OperationKind.EXCHANGE:
         return Work(1, LANES * 4)
     if operation.kind is OperationKind.VMEM:
-        return Work(1, LANES * (operation.to_lds or _moved(operation)))
+        return Work(1, LANES * (operation.to_lds or _count_bytes(operation)))
     if operation.name == "s_nop":
         return Work(1 + int(operation.instruction.operands[0], 0))
     return Work(1)
 
 
-def _moved(operation: Operation) -> int:
+def _count_bytes(operation: Operation) -> int:
     found = _WIDTH.search(operation.name)
     if found is not None:
         return 4 * int(found[1] or 1)
     return next((size for word, size in _SHORT.items() if word in operation.name), 4)
 
 
-def _bits(operation: Operation) -> int:
-    """Of the wider factor of an instruction that takes several formats."""
+def _find_widest_bits(operation: Operation) -> int:
+    """The bits of the wider factor of an instruction that takes several formats."""
     if not takes_formats(operation.name):
         return WIDEST
     fields = dict.fromkeys(("cbsz", "blgp"), 0)
@@ -248,13 +244,9 @@ def _bits(operation: Operation) -> int:
     return max(BITS[BY_FIELD[value]] for value in fields.values())
 
 
-_STEPS = 10 * STEPS_PER_SECOND
-"""What a picture may take; a proof that ends early has seen less of LDS, which is said."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiftedLoop:
-    """The program, the loops that it was, and what the proof said about the whole kernel."""
+    """The program, the loops that it was lifted from, and the verdict about the whole kernel."""
 
     program: LoweredProgram
     loops: tuple[NaturalLoop, ...]
@@ -262,7 +254,7 @@ class LiftedLoop:
 
 
 class _Group(NamedTuple):
-    """Waves that run the same loop, and how many barriers they had come to when they came there."""
+    """Waves that run the same loop, and the barriers that they passed before it."""
 
     loop: int
     barriers: int
@@ -277,24 +269,24 @@ def lift_kernel(
     block: int | Triple | None = None,
     budget: Budget | None = None,
 ) -> LiftedLoop:
-    """The main loop of a kernel for a device, or T304."""
-    operations = _operations(facts, without_skipping(instructions))
-    found = find_loops(facts.name, operations, derive_ways(operations))
-    device = _with_all_matrix_rates(device)
+    """Lift the main loop of a kernel for a device; raises T304 if it can't be lifted."""
+    operations = _read_operations(facts, without_skipping(instructions))
+    found = find_loops(facts.name, operations, derive_successors(operations))
+    device = _add_matrix_rates(device)
     recorder = LoopRecorder(found)
     verdict = prove(facts, instructions, block=block, budget=budget or Budget(), recorder=recorder)
     waves = verdict.waves
-    chosen, groups = _groups(facts.name, found, recorder, verdict)
-    loops = tuple(replace(found[number], chain=_without_edge(found[number].chain)) for number in chosen)
+    chosen, groups = _group_waves(facts.name, found, recorder, verdict)
+    loops = tuple(replace(found[number], chain=_drop_loop_edge(found[number].chain)) for number in chosen)
     for loop in loops:
         _check_matrix(facts.name, loop, device)
     uses = derive_lds_places(recorder, [found[number] for number in chosen])
     program = _Lift(facts, device, loops, uses, groups, waves).program()
-    told = _readings(found, loops, uses, verdict, waves, entered=any(recorder.entered.values()))
-    return LiftedLoop(program=replace(program, origin="; ".join(told)), loops=loops, verdict=verdict)
+    assumptions = _list_assumptions(found, loops, uses, verdict, waves, entered=any(recorder.entered.values()))
+    return LiftedLoop(program=replace(program, origin="; ".join(assumptions)), loops=loops, verdict=verdict)
 
 
-def _operations(facts: KernelFacts, instructions: Sequence[Instruction]) -> tuple[Operation, ...]:
+def _read_operations(facts: KernelFacts, instructions: Sequence[Instruction]) -> tuple[Operation, ...]:
     architecture = architecture_named(facts.arch)
     if architecture is None:
         raise not_lifted(facts.name, f"rota doesn't know {facts.arch}")
@@ -304,8 +296,8 @@ def _operations(facts: KernelFacts, instructions: Sequence[Instruction]) -> tupl
         raise not_lifted(facts.name, f"rota doesn't know {error.instruction.opcode}") from error
 
 
-def _with_all_matrix_rates(device: Device) -> Device:
-    """With the passes of all matrix instructions: rates list those that schedules are written with."""
+def _add_matrix_rates(device: Device) -> Device:
+    """Add the rates of all matrix instructions: the device lists only those that rota's schedules use."""
     rates = device.rates
     others = tuple(
         MatrixRate(instruction=form.name, passes=form.passes, narrow=form.narrow_passes)
@@ -319,11 +311,11 @@ def _check_matrix(name: str, loop: NaturalLoop, device: Device) -> None:
     known = device.rates.mfma_passes
     for each in loop.chain:
         if each.name.startswith(MATRIX) and each.name not in known:
-            raise not_lifted(name, f"how long {each.name} takes on {device.name} is not known", each)
+            raise not_lifted(name, f"the duration of {each.name} on {device.name} is not known", each)
 
 
-def _without_edge(chain: Sequence[Operation]) -> tuple[Operation, ...]:
-    """Without the branch that closes the loop, and the compare that it is for if it does nothing else."""
+def _drop_loop_edge(chain: Sequence[Operation]) -> tuple[Operation, ...]:
+    """Drop the branch that closes the loop, and its compare if that has no other result."""
     kept = list(chain)
     if kept[-1].kind is OperationKind.BRANCH:
         last = kept.pop()
@@ -334,10 +326,10 @@ def _without_edge(chain: Sequence[Operation]) -> tuple[Operation, ...]:
     return tuple(kept)
 
 
-def _groups(
+def _group_waves(
     name: str, loops: Sequence[NaturalLoop], recorder: LoopRecorder, verdict: Verdict
 ) -> tuple[tuple[int, ...], tuple[_Group, ...]]:
-    """The loops to lift, and who runs each: the first that all waves come to, or loops that share them out."""
+    """The loops to lift and the waves of each: the first that all waves reach, or several that each have their own."""
     waves, early = verdict.waves, " until the proof ended early" if verdict.ended_early else ""
     entered = [recorder.entered[loop.head] for loop in loops]
     if not any(entered):
@@ -345,11 +337,11 @@ def _groups(
     whole = next((number for number, each in enumerate(entered) if len(each) == waves), None)
     chosen = [whole] if whole is not None else [number for number, each in enumerate(entered) if each]
     if sum(len(entered[number]) for number in chosen) != waves:
-        came = {wave for number in chosen for wave in entered[number]}
+        reached = {wave for number in chosen for wave in entered[number]}
         why = (
-            f"{waves - len(came)} of its {waves} waves come to no loop with as much work{early}"
-            if len(came) < waves
-            else "some of its waves come to several loops, and none to all"
+            f"{waves - len(reached)} of its {waves} waves reach no loop with as much work{early}"
+            if len(reached) < waves
+            else "some of its waves reach several loops, and no loop is reached by all"
         )
         raise not_lifted(name, why, loops[chosen[0]].chain[0])
     found: dict[tuple[int, int], list[int]] = {}
@@ -358,14 +350,12 @@ def _groups(
             found.setdefault((place, barriers), []).append(wave)
     groups = tuple(_Group(loop, barriers, tuple(some)) for (loop, barriers), some in sorted(found.items()))
     if len(chosen) > 1 and len({group.barriers for group in groups}) > 1:
-        raise not_lifted(name, "its waves run different loops, not from the same barrier on", loops[chosen[0]].chain[0])
+        raise not_lifted(name, "its waves enter different loops after different barriers", loops[chosen[0]].chain[0])
     return tuple(chosen), groups
 
 
 @dataclass(frozen=True, slots=True)
 class _Lift:
-    """Makes the program."""
-
     facts: KernelFacts
     device: Device
     loops: tuple[NaturalLoop, ...]
@@ -376,7 +366,8 @@ class _Lift:
     def program(self) -> LoweredProgram:
         several_roles = len(self.groups) > 1
         roles = tuple(
-            Role(f"waves {_told(group.waves)}" if several_roles else "waves", len(group.waves)) for group in self.groups
+            Role(f"waves {_describe_waves(group.waves)}" if several_roles else "waves", len(group.waves))
+            for group in self.groups
         )
         everyone = tuple(range(len(roles)))
         barriers = (Barrier(WORKGROUP, everyone, everyone),)
@@ -389,7 +380,7 @@ class _Lift:
                 own = [lists[group.loop] for group in self.groups]
                 kernel = merged(roles, barriers, {Phase.KERNEL: own})[Phase.KERNEL]
             except ProgramError as error:
-                why = "its waves run loops that don't meet at the same barriers"
+                why = "its waves run loops that don't have the same barriers"
                 raise not_lifted(self.facts.name, why, self.loops[0].chain[0]) from error
         ahead = [group.barriers - min(each.barriers for each in self.groups) for group in self.groups]
         sizes = {name: size for each in registers for name, size in each.sizes}
@@ -397,9 +388,9 @@ class _Lift:
             name=self._title(len(kernel)),
             machine=self.device,
             semantics=Unstated(registers=tuple(sizes.items())),
-            prologue=tuple(_extra(Phase.PROLOGUE, ahead)),
+            prologue=tuple(_make_extra_barriers(Phase.PROLOGUE, ahead)),
             kernel=kernel,
-            epilogue=tuple(_extra(Phase.EPILOGUE, [max(ahead) - each for each in ahead])),
+            epilogue=tuple(_make_extra_barriers(Phase.EPILOGUE, [max(ahead) - each for each in ahead])),
             tiles_per_trip=self.uses.copies,
             tiles_outside=0,
             roles=roles,
@@ -423,32 +414,32 @@ class _Lift:
                     yield Entry(op=op, effect=effect, time_slot=0, phase=Phase.KERNEL)
 
     def _title(self, entries: int) -> str:
-        where = " and ".join(_where(loop) for loop in self.loops)
+        where = " and ".join(_describe_place(loop) for loop in self.loops)
         count = sum(len(loop.chain) for loop in self.loops)
         return f"loop at {where} of {self.facts.name}, {several(count, 'instruction')}, {entries} entries"
 
 
-def _extra(phase: Phase, counts: Sequence[int]) -> Iterator[Entry]:
-    """Barriers that some waves come to before the loop and others behind it."""
+def _make_extra_barriers(phase: Phase, counts: Sequence[int]) -> Iterator[Entry]:
+    """Barriers that some waves pass before the loop and others after it."""
     for role, count in enumerate(counts):
         for _ in range(count):
             yield Entry(op=BARRIER, effect=MEETS, time_slot=0, phase=phase, roles=(role,), listed=False)
 
 
-def _told(waves: Sequence[int]) -> str:
+def _describe_waves(waves: Sequence[int]) -> str:
     if len(waves) > 1 and waves[-1] - waves[0] == len(waves) - 1:
         return f"{waves[0]} to {waves[-1]}"
     return ", ".join(map(str, waves))
 
 
-def _where(loop: NaturalLoop) -> str:
+def _describe_place(loop: NaturalLoop) -> str:
     first, last = loop.chain[0].instruction, loop.chain[-1].instruction
     if first.address is None or last.address is None:
         return f"lines {first.line} to {last.line}"
     return f"{first.address:#x}..{last.address:#x}"
 
 
-def _readings(
+def _list_assumptions(
     found: Sequence[NaturalLoop],
     loops: Sequence[NaturalLoop],
     uses: LdsUses,
@@ -457,23 +448,23 @@ def _readings(
     *,
     entered: bool,
 ) -> Iterator[str]:
-    """What is assumed, and what is left out."""
+    """What the program assumes and leaves out."""
     yield f"machine code ({verdict.status.value})"
     yield f"the steady state of the loop alone, {several(waves, 'wave')}"
     if uses.copies > 1:
         yield f"a trip is {uses.copies} iterations, whose LDS addresses differ"
     if len(found) > len(loops):
         yield f"one of {len(found)} loops with as many matrix and memory instructions"
-    yield from uses.told
+    yield from uses.notes
     if not entered:
-        yield "the proof didn't come to the loop: which bytes of LDS it uses is not known"
+        yield "the proof didn't reach the loop, so the bytes of LDS that it accesses are not known"
     elif verdict.ended_early:
-        yield "bytes of LDS are those that were seen until the proof ended early"
+        yield "bytes of LDS are those that the proof saw before it ended early"
     skipped = sum(loop.skipped for loop in loops)
     if skipped:
         yield f"{several(skipped, 'instruction')} that branches may skip are left out, all of them VALU and scalar ones"
     chain = [each for loop in loops for each in loop.chain]
     if any(each.kind is OperationKind.SMEM for each in chain):
-        yield "scalar loads are taken to be there at once"
+        yield "scalar loads are assumed to return at once"
     if any(each.kind is OperationKind.BRANCH for each in chain):
-        yield "branches that leave it are not taken"
+        yield "branches out of the loop are assumed not to be taken"

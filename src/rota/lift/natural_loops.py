@@ -1,10 +1,9 @@
-"""Loops of machine code: takes a kernel's operations and where each leads, gives the loops to lift, or T304.
+"""Finds the main loop of a kernel in machine code, and the bytes of LDS that its instructions access.
 
-A loop is lifted if it is innermost and one chain of instructions, from its head around to its head: it may be left
-anywhere.  Only a stretch without memory and matrix instructions, waits and barriers may be skipped in it, such as the
-mask of an edge tile; it is left out, and counted.  Of several loops the one with the most matrix instructions is meant,
-then the one with the most memory instructions.  Others with as many of both are candidates, too: waves may each have
-their own.
+A loop can be lifted if it is innermost and a single chain of instructions from its head back to its head; it may exit
+anywhere.  A branch may skip only code without memory and matrix instructions, waits and barriers, such as the mask of
+an edge tile; that code is left out, and counted.  The main loop is the one with the most matrix instructions, then with
+the most memory instructions.  Loops with as many of both are candidates, too: waves may each have their own.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from math import lcm
 
-from rota.errors import Concern, Finding, ProgramError
+from rota.errors import Concern, Finding, ProgramError, several
 from rota.program.entry import Place, Space
 from rota.program.loop_spec import MOST_INSTRUCTIONS
 from rota.prove.operation import Operation, OperationKind
-from rota.prove.state import LdsUse, Squad
+from rota.prove.state import LdsUse, WaveSet
 from rota.prove.widening import ProductState
 
 MATRIX = ("v_mfma", "v_smfmac")
@@ -27,23 +26,22 @@ _MEMORY = frozenset({OperationKind.LDS, OperationKind.VMEM, OperationKind.EXCHAN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NaturalLoop:
-    """Its operations, in the order in which they are executed; the first is its head.
-
-    `skipped` are how many are left out, of stretches over which a branch may go.
-    """
+    """A loop as the chain of its operations in execution order; `skipped` counts those that are left out."""
 
     chain: tuple[Operation, ...]
     skipped: int = 0
 
     @property
     def head(self) -> int:
-        """The number of the operation where it begins."""
+        """The number of the first operation."""
         return self.chain[0].number
 
 
-def find_loops(name: str, operations: Sequence[Operation], ways: Sequence[Sequence[int]]) -> tuple[NaturalLoop, ...]:
-    """The loop that a kernel spends its time in, as far as instructions tell, and those that look like it."""
-    bodies = _bodies(ways)
+def find_loops(
+    name: str, operations: Sequence[Operation], successors: Sequence[Sequence[int]]
+) -> tuple[NaturalLoop, ...]:
+    """Find the main loop of a kernel, and others with as much work; raises T304 if none can be lifted."""
+    bodies = _find_bodies(successors)
     inner = {
         head: body
         for head, body in bodies.items()
@@ -51,28 +49,28 @@ def find_loops(name: str, operations: Sequence[Operation], ways: Sequence[Sequen
     }
     if not inner:
         raise not_lifted(name, "it has no loop")
-    counts = {head: _counts(operations, body) for head, body in inner.items()}
+    counts = {head: _count(operations, body) for head, body in inner.items()}
     most = max(counts.values())
     chosen = [head for head in sorted(inner) if counts[head] == most]
     if not any(most):
         raise not_lifted(name, "no loop of it uses memory or matrix instructions", operations[chosen[0]])
-    return tuple(_chain(name, operations, ways, head, inner[head]) for head in chosen)
+    return tuple(_trace_chain(name, operations, successors, head, inner[head]) for head in chosen)
 
 
 def not_lifted(name: str, why: str, operation: Operation | None = None) -> ProgramError:
-    """The finding about a kernel whose loop can't be lifted."""
+    """The T304 error about a kernel whose loop can't be lifted."""
     concerns: tuple[Concern, ...] = () if operation is None else (operation.instruction.concern(),)
     return ProgramError(Finding(code="T304", message=f"{name} is not lifted: {why}", concerns=concerns))
 
 
-def _bodies(ways: Sequence[Sequence[int]]) -> dict[int, set[int]]:
-    """The operations of each loop by its head: what comes to a branch back without passing the head."""
-    into: list[list[int]] = [[] for _ in ways]
-    for number, following in enumerate(ways):
+def _find_bodies(successors: Sequence[Sequence[int]]) -> dict[int, set[int]]:
+    """The natural loops by head: all operations that reach a back edge without passing the head."""
+    into: list[list[int]] = [[] for _ in successors]
+    for number, following in enumerate(successors):
         for each in following:
             into[each].append(number)
     bodies: dict[int, set[int]] = {}
-    for number, following in enumerate(ways):
+    for number, following in enumerate(successors):
         for head in following:
             if head > number:
                 continue
@@ -86,23 +84,23 @@ def _bodies(ways: Sequence[Sequence[int]]) -> dict[int, set[int]]:
     return bodies
 
 
-def _counts(operations: Sequence[Operation], body: set[int]) -> tuple[int, int]:
+def _count(operations: Sequence[Operation], body: set[int]) -> tuple[int, int]:
     matrix = sum(operations[each].name.startswith(MATRIX) for each in body)
     return matrix, sum(operations[each].kind in _MEMORY for each in body)
 
 
-def _chain(
-    name: str, operations: Sequence[Operation], ways: Sequence[Sequence[int]], head: int, body: set[int]
+def _trace_chain(
+    name: str, operations: Sequence[Operation], successors: Sequence[Sequence[int]], head: int, body: set[int]
 ) -> NaturalLoop:
     chain, at, skipped = [operations[head]], head, 0
     while True:
         if operations[at].kind is OperationKind.CALL:
             raise not_lifted(name, "its loop calls a function", operations[at])
-        following = {each for each in ways[at] if each in body}
+        following = {each for each in successors[at] if each in body}
         far = max(following)
         if len(following) > 1:
             if not _may_be_skipped(operations, at, following):
-                raise not_lifted(name, "its loop has more than one way through", operations[at])
+                raise not_lifted(name, "its loop has more than one path through it", operations[at])
             skipped += far - at - 1
         at = far
         if at == head:
@@ -113,7 +111,7 @@ def _chain(
 
 
 def _may_be_skipped(operations: Sequence[Operation], at: int, following: set[int]) -> bool:
-    """Does a branch go forward over nothing but values and further such branches?"""
+    """True if a branch skips forward over nothing but computations and further such branches."""
     far = max(following)
     return following == {at + 1, far} and all(
         each.kind is OperationKind.QUIET
@@ -124,11 +122,10 @@ def _may_be_skipped(operations: Sequence[Operation], at: int, following: set[int
 
 
 class LoopRecorder:
-    """A `rota.prove.widening.Recorder` for some loops.
+    """A `rota.prove.widening.Recorder` of some loops.
 
-    `bytes` has for each trip, wave and operation the sets of bytes that were seen, as numbers with a bit for each byte.
-    `periods` has for each head pairs of trips with the same state; `entered` has for each head how many barriers each
-    wave had come to when it first came there.
+    `bytes` are the bit sets of LDS bytes seen for each trip, wave and operation.  `periods` are pairs of trips with the
+    same state, by loop head.  `entered` has the barriers that each wave had passed when it first reached a head.
     """
 
     def __init__(self, loops: Sequence[NaturalLoop]) -> None:
@@ -141,36 +138,36 @@ class LoopRecorder:
         self.periods: dict[int, set[tuple[int, int]]] = {loop.head: set() for loop in loops}
         self.entered: dict[int, dict[int, int]] = {loop.head: {} for loop in loops}
 
-    def came(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
-        """Counts trips, and notes which are alike."""
+    def record_checkpoint(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
+        """Count trips, and remember which have the same state."""
         self._last = None
-        squad = next((each for each in product.squads if head == (each.waves[0],)), None)
-        if squad is None or squad.at not in self.entered:
+        wave_set = next((each for each in product.wave_sets if head == (each.waves[0],)), None)
+        if wave_set is None or wave_set.at not in self.entered:
             return
-        trip = _visits(product, squad, squad.at)
-        for wave in squad.waves:
-            self.entered[squad.at].setdefault(wave, squad.barriers)
+        trip = _count_visits(product, wave_set, wave_set.at)
+        for wave in wave_set.waves:
+            self.entered[wave_set.at].setdefault(wave, wave_set.barriers)
         first = self._trips.setdefault(key, trip)
         if first < trip:
-            self.periods[squad.at].add((first, trip))
+            self.periods[wave_set.at].add((first, trip))
 
-    def accessed(self, product: ProductState, squad: Squad, access: LdsUse) -> None:
-        """Notes the bytes of an operation of a loop."""
+    def record_access(self, product: ProductState, wave_set: WaveSet, access: LdsUse) -> None:
+        """Remember the bytes that an operation of a loop accesses."""
         head = self._heads.get(access.number)
         if head is None:
             return
-        here = (product, squad.waves, head)
+        here = (product, wave_set.waves, head)
         if self._last is None or self._last[0] is not product or self._last[1:] != here[1:]:
-            self._last, self._trip = here, _visits(product, squad, head) - 1
+            self._last, self._trip = here, _count_visits(product, wave_set, head) - 1
         if not access.exact:
             self.inexact.add(access.number)
-        for place, wave in enumerate(squad.waves):
+        for place, wave in enumerate(wave_set.waves):
             self.bytes[self._trip, wave, access.number].add(access.bytes[place])
 
 
-def _visits(product: ProductState, squad: Squad, head: int) -> int:
-    """How often these waves have come to a loop's head on this path."""
-    who, at = (squad.waves[0],), (squad.waves, head)
+def _count_visits(product: ProductState, wave_set: WaveSet, head: int) -> int:
+    """How often these waves have reached a loop head on this path."""
+    who, at = (wave_set.waves[0],), (wave_set.waves, head)
     return sum(
         len(visits)
         for place, visits in product.history.items()
@@ -179,19 +176,19 @@ def _visits(product: ProductState, squad: Squad, head: int) -> int:
 
 
 Use = tuple[int, int]
-"""A trip, counted from the first that repeats, and an operation."""
+"""A trip, counted from the first one that repeats, and an operation."""
 _MOST_COPIES = 8
 _ALWAYS = range(1)
-"""The window of a loop all of whose trips are alike."""
+"""The window of a loop whose trips all access the same bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LdsUses:
-    """The places of each use, how many trips differ, and what isn't exact about them, in words."""
+    """The LDS places of each use, the number of trips that differ, and notes about what isn't exact."""
 
     copies: int
     places: dict[Use, tuple[Place, ...]]
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -205,25 +202,25 @@ class _Buffer:
 
 
 def derive_lds_places(recorder: LoopRecorder, loops: Sequence[NaturalLoop]) -> LdsUses:
-    """Places of the loops' accesses."""
-    windows = [_window(recorder, loop) for loop in loops]
+    """Name the LDS places that the loops access."""
+    windows = [_find_window(recorder, loop) for loop in loops]
     copies = lcm(*(1 if window is None else len(window) for window in windows))
     most = min(_MOST_COPIES, MOST_INSTRUCTIONS // max(len(loop.chain) for loop in loops))
-    told: list[str] = []
+    notes: list[str] = []
     octets: dict[Use, int] = {}
     if copies > most or None in windows:
         copies = 1
         for loop in loops:
-            octets |= _union(recorder, loop)
+            octets |= _unite(recorder, loop)
         if octets:
-            told.append(
-                "LDS addresses repeat in no way that is followed: places are all bytes that an instruction uses"
+            notes.append(
+                "LDS addresses do not repeat with a short period: places are all bytes that an instruction accesses"
             )
     else:
         for loop, window in zip(loops, windows, strict=True):
-            octets |= _by_trip(recorder, loop, window or _ALWAYS, copies)
+            octets |= _unite_by_trip(recorder, loop, window or _ALWAYS, copies)
     if recorder.inexact:
-        told.append(f"of {len(recorder.inexact)} instructions the bytes of LDS are only bounded")
+        notes.append(f"the LDS bytes of {several(len(recorder.inexact), 'instruction')} are upper bounds")
     chain = [each for loop in loops for each in loop.chain]
     rank = {each.number: place for place, each in enumerate(chain)}
     order = sorted(octets, key=lambda use: (use[0], rank[use[1]]))
@@ -231,7 +228,7 @@ def derive_lds_places(recorder: LoopRecorder, loops: Sequence[NaturalLoop]) -> L
     writing = frozenset(each.number for each in chain if writes_lds(each))
     known = [use for use in order if use[1] not in recorder.inexact] or order
     loose = [use for use in order if use not in set(known)]
-    for name, copy, buffer in _named(_buffers(known, octets)):
+    for name, copy, buffer in _name_tiles(_join_buffers(known, octets)):
         parts: dict[int, int] = {}
         for use in buffer.uses:
             if use[1] in writing:
@@ -239,22 +236,22 @@ def derive_lds_places(recorder: LoopRecorder, loops: Sequence[NaturalLoop]) -> L
         for use in (*buffer.uses, *(each for each in loose if octets[each] & buffer.octets)):
             mine = [part for mask, part in parts.items() if mask & octets[use]] or [0]
             places[use] += [Place(Space.LDS, name, copy, part) for part in mine]
-    return LdsUses(copies=copies, places={use: tuple(each) for use, each in places.items()}, told=tuple(told))
+    return LdsUses(copies=copies, places={use: tuple(each) for use, each in places.items()}, notes=tuple(notes))
 
 
 def writes_lds(operation: Operation) -> bool:
-    """Does it write LDS and nothing else?"""
+    """True if it writes LDS and nothing else."""
     return bool(operation.to_lds) or (operation.kind is OperationKind.LDS and not operation.data)
 
 
-def _of(recorder: LoopRecorder, loop: NaturalLoop) -> list[tuple[tuple[int, int, int], set[int]]]:
+def _select(recorder: LoopRecorder, loop: NaturalLoop) -> list[tuple[tuple[int, int, int], set[int]]]:
     own = {each.number for each in loop.chain}
     return [(key, masks) for key, masks in recorder.bytes.items() if key[2] in own]
 
 
-def _window(recorder: LoopRecorder, loop: NaturalLoop) -> range | None:
-    """The shortest stretch of trips that repeats, if every trip that was seen agrees with it."""
-    seen = _of(recorder, loop)
+def _find_window(recorder: LoopRecorder, loop: NaturalLoop) -> range | None:
+    """The shortest period of trips, if every trip that was seen agrees with it."""
+    seen = _select(recorder, loop)
     by_wave: dict[tuple[int, int], set[int]] = {}
     for (_, wave, number), masks in seen:
         by_wave.setdefault((wave, number), set()).update(masks)
@@ -272,9 +269,9 @@ def _window(recorder: LoopRecorder, loop: NaturalLoop) -> range | None:
     return None
 
 
-def _by_trip(recorder: LoopRecorder, loop: NaturalLoop, window: range, copies: int) -> dict[Use, int]:
+def _unite_by_trip(recorder: LoopRecorder, loop: NaturalLoop, window: range, copies: int) -> dict[Use, int]:
     octets: dict[Use, int] = {}
-    for (trip, _, number), masks in _of(recorder, loop):
+    for (trip, _, number), masks in _select(recorder, loop):
         if window is _ALWAYS:
             for copy in range(copies):
                 octets[copy, number] = octets.get((copy, number), 0) | next(iter(masks))
@@ -284,44 +281,44 @@ def _by_trip(recorder: LoopRecorder, loop: NaturalLoop, window: range, copies: i
     return octets
 
 
-def _union(recorder: LoopRecorder, loop: NaturalLoop) -> dict[Use, int]:
+def _unite(recorder: LoopRecorder, loop: NaturalLoop) -> dict[Use, int]:
     octets: dict[Use, int] = {}
-    for (_, _, number), masks in _of(recorder, loop):
+    for (_, _, number), masks in _select(recorder, loop):
         for mask in masks:
             octets[0, number] = octets.get((0, number), 0) | mask
     return octets
 
 
-def _buffers(order: Sequence[Use], octets: dict[Use, int]) -> list[_Buffer]:
+def _join_buffers(order: Sequence[Use], octets: dict[Use, int]) -> list[_Buffer]:
     buffers: list[_Buffer] = []
     for use in order:
         if not octets[use]:
             continue
-        mine, apart = _Buffer(octets=octets[use], uses=[use]), []
+        mine, disjoint = _Buffer(octets=octets[use], uses=[use]), []
         for each in buffers:
             if each.octets & mine.octets:
                 mine = _Buffer(octets=each.octets | mine.octets, uses=[*each.uses, *mine.uses])
             else:
-                apart.append(each)
-        buffers = [*apart, mine]
+                disjoint.append(each)
+        buffers = [*disjoint, mine]
     rank = {use: place for place, use in enumerate(order)}
     for each in buffers:
         each.uses.sort(key=rank.__getitem__)
     return sorted(buffers, key=lambda each: each.first)
 
 
-def _named(buffers: Sequence[_Buffer]) -> Iterator[tuple[str, int, _Buffer]]:
-    """Tiles are numbered by their first byte, and so are the copies of one."""
+def _name_tiles(buffers: Sequence[_Buffer]) -> Iterator[tuple[str, int, _Buffer]]:
+    """Number tiles by their first byte, and the copies of each."""
     tiles: list[tuple[set[int], list[_Buffer]]] = []
     for buffer in buffers:
         numbers, mine = {number for _, number in buffer.uses}, [buffer]
-        apart = []
+        disjoint = []
         for others, some in tiles:
             if others & numbers:
                 numbers, mine = numbers | others, [*some, *mine]
             else:
-                apart.append((others, some))
-        tiles = [*apart, (numbers, mine)]
+                disjoint.append((others, some))
+        tiles = [*disjoint, (numbers, mine)]
     tiles.sort(key=lambda tile: min(each.first for each in tile[1]))
     for tile, (_, some) in enumerate(tiles):
         for copy, buffer in enumerate(sorted(some, key=lambda each: each.first)):

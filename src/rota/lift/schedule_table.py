@@ -1,9 +1,9 @@
-"""A published main-loop schedule: takes one table of hipBLASLt's as a JSON value, gives a checked `ScheduleTable`.
+"""Reads and checks the tables of hipBLASLt's main-loop schedules.
 
-A table says after which matrix instruction of the loop each other instruction is issued, stream by stream: SYNC (waits
-and barriers, whose contents are listed beside it), GRA and GRB (loads into LDS, each behind the update of its address
-register), LRA0 .. LRB3 (LDS reads, by the part of the trip that they are for), PackA0 .. PackB3 (conversions), and
-pointer arithmetic.  Matrix instruction -1 stands for the head of the loop.
+A table says after which matrix instruction of the loop each other instruction is issued.  Instructions come in streams:
+SYNC (waits and barriers, whose contents are a list of their own), GRA and GRB (loads to LDS, each after the update of
+its address register), LRA0 .. LRB3 (LDS reads, by the part of the trip that they are for), PackA0 .. PackB3
+(conversions), and pointer arithmetic.  Matrix instruction -1 means the head of the loop.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ T = TypeVar("T")
 _NAME = re.compile(r"_get_schedule_\d+x\d+x\d+_(?P<element>[A-Za-z0-9]+?)(?:_(?P<variant>\w+))?")
 _STREAM = re.compile(r"SYNC|SNOP|LCC|GR(Inc)?[AB]|L[RW]S[AB]|LR[AB]\d|Pack[AB]\d")
 _LAYOUTS = ("TN", "NN", "NT", "TT")
-_THREE_BUFFERS = "DPLB"  # the kernel's option for one buffer more
-_MOST = 4_096  # entries of a stream: a wave's loop has fewer instructions than that
+_THREE_BUFFERS = "DPLB"  # the kernel's option for one more buffer
+_MOST = 4_096  # entries of a stream: no loop has more instructions
 
 
 class StoredElement(NamedTuple):
-    """Elements as they are stored, and how many matrix instructions make one product of two fragments."""
+    """The bits of a stored element, and the matrix instructions for one product of two fragments."""
 
     bits: int
     products: int = 1
@@ -42,18 +42,18 @@ ELEMENTS: Mapping[str, StoredElement] = {
 
 
 class Stream(NamedTuple):
-    """A kind of instruction: for each code path the matrix instructions behind which they are issued."""
+    """A kind of instruction: for each code path the matrix instructions after which they are issued."""
 
     name: str
     paths: tuple[tuple[int, ...], ...]
 
     def of(self, path: int) -> tuple[int, ...]:
-        """Those of one code path; a stream that is written once is the same in all."""
+        """The positions in one code path; a stream that is written once is the same in all."""
         return self.paths[path if len(self.paths) > 1 else 0]
 
 
 class SyncOp(NamedTuple):
-    """A barrier, or a wait: how many LDS ops and how many loads may stay under way."""
+    """A barrier, or a wait: how many LDS ops and how many loads may stay in flight."""
 
     barrier: bool = False
     lds: int | None = None
@@ -62,7 +62,7 @@ class SyncOp(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleTable:
-    """A table, checked.  `no_load_shift` and `last_shift` are taken off its memory waits in the last two tiles."""
+    """A checked table.  `no_load_shift` and `last_shift` are subtracted from memory waits in the last two tiles."""
 
     name: str
     element: str
@@ -90,7 +90,7 @@ class ScheduleTable:
 
     @property
     def stored(self) -> StoredElement:
-        """Its elements."""
+        """How its elements are stored."""
         return ELEMENTS[self.element]
 
     @property
@@ -110,29 +110,29 @@ class ScheduleTable:
         return self.tile[2] // self.mfma[2]
 
     def stream(self, name: str) -> Stream:
-        """The stream of that name; empty if there is none."""
+        """The stream of that name, empty if there is none."""
         return next((each for each in self.streams if each.name == name), Stream(name, ((),)))
 
     @property
     def prefetched(self) -> str:
-        """The last part that LDS reads are for: they are those of the next trip's beginning."""
+        """The number of the last LDS reads, which are for the beginning of the next trip."""
         return max(each.name[-1] for each in self.streams if each.name.startswith("LRA"))
 
 
-def without_sync(table: ScheduleTable, number: int) -> ScheduleTable:
-    """The table without one of its waits and barriers."""
+def remove_sync(table: ScheduleTable, number: int) -> ScheduleTable:
+    """Remove one of the table's waits and barriers."""
+
+    def drop(values: tuple[T, ...]) -> tuple[T, ...]:
+        return (*values[:number], *values[number + 1 :])
+
     streams = tuple(
-        Stream(each.name, (_without(each.paths[0], number),)) if each.name == "SYNC" else each for each in table.streams
+        Stream(each.name, (drop(each.paths[0]),)) if each.name == "SYNC" else each for each in table.streams
     )
-    return replace(table, streams=streams, syncs=_without(table.syncs, number))
-
-
-def _without(values: tuple[T, ...], number: int) -> tuple[T, ...]:
-    return (*values[:number], *values[number + 1 :])
+    return replace(table, streams=streams, syncs=drop(table.syncs))
 
 
 def read_table(document: object) -> ScheduleTable:
-    """One table, or T302 where it is malformed."""
+    """Read a table from a JSON value; raises T302 if it is malformed."""
     fields = _Fields(document)
     name = fields.text("name")
     found = _NAME.fullmatch(name)
@@ -158,7 +158,7 @@ def read_table(document: object) -> ScheduleTable:
         transposing_reads=fields.flag("useLDSTr"),
         vector_widths=_two(fields.numbers("vw", 2)),
     )
-    for wrong in _inconsistencies(table):
+    for wrong in _find_inconsistencies(table):
         raise malformed(table.title, wrong)
     return table
 
@@ -171,13 +171,12 @@ def malformed(name: str, wrong: str) -> EmissionError:
 
 
 def unreadable(table: ScheduleTable, why: str) -> EmissionError:
-    """The T303 error about a table that is well-formed and that nothing here says how to read."""
+    """The T303 error about a well-formed table that no rule says how to read."""
     concerns = (Concern(label=table.title, role="schedule table"),)
     return EmissionError(Finding(code="T303", message=f"{table.title}: {why}", concerns=concerns))
 
 
-def _inconsistencies(table: ScheduleTable) -> Iterator[str]:
-    """What doesn't add up."""
+def _find_inconsistencies(table: ScheduleTable) -> Iterator[str]:
     if table.layout not in _LAYOUTS:
         yield f"the layout is {table.layout!r}; expected one of {', '.join(_LAYOUTS)}"
     sides = (table.mfma[0] * table.waves[0], table.mfma[1] * table.waves[1], table.mfma[2])
@@ -185,16 +184,15 @@ def _inconsistencies(table: ScheduleTable) -> Iterator[str]:
         if extent % part:
             yield f"a tile of {extent} is not a multiple of {part}"
     down, across = table.fragments
-    due = down * across * table.steps * table.stored.products
-    if table.mfmas != due:
-        yield f"{table.mfmas} matrix instructions; its tile takes {due}"
+    expected = down * across * table.steps * table.stored.products
+    if table.mfmas != expected:
+        yield f"it has {table.mfmas} matrix instructions; its tile needs {expected}"
     if table.reorder and sorted(table.reorder) != list(range(table.mfmas)):
-        yield "mfma_reorder is no order of its matrix instructions"
-    yield from _misplaced(table)
+        yield "mfma_reorder is no permutation of its matrix instructions"
+    yield from _find_misplaced(table)
 
 
-def _misplaced(table: ScheduleTable) -> Iterator[str]:
-    """Streams that don't fit the loop, or each other."""
+def _find_misplaced(table: ScheduleTable) -> Iterator[str]:
     if not table.stream("LRA0").of(0):
         yield "it has no reads LRA0"
     for each in table.streams:
@@ -203,16 +201,16 @@ def _misplaced(table: ScheduleTable) -> Iterator[str]:
             yield f"{each.name} has {' and '.join(map(str, lengths))} instructions, depending on the path"
         last = max((position for path in each.paths for position in path), default=0)
         if last >= table.mfmas:
-            yield f"{each.name} is issued behind {last}; the loop has {table.mfmas} matrix instructions"
+            yield f"{each.name} is issued after {last}; the loop has {table.mfmas} matrix instructions"
     syncs = table.stream("SYNC")
     if len(syncs.of(0)) != len(table.syncs):
         yield f"SYNC has {len(syncs.of(0))} positions for {len(table.syncs)} waits and barriers"
     if len(syncs.paths) > 1:
-        yield "SYNC differs between code paths, and its contents don't"
+        yield "SYNC differs between code paths, but its contents do not"
 
 
 class _Fields:
-    """The fields of a JSON object, each with its type."""
+    """Reads the fields of a JSON object, each with its type."""
 
     def __init__(self, document: object) -> None:
         if not isinstance(document, dict):
@@ -267,7 +265,7 @@ class _Fields:
             raise self._wrong("streams", value, "an object")
         for name, paths in value.items():
             if not _STREAM.fullmatch(str(name)):
-                raise malformed(self.name, f"it has a stream {str(name)[:40]!r}, which isn't known")
+                raise malformed(self.name, f"it has an unknown stream {str(name)[:40]!r}")
             listed = self._list(name, paths)
             if len(listed) not in (1, code_paths):
                 raise self._wrong(name, paths, f"one list, or one for each of {code_paths} code paths")
@@ -295,8 +293,10 @@ def _three(numbers: tuple[int, ...]) -> tuple[int, int, int]:
     return numbers[0], numbers[1], numbers[2]
 
 
+# The instructions of a tile.
+
 MFMA = "MFMA"
-"""The name that matrix instructions have beside those of the streams."""
+"""The stream name of matrix instructions."""
 
 
 class Body(enum.Enum):
@@ -308,7 +308,7 @@ class Body(enum.Enum):
 
 
 class TableInstruction(NamedTuple):
-    """Instruction `number` of a stream, behind matrix instruction `after`; a wait or barrier has its `sync`."""
+    """Instruction `number` of a stream, after matrix instruction `after`; a wait or barrier has its `sync`."""
 
     stream: str
     number: int
@@ -316,25 +316,25 @@ class TableInstruction(NamedTuple):
     sync: SyncOp | None = None
 
 
-def issued(table: ScheduleTable, path: int, body: Body) -> Iterator[TableInstruction]:
-    """What one code path issues for a tile; behind the loop all waves take the first."""
+def iterate_instructions(table: ScheduleTable, path: int, body: Body) -> Iterator[TableInstruction]:
+    """The instructions of a code path for a tile, in order; after the loop all waves take the first path."""
     if body is not Body.LOOP:
         path = 0
-    left_out = _left_out(table, body)
-    behind: dict[int, list[TableInstruction]] = {}
+    left_out = _streams_left_out(table, body)
+    following: dict[int, list[TableInstruction]] = {}
     for stream in table.streams:
         if stream.name in left_out:
             continue
         for index, after in enumerate(stream.of(path)):
-            sync = _shifted(table.syncs[index], table, body) if stream.name == "SYNC" else None
-            behind.setdefault(after, []).append(TableInstruction(stream.name, index, after, sync))
-    yield from behind.get(-1, ())
+            sync = _shift(table.syncs[index], table, body) if stream.name == "SYNC" else None
+            following.setdefault(after, []).append(TableInstruction(stream.name, index, after, sync))
+    yield from following.get(-1, ())
     for number in range(table.mfmas):
         yield TableInstruction(MFMA, number, number)
-        yield from behind.get(number, ())
+        yield from following.get(number, ())
 
 
-def _left_out(table: ScheduleTable, body: Body) -> frozenset[str]:
+def _streams_left_out(table: ScheduleTable, body: Body) -> frozenset[str]:
     if body is Body.LOOP:
         return frozenset()
     loads = {"GRA", "GRB", "GRIncA", "GRIncB", "LWSA", "LWSB", "LCC"}
@@ -342,7 +342,7 @@ def _left_out(table: ScheduleTable, body: Body) -> frozenset[str]:
     return frozenset(loads if body is Body.NO_LOADS else loads | {f"LRA{last}", f"LRB{last}", "LRSA", "LRSB"})
 
 
-def _shifted(sync: SyncOp, table: ScheduleTable, body: Body) -> SyncOp:
+def _shift(sync: SyncOp, table: ScheduleTable, body: Body) -> SyncOp:
     if sync.memory is None or body is Body.LOOP:
         return sync
     shift = table.no_load_shift if body is Body.NO_LOADS else table.last_shift

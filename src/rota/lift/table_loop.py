@@ -1,7 +1,7 @@
-"""What a table's loop computes: takes a `ScheduleTable`, gives its instructions as a loop by values.
+"""What a table's loop computes: the operands of each instruction, and the loop as a `LoopSpec`.
 
-Code paths run different orders of the same instructions on different waves, so each has ops and registers of its own;
-LDS tiles are shared.
+Code paths run the same instructions in different orders on different waves, so each has its own ops and registers; LDS
+tiles are shared.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 from rota.program.machine import LANES
 
-_NUMBERS = 8  # of a fragment, a lane
-_ROUNDED = _NUMBERS // 2  # instructions, each for two numbers
+_NUMBERS = 8  # numbers of a fragment in a lane
+_ROUNDED = _NUMBERS // 2  # instructions that round them, two numbers each
 _BY_NUMBER = 2 * _ROUNDED + 2 * _NUMBERS
 _BY_MATRIX = 2 * _ROUNDED + 2
 _SMALL = "v_mfma_f32_4x4x4_16b_bf16"
@@ -25,7 +25,7 @@ _TEMPORARY = "temporary"
 
 
 class Pack(NamedTuple):
-    """One conversion: its value, what it reads, the register it shares, and its name if it is a matrix instruction."""
+    """One conversion: its value, the values it reads, the register it shares, and its name if it is a matrix op."""
 
     name: str
     reads: tuple[str, ...]
@@ -35,7 +35,7 @@ class Pack(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TF32Packs:
-    """The packs of one stream: its values are `reads`, in order, for so many `fragments`."""
+    """The packs of one stream, which split single-precision numbers into bfloat16 halves."""
 
     table: ScheduleTable
     operand: str
@@ -45,17 +45,17 @@ class TF32Packs:
     fragments: int
 
     def packs(self) -> Iterator[Pack]:
-        """One after the other, as the stream numbers them."""
-        each, swaps = self._each()
+        """All packs, as the stream numbers them."""
+        each, swaps = self._count_packs()
         width = self.fragments if swaps else 0
-        pairs = sorted((_NUMBERS * m + width * q + f, q, m, f) for q, m, f in _swapped_pairs(width))
+        pairs = sorted((_NUMBERS * m + width * q + f, q, m, f) for q, m, f in _list_swaps(width))
         for _, q, m, f in pairs:
             yield Pack(self._swap(q, m, f), (self.reads[width * q + m], self.reads[width * q + f]))
         for fragment in range(self.fragments):
-            yield from self._by_number(fragment) if each == _BY_NUMBER else self._by_matrix(fragment)
+            yield from self._split_by_number(fragment) if each == _BY_NUMBER else self._split_by_matrix(fragment)
 
     def halves(self, fragment: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The values that hold a fragment's rounded numbers, and those of what rounding left."""
+        """The values that hold a fragment's rounded numbers, and those that hold the remainders."""
         stem = f"{self._stem}_{fragment}"
         high, low = ([f"{stem}_{half}{n}" for n in range(_ROUNDED)] for half in ("high", "low"))
         return tuple(high), tuple(low)
@@ -66,32 +66,32 @@ class TF32Packs:
 
     @property
     def _width(self) -> int:
-        """How many fragments a read brings numbers of."""
+        """The number of fragments that a read has numbers of."""
         axis = "AB".index(self.operand)
         return 1 if self.table.layout[axis] == "TN"[axis] else self.table.vector_widths[axis]
 
-    def _each(self) -> tuple[int, int]:
-        """How many packs a fragment takes, and how many swaps come first."""
+    def _count_packs(self) -> tuple[int, int]:
+        """The packs per fragment, and the swaps before them."""
         width = self._width
         swaps = _ROUNDED * (width - 1)
         each, rest = divmod(self.count - swaps, self.fragments)
         whole = len(self.reads) == _NUMBERS and self.fragments == width and _NUMBERS % width == 0
         if rest or each not in (_BY_NUMBER, _BY_MATRIX) or not (whole if swaps else self._reads_each):
-            told = f"{self.count} packs and {len(self.reads)} reads for {self.fragments} fragments of {self.operand}"
-            raise unreadable(self.table, f"{told}: a fragment takes {_BY_NUMBER} packs or {_BY_MATRIX}")
+            counts = f"{self.count} packs and {len(self.reads)} reads for {self.fragments} fragments of {self.operand}"
+            raise unreadable(self.table, f"{counts}: a fragment takes {_BY_NUMBER} packs or {_BY_MATRIX}")
         return each, swaps
 
     @property
     def _reads_each(self) -> int:
-        """Reads that fill a fragment alone; 0 where that comes out uneven."""
+        """Reads per fragment; 0 if they don't divide evenly."""
         each, rest = divmod(len(self.reads), self.fragments)
         return 0 if rest or not each or _NUMBERS % each else each
 
     def _swap(self, q: int, m: int, f: int) -> str:
         return f"{self._stem}_swap{q}_{min(m, f)}_{max(m, f)}"
 
-    def _numbers(self, fragment: int, first: int, last: int) -> tuple[str, ...]:
-        """The values that hold numbers `first` to `last` of a fragment; of a swapped register its reads besides."""
+    def _holders(self, fragment: int, first: int, last: int) -> tuple[str, ...]:
+        """The values that hold numbers `first` to `last` of a fragment; for swapped registers also their reads."""
         width = self._width
         if width == 1:
             each = self._reads_each
@@ -104,55 +104,57 @@ class TF32Packs:
                 found |= {self.reads[width * q + fragment]: None, self._swap(q, m, fragment): None}
         return tuple(found)
 
-    def _rounded(self, fragment: int) -> Iterator[Pack]:
+    def _round(self, fragment: int) -> Iterator[Pack]:
         for number, name in enumerate(self.halves(fragment)[0]):
-            yield Pack(name, self._numbers(fragment, 2 * number, 2 * number + 1))
+            yield Pack(name, self._holders(fragment, 2 * number, 2 * number + 1))
 
-    def _by_number(self, fragment: int) -> Iterator[Pack]:
-        yield from self._rounded(fragment)
+    def _split_by_number(self, fragment: int) -> Iterator[Pack]:
+        yield from self._round(fragment)
         high, low = self.halves(fragment)
         left = []
         for number in range(_NUMBERS):
             back = f"{self._stem}_{fragment}_back{number}"
             left.append(f"{self._stem}_{fragment}_left{number}")
             yield Pack(back, (high[number // 2],), shared=_TEMPORARY)
-            yield Pack(left[-1], (back, *self._numbers(fragment, number, number)))
-        yield from self._rounded_again(low, [(left[2 * n], left[2 * n + 1]) for n in range(_ROUNDED)])
+            yield Pack(left[-1], (back, *self._holders(fragment, number, number)))
+        yield from self._round_rest(low, [(left[2 * n], left[2 * n + 1]) for n in range(_ROUNDED)])
 
-    def _by_matrix(self, fragment: int) -> Iterator[Pack]:
-        yield from self._rounded(fragment)
+    def _split_by_matrix(self, fragment: int) -> Iterator[Pack]:
+        yield from self._round(fragment)
         high, low = self.halves(fragment)
         left = [f"{self._stem}_{fragment}_left{number}" for number in range(2)]
         for number, name in enumerate(left):
-            numbers = self._numbers(fragment, 4 * number, 4 * number + 3)
+            numbers = self._holders(fragment, 4 * number, 4 * number + 3)
             yield Pack(name, (*high[2 * number : 2 * number + 2], *numbers), matrix=_SMALL)
-        yield from self._rounded_again(low, [(left[n // 2],) for n in range(_ROUNDED)])
+        yield from self._round_rest(low, [(left[n // 2],) for n in range(_ROUNDED)])
 
     @staticmethod
-    def _rounded_again(low: tuple[str, ...], left: list[tuple[str, ...]]) -> Iterator[Pack]:
-        """The last numbers first; each lands in registers that the one before has read."""
+    def _round_rest(low: tuple[str, ...], left: list[tuple[str, ...]]) -> Iterator[Pack]:
+        # The last numbers first: each result overwrites registers that the one before has read.
         before: tuple[str, ...] = ()
         for number in reversed(range(_ROUNDED)):
             yield Pack(low[number], (*left[number], *before))
             before = (low[number],)
 
 
-def _swapped_pairs(width: int) -> Iterator[tuple[int, int, int]]:
-    """Of each block of reads, which numbers of which fragments change places."""
+def _list_swaps(width: int) -> Iterator[tuple[int, int, int]]:
+    """For each block of reads, which numbers of which fragments change places."""
     for q in range(_NUMBERS // width if width else 0):
         for m in range(width):
             yield from ((q, m, f) for f in range(m + 1, width))
 
 
-_PACKED_PAIR = 2  # reads that a pack of 16 bit combines
-_ELEMENT_PAIRS = 4  # of a fragment, a lane
+# Operands of the loop's instructions.
+
+_PACKED_PAIR = 2  # reads that a pack of 16 bits combines
+_ELEMENT_PAIRS = 4  # pairs of elements of a fragment in a lane
 _QUADRANTS = "3"  # the number of a prefetching stream whose tile is multiplied in four blocks
 
 
-class Made(NamedTuple):
-    """What one instruction of a stream makes, `ahead` tiles before it is multiplied.
+class StreamValue(NamedTuple):
+    """The value that one instruction of a stream makes, `ahead` tiles before it is multiplied.
 
-    `operand` is the LDS tile that it reads, `reads` the register values; `shared` is a register that it writes into.
+    The instruction reads the LDS tile of `operand`, or the register values `reads`, and writes into register `shared`.
     """
 
     name: str
@@ -165,7 +167,7 @@ class Made(NamedTuple):
 
 
 class Product(NamedTuple):
-    """One matrix instruction: the accumulator and the values it multiplies."""
+    """One matrix instruction: its accumulator and the values that it multiplies."""
 
     name: str
     accumulator: str
@@ -174,62 +176,63 @@ class Product(NamedTuple):
 
 @dataclass(slots=True)
 class Operands:
-    """What every read, pack and matrix instruction of a table's loop works on, by stream and index."""
+    """The operands of every read, pack and matrix instruction of a table's loop, by stream and index."""
 
     table: ScheduleTable
-    made: dict[tuple[str, int], Made] = field(default_factory=dict)
+    values: dict[tuple[str, int], StreamValue] = field(default_factory=dict)
     products: tuple[Product, ...] = ()
     held: dict[tuple[str, int, int, int], tuple[str, ...]] = field(default_factory=dict)
-    """Operand, part (0 the first of a tile), fragment, half of a TF32 number: the values that hold it."""
+    """By operand, part (0 is the first of a tile), fragment and half of a TF32 number: the values that hold it."""
 
     def bytes_of(self, stream: str) -> int:
-        """What one read moves for one wave."""
+        """The bytes that one read moves for one wave."""
         table, count = self.table, len(self.table.stream(stream).of(0))
         axis = "AB".index(stream[2])
         size = table.mfma[axis] * table.mfma[2] * table.stored.bits // 8
         return -(-self.fragments_of(axis) * size // count)
 
     def fragments_of(self, axis: int) -> int:
-        """That the reads of one stream fill."""
+        """The number of fragments that the reads of one stream fill."""
         count = self.table.fragments[axis]
         return count if self.table.steps > 1 else count // 2
 
     def first_of(self, axis: int, part: int) -> int:
-        """The first of them; the second part of a tile of one step is the second half of its fragments."""
+        """The first of these fragments: in a tile of one step, part 1 is the second half of the fragments."""
         return part * self.fragments_of(axis) if self.table.steps == 1 else 0
 
 
 def derive_operands(table: ScheduleTable, *, in_blocks: bool = False) -> Operands:
-    """What each instruction works on, or T303; with `in_blocks` the fragments are multiplied in four blocks anyway."""
+    """Find the operands of each instruction, or raise T303; with `in_blocks`, four blocks are multiplied in turn."""
     last = table.prefetched
     if table.steps > 2 or last == "0" or (table.steps == 1 and any(count % 2 for count in table.fragments)):
-        raise unreadable(table, f"{table.steps} steps of K with reads up to number {last}: no rule says what is when")
+        why = f"{table.steps} steps of K with reads up to number {last}: no rule says which reads are for which step"
+        raise unreadable(table, why)
     found = Operands(table)
     for axis in range(2):
         _read_stream(found, axis, "0", part=1)
         _read_stream(found, axis, last, part=0)
-    found.products = tuple(_products(found, blocks=in_blocks or last == _QUADRANTS))
+    found.products = tuple(_list_products(found, blocks=in_blocks or last == _QUADRANTS))
     return found
 
 
 def _read_stream(found: Operands, axis: int, number: str, part: int) -> None:
-    """What the reads of a stream bring, and what its packs make of it."""
+    """Add the values of a stream's reads and packs."""
     table, operand = found.table, "AB"[axis]
     reads, packs = table.stream(f"LR{operand}{number}"), table.stream(f"Pack{operand}{number}")
     fragments = found.fragments_of(axis)
-    kind = OpKind.LDS_READ_TRANSPOSED if _transposed(table, axis) else OpKind.LDS_READ
+    kind = OpKind.LDS_READ_TRANSPOSED if _is_transposed(table, axis) else OpKind.LDS_READ
     ahead = 1 if part == 0 else 0
     names = tuple(f"{operand.lower()}{part}_{index}" for index in range(len(reads.of(0))))
     for index, name in enumerate(names):
-        found.made[reads.name, index] = Made(name, kind, ahead, operand)
+        found.values[reads.name, index] = StreamValue(name, kind, ahead, operand)
     count = len(packs.of(0))
     if count and part == 0:
-        ahead = _packed_ahead(table, reads.name, packs.name)
+        ahead = _find_ahead(table, reads.name, packs.name)
     if table.stored.products > 1:
         own = TF32Packs(table=table, operand=operand, part=part, reads=names, count=count, fragments=fragments)
         _convert(found, packs.name, own, ahead)
         return
-    values = tuple(_paired(found, packs.name, names, ahead)) if count else names
+    values = tuple(_pair(found, packs.name, names, ahead)) if count else names
     each, rest = divmod(len(values), fragments)
     if rest or not each:
         raise unreadable(table, f"{reads.name} has {len(names)} reads and {count} packs for {fragments} fragments")
@@ -239,10 +242,9 @@ def _read_stream(found: Operands, axis: int, number: str, part: int) -> None:
 
 
 def _convert(found: Operands, stream: str, own: TF32Packs, ahead: int) -> None:
-    """Packs that split single-precision numbers into halves."""
     for index, pack in enumerate(own.packs()):
         kind = OpKind.MMA if pack.matrix else OpKind.VALU
-        found.made[stream, index] = Made(
+        found.values[stream, index] = StreamValue(
             pack.name, kind, ahead, reads=pack.reads, shared=pack.shared, instruction=pack.matrix
         )
     first = found.first_of("AB".index(own.operand), own.part)
@@ -251,8 +253,8 @@ def _convert(found: Operands, stream: str, own: TF32Packs, ahead: int) -> None:
             found.held[own.operand, own.part, first + fragment, half] = values
 
 
-def _packed_ahead(table: ScheduleTable, reads: str, packs: str) -> int:
-    """Packs in front of the reads of their trip are for those of the trip before."""
+def _find_ahead(table: ScheduleTable, reads: str, packs: str) -> int:
+    """Packs before the reads of their trip convert the reads of the trip before."""
     befores = {
         min(table.stream(packs).of(path)) < min(table.stream(reads).of(path)) for path in range(table.code_paths)
     }
@@ -261,11 +263,11 @@ def _packed_ahead(table: ScheduleTable, reads: str, packs: str) -> int:
     return 0 if befores.pop() else 1
 
 
-def _paired(found: Operands, stream: str, names: tuple[str, ...], ahead: int) -> Iterator[str]:
-    """Packs of 16 bit: each combines two neighbouring reads.
+def _pair(found: Operands, stream: str, names: tuple[str, ...], ahead: int) -> Iterator[str]:
+    """Packs of 16 bits: each combines two neighbouring reads.
 
-    Where a read brings elements of two fragments, two orders of the packs are conceivable, fragment by fragment or
-    element by element; a pack is then taken to need what it needs in either.
+    If a read has elements of two fragments, the packs may go fragment by fragment or element by element; a pack is then
+    assumed to need the reads of both orders.
     """
     count, pairs = len(found.table.stream(stream).of(0)), len(names) // _PACKED_PAIR
     if not pairs or len(names) % _PACKED_PAIR or count % pairs:
@@ -277,18 +279,18 @@ def _paired(found: Operands, stream: str, names: tuple[str, ...], ahead: int) ->
             firsts.add(block * _ELEMENT_PAIRS % pairs + inside % _ELEMENT_PAIRS)
         reads = tuple(names[_PACKED_PAIR * first + n] for first in sorted(firsts) for n in range(_PACKED_PAIR))
         name = f"{stream.lower()}_{index}"
-        found.made[stream, index] = Made(name, OpKind.VALU, ahead, reads=reads)
+        found.values[stream, index] = StreamValue(name, OpKind.VALU, ahead, reads=reads)
         yield name
 
 
-def _transposed(table: ScheduleTable, axis: int) -> bool:
-    """Does it read with instructions that transpose?  They take elements of 16 bits, in operands that need it."""
+def _is_transposed(table: ScheduleTable, axis: int) -> bool:
+    """True if an operand is read with transposing instructions, which take elements of 16 bits."""
     contiguous_in_k = table.layout[axis] == "TN"[axis]
     return table.transposing_reads and not contiguous_in_k and table.stored.bits == 16
 
 
-def _products(found: Operands, *, blocks: bool) -> Iterator[Product]:
-    """The matrix instructions in the order in which they are issued."""
+def _list_products(found: Operands, *, blocks: bool) -> Iterator[Product]:
+    """The matrix instructions in the order of issue."""
     table = found.table
     down, across = table.fragments
     count = table.stored.products
@@ -306,19 +308,21 @@ def _products(found: Operands, *, blocks: bool) -> Iterator[Product]:
 
 
 def _in_blocks(place: int, down: int, across: int) -> tuple[int, int]:
-    """Row and column of a fragment where the tile is multiplied in four blocks, those of the first columns first."""
+    """Row and column of a fragment if the tile is multiplied in four blocks, the first columns first."""
     rows, columns = down // 2, across // 2
     block, inside = divmod(place, rows * columns)
     return block % 2 * rows + inside % rows, block // 2 * columns + inside // rows
 
 
+# The loop.
+
 _REGISTER_BYTES = 4
 _INPUTS = {"16bit": "bf16", "TF32": "bf16", "8bit": "f8f6f4"}
-_SMALL_RESULT = 4  # registers of a matrix instruction of 4 x 4
+_SMALL_RESULT = 4  # registers of the result of a 4 x 4 matrix instruction
 
 
 class Load(NamedTuple):
-    """One load into LDS: whose tile it fills a part of, and the bytes that it moves for a wave."""
+    """One load to LDS: the operand whose tile it fills a part of, and the bytes that it moves for a wave."""
 
     operand: str
     name: str
@@ -326,48 +330,48 @@ class Load(NamedTuple):
 
 
 def loop_of(table: ScheduleTable, *, in_blocks: bool = False) -> LoopSpec:
-    """The loop, for all waves alike, without the order that the table gives it."""
+    """The loop of a table, the same for all waves and without the table's order."""
     return TableLoop(replace(table, code_paths=1), in_blocks=in_blocks).spec
 
 
 class TableLoop:
-    """The loop's declaration, and what entries need to know of its ops."""
+    """The declaration of a loop, and what its entries need to know of the ops."""
 
     def __init__(self, table: ScheduleTable, *, in_blocks: bool) -> None:
         self.table = table
         self.waves = table.waves[0] * table.waves[1]
         self.operands = derive_operands(table, in_blocks=in_blocks)
-        self.loads = {name: tuple(self._loads(name)) for name in ("GRA", "GRB")}
+        self.loads = {name: tuple(self._list_loads(name)) for name in ("GRA", "GRB")}
         side, columns, k = table.mfma
         self.instruction = f"v_mfma_f32_{side}x{columns}x{k}_{_INPUTS[table.element]}"
         ops = tuple(op for path in range(table.code_paths) for op in self.ops(path))
         self.spec = LoopSpec(name=table.title, waves=self.waves, values=tuple(self._values()), ops=ops)
         self.named = {op.name: op for op in ops}
         self.parts = {name: {op.name: n for n, op in enumerate(self.spec.writers(name))} for name in "AB"}
-        self._first: dict[str, str] = {}  # whose register a value takes over, in the end
+        self._first: dict[str, str] = {}  # the first value of the register that a value overwrites
         for value in self.spec.values:
             if value.into:
                 self._first[value.name] = self._first.get(value.into, value.into)
 
     def suffix(self, path: int) -> str:
-        """Of the names of a code path's ops and values."""
+        """The suffix of a code path's names of ops and values."""
         return "" if self.table.code_paths == 1 else f"_p{path}"
 
     def register(self, name: str) -> Place:
-        """Where a register value lies."""
+        """The place of a register value."""
         return Place(Space.REGISTER, self._first.get(name, name))
 
-    def work(self, stream: str, made: Made) -> Work:
-        """What a wave issues for a read or a pack."""
+    def work(self, stream: str, made: StreamValue) -> Work:
+        """The work of a wave for a read or a pack."""
         return Work(1, self.operands.bytes_of(stream) if made.operand else 0, made.instruction)
 
     def ops(self, path: int) -> Iterator[LoopOp]:
-        """What the waves of one code path do in an iteration."""
+        """The ops of one code path in an iteration."""
         end, waves = self.suffix(path), self.waves // self.table.code_paths
         for load in (*self.loads["GRA"], *self.loads["GRB"]):
             moved = load.moved * waves
             yield LoopOp(name=load.name + end, kind=OpKind.DMA, writes=(load.operand,), moved=moved)
-        for (stream, _), made in self.operands.made.items():
+        for (stream, _), made in self.operands.values.items():
             reads = (made.operand,) if made.operand else tuple(name + end for name in made.reads)
             yield LoopOp(
                 name=op_name(made) + end,
@@ -386,8 +390,8 @@ class TableLoop:
                 instruction=self.instruction,
             )
 
-    def _loads(self, stream: str) -> Iterator[Load]:
-        """Each load follows an update of its address register; in a swapped order GRA loads B."""
+    def _list_loads(self, stream: str) -> Iterator[Load]:
+        # Each load follows an update of its address register; in a swapped order GRA loads B.
         table = self.table
         operand = stream[-1] if not table.swapped else {"GRA": "B", "GRB": "A"}[stream]
         count, odd = divmod(len(table.stream(stream).of(0)), 2)
@@ -397,7 +401,6 @@ class TableLoop:
             yield Load(operand, f"load_{operand}{number}", -(-self._size(operand) // (count * self.waves)))
 
     def _size(self, operand: str) -> int:
-        """Bytes of a tile."""
         return self.table.tile["AB".index(operand)] * self.table.tile[2] * self.table.stored.bits // 8
 
     def _values(self) -> Iterator[Value]:
@@ -405,7 +408,7 @@ class TableLoop:
             yield Value(name=name, home=Home.LDS, size=self._size(name), operand=name)
         for path in range(self.table.code_paths):
             end, shared = self.suffix(path), dict[str, str]()
-            for (stream, _), made in self.operands.made.items():
+            for (stream, _), made in self.operands.values.items():
                 name = made.name + end
                 yield Value(
                     name=name, home=Home.REGISTERS, size=self._registers(stream, made), into=shared.get(made.shared, "")
@@ -416,12 +419,12 @@ class TableLoop:
                 size = self.table.mfma[0] * self.table.mfma[1] // LANES
                 yield Value(name=name + end, home=Home.ACCUMULATOR, size=size)
 
-    def _registers(self, stream: str, made: Made) -> int:
+    def _registers(self, stream: str, made: StreamValue) -> int:
         if made.operand:
             return -(-self.operands.bytes_of(stream) // (_REGISTER_BYTES * LANES))
         return _SMALL_RESULT if made.kind is OpKind.MMA else 1
 
 
-def op_name(made: Made) -> str:
-    """Of the op that makes a value from LDS or from registers."""
+def op_name(made: StreamValue) -> str:
+    """The name of the op that makes a value."""
     return f"{'read' if made.operand else 'make'}_{made.name}"

@@ -1,1 +1,1 @@
-"""Machine code, proved without its arguments: takes a code object, gives a `Verdict` about every path and order."""
+"""Proofs about compiled kernels: races, early uses of registers and LDS bounds, for all arguments and wave orders."""

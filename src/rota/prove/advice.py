@@ -1,10 +1,4 @@
-"""What would make a kernel provable: takes one with findings, gives a set of added or stronger waits and barriers.
-
-Each finding offers edits (`rota.prove.verdict`).  Sets of them are tried by their size, beginning with none: where a
-proof fails, the edits that its findings offer are added, each in turn, until one goes through.  Then all smaller sets
-of all edits that were offered are tried, as far as the time allows: only if none of them goes through, the set is
-called the smallest.  In the end each count is made as weak as the proof allows.
-"""
+"""Advice about synchronisation: which waits and barriers a proved kernel needs, and which an unproved one lacks."""
 
 from __future__ import annotations
 
@@ -17,18 +11,19 @@ from rota.errors import Severity
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction
 from rota.prove.kernel_proof import Policies, Triple, prove
-from rota.prove.verdict import BARRIER, STEPS_PER_SECOND, Budget, Edit, Verdict, edited, waits_of
+from rota.prove.verdict import BARRIER, STEPS_PER_SECOND, Budget, Edit, Verdict, apply_edits, parse_wait_counts
 from rota.targets.registry import architecture_named
 
-_PATIENCE = 4  # times what the proof itself took
-_LEAST = 2 * STEPS_PER_SECOND
+_EFFORT_FACTOR = 4  # each further proof may take so many times the effort of the first
+_LEAST_STEPS = 2 * STEPS_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needed:
-    """Waits and barriers of a kernel, as edits that take them away; `undecided` are those whose proof ended early.
+    """Waits and barriers of a kernel, as edits that remove them.
 
-    What is undecided counts as needed.
+    `alone` are those that can be removed one at a time, `together` those that can be removed at once.  `undecided` are
+    those without which the proof ended early: they count as needed.
     """
 
     waits: tuple[Edit, ...]
@@ -38,22 +33,22 @@ class Needed:
     together: tuple[Edit, ...]
     proofs: int
 
-    def told(self, instructions: Sequence[Instruction]) -> str:
-        """In words, with what can go."""
+    def describe(self, instructions: Sequence[Instruction]) -> str:
+        """Describe what is needed, and what can be removed."""
         parts = []
         for name, every in (("waits", self.waits), ("barriers", self.barriers)):
-            gone = sum(each in self.alone for each in every)
-            parts.append(f"{len(every) - gone} of {len(every)} {name}")
-        lines = [f"{' and '.join(parts)} are needed: without one of these the proof no longer goes through"]
+            removable = sum(each in self.alone for each in every)
+            parts.append(f"{len(every) - removable} of {len(every)} {name}")
+        lines = [f"{' and '.join(parts)} are needed: the proof fails without any one of them"]
         if self.undecided:
             lines.append(f"  {len(self.undecided)} of them because the proof ended early without it")
         if self.alone:
-            lines.append("these can go, each alone:")
-            lines += [f"  {each.told(instructions)}" for each in self.alone]
+            lines.append("each of these can be removed alone:")
+            lines += [f"  {each.describe(instructions)}" for each in self.alone]
             if len(self.alone) > 1:
                 all_of = len(self.together) == len(self.alone)
-                lines.append("and all of them together" if all_of else "these can go together:")
-                lines += [] if all_of else [f"  {each.told(instructions)}" for each in self.together]
+                lines.append("and all of them together" if all_of else "these can be removed together:")
+                lines += [] if all_of else [f"  {each.describe(instructions)}" for each in self.together]
         return "\n".join(lines)
 
 
@@ -66,11 +61,11 @@ def find_needed(
     policies: Policies | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Needed | None:
-    """What the proof needs of a kernel; None if it isn't proved as it is."""
+    """Find the waits and barriers that a proved kernel needs; None if it isn't proved."""
     if not proved.proved:
         return None
-    waits, barriers = _synchronisation(facts, instructions)
-    budget = Budget(steps=max(_PATIENCE * proved.statistics.effort, _LEAST))
+    waits, barriers = _find_synchronisation(facts, instructions)
+    budget = Budget(steps=max(_EFFORT_FACTOR * proved.statistics.effort, _LEAST_STEPS))
     every, proofs = (*waits, *barriers), 0
 
     def verdict(edits: tuple[Edit, ...]) -> Verdict:
@@ -78,7 +73,7 @@ def find_needed(
         proofs += 1
         if progress is not None:
             progress(proofs, 2 * len(every))
-        changed = edited(instructions, edits)
+        changed = apply_edits(instructions, edits)
         return prove(facts, changed, block=block, policies=policies, budget=budget, stops=True)
 
     alone, undecided = [], []
@@ -102,30 +97,30 @@ def find_needed(
     )
 
 
-def _synchronisation(
+def _find_synchronisation(
     facts: KernelFacts, instructions: Sequence[Instruction]
 ) -> tuple[tuple[Edit, ...], tuple[Edit, ...]]:
-    """Waits that wait for something, and barriers."""
+    """Edits that remove each wait for a counter, and each barrier."""
     architecture = architecture_named(facts.arch)
     waits, barriers = [], []
     for number, each in enumerate(instructions):
         if each.opcode == "s_barrier":
             barriers.append(Edit(number=number, what=BARRIER))
         elif each.opcode == "s_waitcnt" and architecture is not None:
-            counts = waits_of(each).items()
+            counts = parse_wait_counts(each).items()
             waits += [Edit(number=number, what=name) for name, count in counts if count < architecture.no_wait(name)]
     return tuple(waits), tuple(barriers)
 
 
-_MENDABLE = frozenset({"I103", "I106", "I109", "I403"})
+_FIXABLE = frozenset({"I103", "I106", "I109", "I403"})
 _MOST_EDITS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """Edits with which the kernel is proved; none if no set was found, and `why` not.
+    """Edits with which the kernel is proved; without any, `why` says why none were found.
 
-    `smallest` says that no smaller set of the `candidates` goes through: all were tried.
+    `smallest` says that all smaller sets of the `candidates` were tried, and none is enough.
     """
 
     edits: tuple[Edit, ...] = ()
@@ -134,17 +129,15 @@ class Suggestion:
     proofs: int = 0
     why: str = ""
 
-    def told(self, instructions: Sequence[Instruction]) -> str:
-        """In words."""
+    def describe(self, instructions: Sequence[Instruction]) -> str:
+        """Describe the edits, or why there are none."""
         if not self.edits:
             return f"no suggestion: {self.why}"
         rank = (
-            f"the smallest set, over {self.candidates} edits that the findings offer,"
-            if self.smallest
-            else "a set of edits"
+            f"the smallest set of the {self.candidates} edits that the findings suggest" if self.smallest else "edits"
         )
         lines = [f"{rank} with which it is proved ({self.proofs} proofs tried):"]
-        return "\n".join((*lines, *(f"  {each.told(instructions)}" for each in self.edits)))
+        return "\n".join((*lines, *(f"  {each.describe(instructions)}" for each in self.edits)))
 
 
 def suggest(
@@ -157,17 +150,23 @@ def suggest(
     steps: int = 120 * STEPS_PER_SECOND,
     progress: Callable[[int, int], None] | None = None,
 ) -> Suggestion | None:
-    """Edits for a kernel with an alarm; None if there is nothing to mend."""
+    """Find edits with which a kernel would be proved; None if it is proved as it is."""
     if verdict.proved:
         return None
-    other = sorted({each.code for each in verdict.findings if each.severity is not Severity.NOTE} - _MENDABLE)
+    other = sorted({each.code for each in verdict.findings if each.severity is not Severity.NOTE} - _FIXABLE)
     if other:
-        return Suggestion(why=f"{', '.join(other)} is not about waits and barriers")
+        return Suggestion(why=f"waits and barriers do not fix {', '.join(other)}")
     return _Search(facts, tuple(instructions), block, policies, steps, progress).run(verdict)
 
 
 @dataclass(slots=True)
 class _Search:
+    """A search over sets of the edits that findings offer, smallest sets first.
+
+    If a proof fails, each fix that its findings offer is added in turn, until a proof succeeds.  Then all smaller sets
+    of the offered edits are tried, as far as the steps last.  In the end each count is as weak as the proof allows.
+    """
+
     facts: KernelFacts
     instructions: tuple[Instruction, ...]
     block: int | Triple | None
@@ -176,111 +175,110 @@ class _Search:
     progress: Callable[[int, int], None] | None
     proofs: int = 0
     spent: int = 0
-    deadline: int = 5 * STEPS_PER_SECOND
+    limit: int = 5 * STEPS_PER_SECOND
     tried: dict[frozenset[Edit], bool] = field(default_factory=dict)
     offered: dict[Edit, None] = field(default_factory=dict)
 
     def run(self, verdict: Verdict) -> Suggestion:
-        self.deadline = max(4 * verdict.statistics.effort, self.deadline)
-        found = self._found(verdict)
+        self.limit = max(4 * verdict.statistics.effort, self.limit)
+        found = self._search(verdict)
         if found is None:
-            return Suggestion(proofs=self.proofs, candidates=len(self.offered), why=self._why())
-        smallest = self._none_smaller(found)
+            over = self.spent > self.steps
+            why = "the budget of steps is used up" if over else "no set of the suggested edits is enough"
+            return Suggestion(proofs=self.proofs, candidates=len(self.offered), why=why)
+        smallest = self._find_smaller(found)
         if smallest is not None and smallest is not found:
             found = smallest
-        edits = tuple(sorted(self._weakest(found), key=lambda each: (each.number, each.what == BARRIER, each.what)))
+        edits = tuple(sorted(self._weaken(found), key=lambda each: (each.number, each.what == BARRIER, each.what)))
         return Suggestion(edits=edits, smallest=smallest is not None, candidates=len(self.offered), proofs=self.proofs)
 
-    def _why(self) -> str:
-        return "the steps are used up" if self.spent > self.steps else "no set of the edits on offer is enough"
-
-    def _found(self, verdict: Verdict) -> frozenset[Edit] | None:
-        """A set that goes through, by size."""
+    def _search(self, verdict: Verdict) -> frozenset[Edit] | None:
+        """The first set, by size, with which the kernel is proved."""
         start: frozenset[Edit] = frozenset()
         self.tried[start] = False
         queue: list[tuple[int, int, frozenset[Edit]]] = []
         seen = {start}
-        for each in self._grown(start, verdict):
+        for each in self._extend(start, verdict):
             seen.add(each)
             heappush(queue, (len(each), len(seen), each))
         while queue and self.spent <= self.steps:
             _, _, edits = heappop(queue)
-            found = self._proof(edits, stops=False)
+            found = self._prove(edits, stops=False)
             if found.proved:
                 return edits
-            for each in self._grown(edits, found):
+            for each in self._extend(edits, found):
                 if each not in seen and len(each) <= _MOST_EDITS:
                     seen.add(each)
                     heappush(queue, (len(each), len(seen), each))
         return None
 
-    def _grown(self, edits: frozenset[Edit], verdict: Verdict) -> Iterator[frozenset[Edit]]:
-        """With what the first pair that is still wrong offers; what the others offer is remembered."""
-        places = self._places(edits)
+    def _extend(self, edits: frozenset[Edit], verdict: Verdict) -> Iterator[frozenset[Edit]]:
+        """The set with each fix for the first pair that is still wrong; remembers the fixes for other pairs."""
+        places = self._map_places(edits)
         for number, remedy in enumerate(verdict.remedies):
             for fix in remedy.fixes:
-                mine = frozenset(each for edit in fix if (each := self._original(edit, places)) is not None)
+                mine = frozenset(each for edit in fix if (each := self._map_back(edit, places)) is not None)
                 self.offered |= dict.fromkeys(mine)
                 if not number and mine and not mine <= edits:
-                    yield _merged(edits | mine)
+                    yield _merge(edits | mine)
 
-    def _places(self, edits: frozenset[Edit]) -> list[int]:
-        """For each instruction of the edited list, the original one that it is or stands in front of."""
+    def _map_places(self, edits: frozenset[Edit]) -> list[int]:
+        """For each edited instruction, the original one that it is, or is inserted before."""
         count = [0] * len(self.instructions)
         for each in edits:
             count[each.number] += each.inserted
         return [number for number, more in enumerate(count) for _ in range(more + 1)]
 
-    def _original(self, edit: Edit, places: list[int]) -> Edit | None:
+    def _map_back(self, edit: Edit, places: list[int]) -> Edit | None:
         if not 0 <= edit.number < len(places):
-            return None  # behind the end, or in the half of the code that s_setvskip makes
+            return None  # after the end, or in the copy of the code that s_setvskip makes
         number = places[edit.number]
         if edit.inserted or self.instructions[number].opcode == "s_waitcnt":
             return replace(edit, number=number)
-        return Edit(number=number, what=edit.what, most=edit.most, inserted=True)  # a wait that was itself added
+        return Edit(number=number, what=edit.what, most=edit.most, inserted=True)  # the wait was itself inserted
 
-    def _proof(self, edits: frozenset[Edit], *, stops: bool) -> Verdict:
+    def _prove(self, edits: frozenset[Edit], *, stops: bool) -> Verdict:
         self.proofs += 1
         if self.progress is not None:
             self.progress(self.proofs, 0)
         found = prove(
             self.facts,
-            edited(self.instructions, edits),
+            apply_edits(self.instructions, edits),
             block=self.block,
             policies=self.policies,
-            budget=Budget(steps=self.deadline),
+            budget=Budget(steps=self.limit),
             stops=stops,
         )
         self.spent += found.statistics.effort
         self.tried[edits] = found.proved
         return found
 
-    def _none_smaller(self, found: frozenset[Edit]) -> frozenset[Edit] | None:
-        """The set itself if all smaller ones fail, or a smaller one that doesn't; None if there is no time to say."""
+    def _find_smaller(self, found: frozenset[Edit]) -> frozenset[Edit] | None:
+        """A smaller set that is enough, else the set itself; None if the steps don't last to decide that."""
         candidates = sorted(self.offered)
         for size in range(1, len(found)):
             for some in combinations(candidates, size):
-                edits = _merged(frozenset(some))
+                edits = _merge(frozenset(some))
                 if edits not in self.tried:
                     if self.spent > self.steps:
                         return None
-                    self._proof(edits, stops=True)
+                    self._prove(edits, stops=True)
                 if self.tried[edits]:
                     return edits
         return found
 
-    def _weakest(self, edits: frozenset[Edit]) -> frozenset[Edit]:
-        """Each count as large as the proof allows, one after the other."""
+    def _weaken(self, edits: frozenset[Edit]) -> frozenset[Edit]:
+        """Raise each count as far as the proof allows, one after the other."""
         architecture = architecture_named(self.facts.arch)
         for each in sorted(edits):
             if each.what == BARRIER or each.most is None or architecture is None:
                 continue
-            now = waits_of(self.instructions[each.number]).get(each.what) if not each.inserted else None
+            now = parse_wait_counts(self.instructions[each.number]).get(each.what) if not each.inserted else None
             low, high = each.most, (architecture.no_wait(each.what) if now is None else now) - 1
             while low < high and self.spent <= self.steps:
                 middle = (low + high + 1) // 2
                 weaker = edits - {each} | {replace(each, most=middle)}
-                if self._proof(weaker, stops=True).proved:
+                if self._prove(weaker, stops=True).proved:
                     low = middle
                 else:
                     high = middle - 1
@@ -288,8 +286,8 @@ class _Search:
         return edits
 
 
-def _merged(edits: frozenset[Edit]) -> frozenset[Edit]:
-    """Two waits for one counter at one place are the stronger one."""
+def _merge(edits: frozenset[Edit]) -> frozenset[Edit]:
+    """Keep the stronger of two waits for one counter at one place."""
     strongest: dict[tuple[int, str, bool], Edit] = {}
     for each in edits:
         key = (each.number, each.what, each.inserted)

@@ -1,7 +1,7 @@
-"""The door to z3: takes terms of 32 bits and conditions on them, gives whether they can hold together, and how.
+"""Terms and conditions of 32 bits for z3, and the conditions of a path as such terms.
 
-z3 is imported when a `BitVectors` is made, and nowhere else.  Its effort is counted in its own units, not in seconds,
-so that the answer is the same on every machine.
+Only `BitVectors` imports z3, when it is made.  Effort is counted in z3's units, not in seconds, so that every machine
+gives the same answer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rota.prove.decisions import Decided, Decisions, Event, Renamed
 from rota.prove.symbol import GROUP, LANE, M32, Symbol
 
 EFFORT = 4_000_000
-"""Units of z3 for one question: a second or so."""
+"""z3's units for one query: about a second."""
 Term = Any
 """A bit-vector of 32 bits."""
 Condition = Any
@@ -24,7 +24,7 @@ _BITS = 32
 
 
 class Answer(enum.Enum):
-    """Can conditions hold together?"""
+    """Whether conditions can hold together."""
 
     NEVER = "never"
     YES = "yes"
@@ -33,66 +33,68 @@ class Answer(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An answer, and the effort that it took; where it is yes, `value` gives a term's value in an example."""
+    """An answer and its effort; if it is yes, `value` evaluates a term in an example."""
 
     answer: Answer
     units: int = 0
     value: Callable[[Term], int] = lambda _: 0
 
 
-def available() -> bool:
-    """Is z3 installed?"""
+def is_available() -> bool:
+    """True if z3 is installed."""
     return find_spec("z3") is not None
 
 
 class BitVectors:
-    """Makes terms, and asks about them."""
+    """Builds terms, and asks z3 about them."""
 
     def __init__(self) -> None:
         import z3
 
-        self._z3, self._own = z3, z3.Context()  # what others have asked before changes no answer
+        self._z3, self._own = z3, z3.Context()  # its own, so that no other query changes an answer
         self._spent = 0
         self._ops = _operations(z3, self._own)
         self._conditions = _conditions(z3)
 
     def constant(self, number: int) -> Term:
-        """A known number."""
+        """A term for a number."""
         return self._z3.BitVecVal(number, _BITS, self._own)
 
     def unknown(self, name: str) -> Term:
-        """An unknown number; the same name is the same one."""
+        """A term for an unknown number; the same name gives the same term."""
         return self._z3.BitVec(name, _BITS, self._own)
 
     def knows(self, op: str) -> bool:
-        """Is there such an operation?"""
+        """True if `apply` knows the operation."""
         return op in self._ops
 
     def apply(self, op: str, *terms: Term) -> Term:
-        """An operation of `rota.prove.symbol`, or what a carry is, by name."""
+        """Apply an operation of `rota.prove.symbol`, or the carry of a scalar sum, by name."""
         return self._ops[op](*terms)
 
-    def holds(self, op: str, one: Term, other: Term) -> Condition:
-        """A comparison: eq, ne, lt_u, le_u, lt_i."""
+    def compare(self, op: str, one: Term, other: Term) -> Condition:
+        """Compare two terms by eq, ne, lt_u, le_u or lt_i."""
         return self._conditions[op](one, other)
 
     def flag(self, condition: Condition) -> Term:
-        """1 where it holds, else 0."""
+        """1 if the condition holds, else 0."""
         return self._z3.If(condition, self.constant(1), self.constant(0))
 
-    def either(self, condition: Condition, one: Term, other: Term) -> Term:
-        """One term where it holds, else the other."""
+    def choose(self, condition: Condition, one: Term, other: Term) -> Term:
+        """The first term if the condition holds, else the other."""
         return self._z3.If(condition, one, other)
 
     def ask(self, conditions: Sequence[Condition], effort: int = EFFORT) -> Reply:
-        """Can all of them hold together?"""
+        """Ask whether all conditions can hold together."""
         if not conditions:
             return Reply(answer=Answer.YES)
         solver = self._z3.SolverFor("QF_BV", ctx=self._own)
         solver.set("rlimit", max(effort, 1))
         solver.add(*conditions)
         found = solver.check()
-        units = self._units(solver)
+        # z3 counts the effort of all queries together.
+        spent = int(solver.statistics().get_key_value("rlimit count"))
+        units, self._spent = spent - self._spent, spent
         if found == self._z3.unsat:
             return Reply(answer=Answer.NEVER, units=units)
         if found != self._z3.sat:
@@ -101,11 +103,6 @@ class BitVectors:
         return Reply(
             answer=Answer.YES, units=units, value=lambda term: int(model.eval(term, model_completion=True).as_long())
         )
-
-    def _units(self, solver: Any) -> int:  # noqa: ANN401
-        """What the last question took; z3 counts them all together."""
-        before, self._spent = self._spent, int(solver.statistics().get_key_value("rlimit count"))
-        return self._spent - before
 
 
 def _conditions(z3: Any) -> dict[str, Callable[[Term, Term], Condition]]:  # noqa: ANN401  # the module
@@ -139,7 +136,7 @@ def _operations(z3: Any, own: Any) -> dict[str, Callable[..., Term]]:  # noqa: A
         return z3.If(condition, number(1), number(0))
 
     def over(whole: Term, *, signed: bool) -> Term:
-        """Does a sum of 64 bits leave the 32 that it is for?"""
+        # Whether a sum of 64 bits doesn't fit in 32.
         return chosen(whole != wide(z3.Extract(_BITS - 1, 0, whole), signed=signed))
 
     def field(a: Term, offset: Term, width: Term) -> Term:
@@ -183,18 +180,24 @@ def _operations(z3: Any, own: Any) -> dict[str, Callable[..., Term]]:  # noqa: A
     }
 
 
-_COMPARED = frozenset({"eq", "lt_u", "lt_i"})
+# Paths.
+
+_COMPARISONS = frozenset({"eq", "lt_u", "lt_i"})
 LAUNCHED = frozenset({"argument", "workgroup", "kernarg", "packet", "memory", "buffer"})
-"""Unknowns that a launch decides: what it passes, and what memory holds."""
-_TAKES = {"bfe_u": 3}  # another form gives offset and width in one
+"""Symbols that a launch decides: what it passes, and what memory holds."""
+_OPERANDS = {"bfe_u": 3}  # the form with offset and width in one operand isn't modelled
 _Key = tuple[Symbol, int | None, int | None]
 
 
 class PathTerms:
-    """Encodes one path."""
+    """The conditions of one path.
 
-    def __init__(self, make: BitVectors, known: Decisions | None, events: Sequence[Event]) -> None:
-        self.make = make
+    Each renaming of symbols on the path begins a new frame, in which the same name means another unknown.  `launched`
+    are the terms that a launch decides, `guessed` the operations of symbols that can be anything.
+    """
+
+    def __init__(self, builder: BitVectors, known: Decisions | None, events: Sequence[Event]) -> None:
+        self.builder = builder
         self.conditions: list[Condition] = []
         self.launched: dict[Symbol, Term] = {}
         self.guessed: set[str] = set()
@@ -217,111 +220,104 @@ class PathTerms:
         elif isinstance(event, Renamed):
             self._renamed.append(event.names)
         else:
-            self._widened |= {(self._frame, symbol): told for symbol, told in event.counters.items()}
+            self._widened |= {(self._frame, symbol): counter for symbol, counter in event.counters.items()}
 
     def _assume(self, known: Decisions) -> None:
-        for about, holds in known.known.items():
-            condition, wave = _of_wave(about)
+        for (condition, wave), holds in known.known.items():
             self._decide(condition, wave, holds=holds)
-        for about, (first, length) in known.arcs.items():
-            base, wave = _of_wave(about)
-            away = self.make.apply("sub", self.symbol(base, 0, wave), self.make.constant(first))
-            self.conditions.append(self.make.holds("le_u", away, self.make.constant(length)))
+        for (base, wave), (first, length) in known.arcs.items():
+            away = self.builder.apply("sub", self.symbol(base, 0, wave), self.builder.constant(first))
+            self.conditions.append(self.builder.compare("le_u", away, self.builder.constant(length)))
 
     def _decide(self, condition: Symbol, wave: int | None, *, holds: bool) -> None:
         term = self.symbol(condition, self._frame, wave)
-        self.conditions.append(self.make.holds("ne" if holds else "eq", term, self.make.constant(0)))
-
-    # Terms.
+        self.conditions.append(self.builder.compare("ne" if holds else "eq", term, self.builder.constant(0)))
 
     def symbol(self, symbol: Symbol, frame: int, wave: int | None) -> Term:
-        """An unknown of a wave, as it is in a frame."""
+        """The term of a symbol in a frame, for a wave if waves don't share it."""
         shift = 0
         while symbol.op == "name" and (old := self._renamed[frame].get(symbol)) is not None:
             symbol, shift, frame = old[0], shift + old[1] & M32, frame - 1
-        term = self._known_by(symbol, frame, wave)
-        return self.make.apply("add", term, self.make.constant(shift)) if shift else term
+        term = self._find(symbol, frame, wave)
+        return self.builder.apply("add", term, self.builder.constant(shift)) if shift else term
 
-    def _known_by(self, symbol: Symbol, frame: int, wave: int | None) -> Term:
+    def _find(self, symbol: Symbol, frame: int, wave: int | None) -> Term:
         if symbol.spread == LANE or (symbol.spread != GROUP and wave is None):
-            return self._anything(symbol)
+            return self._make_anything(symbol)
         shared = symbol.spread == GROUP
         key = (symbol, None if shared and symbol.stable else frame, None if shared else wave)
         found = self._terms.get(key)
         if found is None:
-            found = self._terms[key] = self._symbol(symbol, frame, wave, key)
+            found = self._terms[key] = self._make(symbol, frame, wave, key)
         return found
 
-    def _symbol(self, symbol: Symbol, frame: int, wave: int | None, key: _Key) -> Term:
-        term = None if symbol.op in LAUNCHED else self._made(symbol, frame, wave)
+    def _make(self, symbol: Symbol, frame: int, wave: int | None, key: _Key) -> Term:
+        term = None if symbol.op in LAUNCHED else self._derive(symbol, frame, wave)
         if term is not None:
             return term
-        term = self.make.unknown(f"{symbol.op}_{symbol.number}_{key[1]}_{key[2]}")
+        term = self.builder.unknown(f"{symbol.op}_{symbol.number}_{key[1]}_{key[2]}")
         self._limit(term, symbol)
         if symbol.op in LAUNCHED and symbol.spread == GROUP and symbol.stable:
             self.launched[symbol] = term
         elif symbol.op == "wide" and (frame, symbol) in self._widened:
-            self._counted(term, self._widened[frame, symbol], frame, wave)
+            self._relate_counter(term, self._widened[frame, symbol], frame, wave)
         else:
             self.guessed.add(symbol.op)
         return term
 
     def _limit(self, term: Term, symbol: Symbol) -> None:
         if symbol.bits & M32 != M32:
-            beyond = self.make.apply("and", term, self.make.constant(~symbol.bits & M32))
-            self.conditions.append(self.make.holds("eq", beyond, self.make.constant(0)))
+            beyond = self.builder.apply("and", term, self.builder.constant(~symbol.bits & M32))
+            self.conditions.append(self.builder.compare("eq", beyond, self.builder.constant(0)))
 
-    def _counted(self, term: Term, told: tuple[int, Symbol | None, int, int], frame: int, wave: int | None) -> None:
-        unit, old, scale, anchor = told
-        was = self.make.constant(anchor & M32)
+    def _relate_counter(
+        self, term: Term, counter: tuple[int, Symbol | None, int, int], frame: int, wave: int | None
+    ) -> None:
+        unit, old, scale, anchor = counter
+        was = self.builder.constant(anchor & M32)
         if old is not None:
-            product = self.make.apply("mul", self.symbol(old, frame, wave), self.make.constant(scale & M32))
-            was = self.make.apply("add", product, was)
-        now = self.make.apply("mul", term, self.make.constant(unit & M32))
-        self.conditions.append(self.make.holds("eq", now, was))
+            product = self.builder.apply("mul", self.symbol(old, frame, wave), self.builder.constant(scale & M32))
+            was = self.builder.apply("add", product, was)
+        now = self.builder.apply("mul", term, self.builder.constant(unit & M32))
+        self.conditions.append(self.builder.compare("eq", now, was))
 
-    def _anything(self, symbol: Symbol) -> Term:
+    def _make_anything(self, symbol: Symbol) -> Term:
         self._fresh += 1
         self.guessed.add(symbol.op)
-        term = self.make.unknown(f"any_{symbol.op}_{self._fresh}")
+        term = self.builder.unknown(f"any_{symbol.op}_{self._fresh}")
         self._limit(term, symbol)
         return term
 
-    def _made(self, symbol: Symbol, frame: int, wave: int | None) -> Term | None:
-        """What an operation makes of its arguments; None if nothing is known of it."""
+    def _derive(self, symbol: Symbol, frame: int, wave: int | None) -> Term | None:
+        """The operation of a symbol on its operands; None if it isn't modelled."""
         op, args = symbol.op, symbol.args
         if op == "select" and isinstance(args[0], Symbol):
             one, other = (self.key(each, frame, wave) for each in args[1:3])
-            test = self.make.holds("ne", self.symbol(args[0], frame, wave), self.make.constant(0))
-            return self.make.either(test, one, other)
+            test = self.builder.compare("ne", self.symbol(args[0], frame, wave), self.builder.constant(0))
+            return self.builder.choose(test, one, other)
         if op == "+":
-            return self.make.apply("add", *(self.key(each, frame, wave) for each in args[:2]))
+            return self.builder.apply("add", *(self.key(each, frame, wave) for each in args[:2]))
         if op == "/" and isinstance(args[0], Symbol) and isinstance(args[1], int):
-            by = self.make.constant(args[1].bit_length() - 1)
-            return self.make.apply("shr", self.symbol(args[0], frame, wave), by)
-        if op in _COMPARED:
+            by = self.builder.constant(args[1].bit_length() - 1)
+            return self.builder.apply("shr", self.symbol(args[0], frame, wave), by)
+        if op in _COMPARISONS:
             one, other = (self.key(each, frame, wave) for each in args[:2])
-            return self.make.flag(self.make.holds(op, one, other))
-        if not self.make.knows(op) or args[-1] is not None or len(args) - 1 != _TAKES.get(op, len(args) - 1):
+            return self.builder.flag(self.builder.compare(op, one, other))
+        if not self.builder.knows(op) or args[-1] is not None or len(args) - 1 != _OPERANDS.get(op, len(args) - 1):
             return None
-        term = self.make.apply(op, *(self.key(each, frame, wave) for each in args[:-1]))
-        if op == "and":  # of a mask with zeros below, the proof keeps what is above them
+        term = self.builder.apply(op, *(self.key(each, frame, wave) for each in args[:-1]))
+        if op == "and":  # such a symbol counts in units of its mask's lowest bit
             mask = next((each for each in args[:2] if isinstance(each, int) and each), 1)
-            term = self.make.apply("shr", term, self.make.constant((mask & -mask).bit_length() - 1))
+            term = self.builder.apply("shr", term, self.builder.constant((mask & -mask).bit_length() - 1))
         return term
 
     def key(self, key: object, frame: int, wave: int | None) -> Term:
-        """A value of which the key is given."""
+        """The term of the value with that key."""
         if isinstance(key, int):
-            return self.make.constant(key & M32)
+            return self.builder.constant(key & M32)
         if isinstance(key, tuple) and len(key) == 3 and isinstance(key[0], Symbol):
             base, scale, offset = key
-            term = self.make.apply("mul", self.symbol(base, frame, wave), self.make.constant(scale & M32))
-            return self.make.apply("add", term, self.key(offset, frame, wave))
+            term = self.builder.apply("mul", self.symbol(base, frame, wave), self.builder.constant(scale & M32))
+            return self.builder.apply("add", term, self.key(offset, frame, wave))
         self._fresh += 1
-        return self.make.unknown(f"any_table_{self._fresh}")
-
-
-def _of_wave(about: Any) -> tuple[Symbol, int | None]:  # noqa: ANN401  # what a path decides about
-    """A condition, and the wave that it is about if waves don't share it."""
-    return about if isinstance(about, tuple) else (about, None)
+        return self.builder.unknown(f"any_table_{self._fresh}")

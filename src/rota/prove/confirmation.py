@@ -1,7 +1,7 @@
-"""Alarms, confirmed or dropped: takes what a proof found, gives findings that say whether an execution shows them.
+"""Confirms alarms by replays in the interpreter, and drops those that no launch can reach.
 
-An alarm on paths that no launch can take is dropped, if the proof followed every path.  One that an execution shows,
-with the same instructions, is an error; all others are warnings that say why they were not shown.
+An alarm is dropped if no launch takes any of its paths and the proof followed every path.  It is an error if a replay
+shows it at the same instructions.  All others are warnings that say why no replay shows them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from rota.isa.launch.kernarg import Pointer, Value
 from rota.isa.launch.run import run_dispatch
 from rota.isa.memory.memories import Memory
 from rota.isa.wave.wave import Faults
-from rota.prove.bit_vectors import BitVectors, available
-from rota.prove.decisions import Chronicle, Path
-from rota.prove.verdict import Alarm, Confirmed, Meter, Pair, doubted, lacks, pair_of, unconfirmed
+from rota.prove.bit_vectors import BitVectors, is_available
+from rota.prove.decisions import Path, StateGraph
+from rota.prove.verdict import Alarm, Confirmed, Meter, Pair, doubt, missing_fact, pair_of, report_unconfirmed
 from rota.prove.witness import (
     BUFFER_BYTES,
     FILLS,
@@ -46,29 +46,29 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_INSTRUCTIONS = 20_000
-"""Of one wave in a replay."""
+"""The most instructions of a wave in a replay."""
 MOST_RUNS = 30
-"""Orders of launches that are executed for one proof."""
+"""The most replays of one proof."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Only(Interleaving):
-    """One workgroup alone, by its number."""
+class SingleWorkgroup(Interleaving):
+    """Runs one workgroup alone, by its number."""
 
     number: int = 0
 
     def arranged(self, workgroups: Sequence[T]) -> list[T]:
-        """That workgroup."""
+        """The one workgroup."""
         return [workgroups[self.number]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrderShown:
-    """What one order showed: its label, findings, and where the launch reached outside of its buffers, if it did.
+class OrderResult:
+    """What a replay in one order of waves showed.
 
-    `output` is equal where all buffers are equal in the end; None if the launch didn't come to its end.  Of one that
-    didn't, `instructions` are the most that a wave may have executed.
+    `outside` names the instruction that accessed memory outside of the buffers, if any.  `output` is a digest of all
+    buffers at the end; None if the launch didn't end, and then `instructions` is the limit.
     """
 
     order: str
@@ -79,7 +79,7 @@ class OrderShown:
 
 
 class Replay:
-    """Executes launches of one kernel."""
+    """Executes launches of one kernel in the interpreter."""
 
     def __init__(
         self,
@@ -97,32 +97,32 @@ class Replay:
 
     @cached_property
     def _program(self) -> KernelProgram:
-        """Without wait states: the proof has judged them by the same table, and what they spoil would show nothing."""
+        # Without wait states: the proof has checked them by the same table, and wrong values would hide other errors.
         try:
             program = load_program(self._facts, self._instructions, image=self._image)
             return replace(program, steps=tuple(replace(step, spacing=NOTHING) for step in program.steps))
         except IsaError as error:
-            raise NoLaunchError(f"the interpreter can't run it: {error.findings[0].message}") from error
+            raise NoLaunchError(f"the interpreter can't execute the kernel: {error.findings[0].message}") from error
 
     @cached_property
     def addresses(self) -> tuple[int, ...]:
-        """Where the buffers of pointers will lie, and a spare one."""
+        """The addresses of the pointers' buffers, and of a spare one."""
         image = [np.frombuffer(self._program.image, np.uint8)] if self._program.image else []
         count = len(pointers_of(self._facts)) + 1
-        memory = Memory([*image, *self._buffers(count)], Faults())
+        memory = Memory([*image, *self._make_buffers(count)], Faults())
         return tuple(memory.address(len(image) + number) for number in range(count))
 
     @staticmethod
-    def _buffers(count: int) -> list[NDArray[np.uint8]]:
+    def _make_buffers(count: int) -> list[NDArray[np.uint8]]:
         return [np.zeros(BUFFER_BYTES, np.uint8) for _ in range(count)]
 
-    def run(self, launch: Launch, waves: Sequence[int], *, noise: int) -> Iterator[OrderShown]:
-        """One order after the other; the first of the two waves is left behind, the second runs ahead.
+    def run(self, launch: Launch, waves: Sequence[int], *, noise: int) -> Iterator[OrderResult]:
+        """Replay a launch in one order after the other: of the two waves the first runs late, the second early.
 
-        With `noise`, buffers hold pseudo-random words instead of zeros, drawn by that seed, but for tables: what scalar
-        loads read are indices more often than not.
+        With `noise`, a seed, buffers hold pseudo-random words instead of zeros.  Tables stay zero, since scalar loads
+        mostly read indices.
         """
-        buffers = self._buffers(len(self.addresses))
+        buffers = self._make_buffers(len(self.addresses))
         if noise:
             draw = np.random.default_rng(noise)
             for pointer, each in zip(pointers_of(self._facts), buffers, strict=False):
@@ -133,16 +133,18 @@ class Replay:
             buffers[word.buffer].view(np.uint32)[word.offset // 4] = word.value
         x, y, z = launch.workgroup
         number = x + launch.grid[0] * (y + launch.grid[1] * z)
-        for order in _orders(waves):
+        for order in _list_orders(waves):
             if self._runs >= MOST_RUNS:
-                raise NoLaunchError(f"{MOST_RUNS} executions were made already, for other alarms")
+                raise NoLaunchError(f"the {MOST_RUNS} replays of a proof were used up by other alarms")
             self._runs += 1
-            only = Only(label=order.label, ahead=order.ahead, behind=order.behind, landing=order.landing, number=number)
+            only = SingleWorkgroup(
+                label=order.label, ahead=order.ahead, behind=order.behind, landing=order.landing, number=number
+            )
             try:
                 outcome = run_dispatch(
                     self._program,
                     buffers=buffers,
-                    values=self._values(launch),
+                    values=self._pack_arguments(launch),
                     grid=launch.grid,
                     block=self._block,
                     dynamic_lds=self._dynamic,
@@ -155,13 +157,13 @@ class Replay:
             except IsaError as error:
                 found, output, count = error.findings, None, MOST_INSTRUCTIONS
                 if {each.code for each in found} == {"I107"}:
-                    raise NoLaunchError(f"no launch fits it: {found[0].evidence}") from error
-            yield OrderShown(
-                order=order.label, findings=found, outside=_outside(found), output=output, instructions=count
+                    raise NoLaunchError(f"no launch fits the kernel: {found[0].evidence}") from error
+            yield OrderResult(
+                order=order.label, findings=found, outside=_find_outside(found), output=output, instructions=count
             )
 
-    def _values(self, launch: Launch) -> list[Value]:
-        """The declared arguments as the launch has them."""
+    def _pack_arguments(self, launch: Launch) -> list[Value]:
+        """The declared arguments in the form that a dispatch takes."""
         segment = np.zeros(max(self._facts.kernarg_bytes, 4) + 16, np.uint8)
         for each in self._facts.arguments:
             if each.kind == "by_value" and each.size >= 4:
@@ -185,7 +187,7 @@ class Replay:
         return values
 
 
-def _orders(waves: Sequence[int]) -> Iterator[Interleaving]:
+def _list_orders(waves: Sequence[int]) -> Iterator[Interleaving]:
     yield LATEST
     for first, then in pairwise(waves):
         yield Interleaving(label=f"wave {then} ahead, wave {first} behind", ahead=(then,), behind=(first,))
@@ -199,22 +201,22 @@ def _digest(buffers: Sequence[NDArray[np.uint8]]) -> bytes:
     return total.digest()
 
 
-def _outside(findings: Sequence[Finding]) -> str:
-    """The first instruction that used memory which belongs to nobody."""
-    told = (each for each in findings if each.code == "I105" and "leaves LDS" not in each.message)
-    return next((each.concerns[0].label for each in told), "")
+def _find_outside(findings: Sequence[Finding]) -> str:
+    """The first instruction that accessed memory outside of all buffers."""
+    found = (each for each in findings if each.code == "I105" and "leaves LDS" not in each.message)
+    return next((each.concerns[0].label for each in found), "")
 
 
 _LINE = re.compile(r"\(line (\d+)\)$")
 _MOST_LAUNCHES = 2  # for one alarm
 _MOST_PATHS = 200  # of one alarm
 _MOST_QUESTIONS = 1_000  # of one proof
-_NOT_EXECUTED = {"I403": "the interpreter doesn't judge what lands after a wave's end"}
+_NOT_EXECUTED = {"I403": "the interpreter doesn't check loads that land after their wave ends"}
 
 
 @dataclass(slots=True, kw_only=True)
 class _Case:
-    """An alarm with the paths that may be taken, or why none is known."""
+    """An alarm with its feasible paths, or why none is known; `never` if no launch takes any."""
 
     alarm: Alarm
     possible: list[tuple[Pair | None, Possible]] = field(default_factory=list)
@@ -224,47 +226,45 @@ class _Case:
 
 def confirm(
     alarms: Sequence[Alarm],
-    chronicle: Chronicle,
+    graph: StateGraph,
     replay: Replay,
     facts: KernelFacts,
     *,
     complete: bool,
     meter: Meter,
 ) -> Confirmed:
-    """Asks whether alarms can happen, and executes those that may."""
-    if not available():
-        return unconfirmed(alarms, "z3 isn't installed: pip install 'rota[prove]'")
+    """Drop infeasible alarms, and replay the others; `complete` says that the proof followed every path."""
+    if not is_available():
+        return report_unconfirmed(alarms, "z3 isn't installed: pip install 'rota[prove]'")
     meter.allow_search()
-    one = _Confirmation(chronicle, replay, facts, complete=complete, meter=meter)
-    cases = [one.case(each) for each in alarms]
+    confirmation = _Confirmation(graph, replay, facts, complete=complete, meter=meter)
+    cases = [confirmation.examine(each) for each in alarms]
     kept = [each for each in cases if not each.never]
-    # Those with paths first: what isn't about paths may well show on the way.
-    findings = {id(each): one.finding(each) for each in sorted(kept, key=lambda case: not case.alarm.paths)}
+    # Those with paths first: their replays may show the others, too.
+    findings = {id(each): confirmation.report(each) for each in sorted(kept, key=lambda case: not case.alarm.paths)}
     return Confirmed(findings=tuple(findings[id(each)] for each in kept), dropped=len(cases) - len(kept))
 
 
 class _Confirmation:
-    def __init__(
-        self, chronicle: Chronicle, replay: Replay, facts: KernelFacts, *, complete: bool, meter: Meter
-    ) -> None:
-        self._chronicle, self._replay, self._facts, self._complete = chronicle, replay, facts, complete
-        self._feasibility, self._meter = Feasibility(chronicle, BitVectors(), meter), meter
+    def __init__(self, graph: StateGraph, replay: Replay, facts: KernelFacts, *, complete: bool, meter: Meter) -> None:
+        self._graph, self._replay, self._facts, self._complete = graph, replay, facts, complete
+        self._feasibility, self._meter = Feasibility(graph, BitVectors(), meter), meter
         self._asked: dict[tuple[int, int], Possible | Unsettled | None] = {}
-        self._ran: dict[tuple[Launch, int], list[OrderShown]] = {}
+        self._ran: dict[tuple[Launch, int], list[OrderResult]] = {}
 
     # Feasibility.
 
-    def case(self, alarm: Alarm) -> _Case:
-        """What is known about the paths of an alarm."""
+    def examine(self, alarm: Alarm) -> _Case:
+        """Ask which paths of an alarm are feasible."""
         case = _Case(alarm=alarm)
         if alarm.first.severity is Severity.NOTE:
             return case
         if not alarm.paths:
-            case.why = "it isn't about paths, so no launch was looked for"
+            case.why = "it isn't about paths, so no launch was searched for"
             return case
         for number, (pair, path) in enumerate(alarm.paths.values()):
             if number >= _MOST_PATHS or self._feasibility.questions >= _MOST_QUESTIONS:
-                case.why = case.why or "there are more paths to it than were asked about"
+                case.why = case.why or "it has more paths than were examined"
                 return case
             found = self._ask(path)
             if isinstance(found, Possible):
@@ -281,26 +281,26 @@ class _Confirmation:
     def _ask(self, path: Path) -> Possible | Unsettled | None:
         key = path[0], id(path[1])
         if key not in self._asked:
-            self._asked[key] = self._feasibility.of(path)
+            self._asked[key] = self._feasibility.find(path)
         return self._asked[key]
 
     # Replay.
 
-    def finding(self, case: _Case) -> Finding:  # noqa: C901
-        """An alarm's finding, as an error if it was executed."""
+    def report(self, case: _Case) -> Finding:  # noqa: C901
+        """The finding of an alarm: an error if a replay shows it, else a warning."""
         alarm = case.alarm
         if alarm.first.severity is Severity.NOTE:
-            return alarm.told()
-        if lacks(alarm.first) is not None:  # an execution would be of data that the kernel may never be given
-            return doubted(alarm.told(), f"it depends on {lacks(alarm.first)}")
+            return alarm.report()
+        if missing_fact(alarm.first) is not None:  # a replay would need data that the kernel may never be given
+            return doubt(alarm.report(), f"it depends on {missing_fact(alarm.first)}")
         if alarm.first.code in _NOT_EXECUTED:
-            return doubted(alarm.told(), _NOT_EXECUTED[alarm.first.code])
+            return doubt(alarm.report(), _NOT_EXECUTED[alarm.first.code])
         for launch, noise in self._ran:
-            if (best := self._best(launch, noise, alarm)) is not None:
-                return self._refuted(alarm, launch, best, noise)
+            if (best := self._find_best(launch, noise, alarm)) is not None:
+                return self._refute(alarm, launch, best, noise)
         why = case.why
         for _, possible in case.possible:
-            if over := self._meter.over:
+            if over := self._meter.exceeded:
                 why = f"the budget of {over} is used up"
                 break
             try:
@@ -308,84 +308,82 @@ class _Confirmation:
                 for noise, fill in product((0, 1), FILLS):
                     launch = replace(plain, fill=fill)
                     self._execute(launch, alarm, noise)
-                    if (best := self._best(launch, noise, alarm)) is not None:
-                        return self._refuted(alarm, launch, best, noise)
-                    why = self._reason(alarm, launch, noise)
+                    if (best := self._find_best(launch, noise, alarm)) is not None:
+                        return self._refute(alarm, launch, best, noise)
+                    why = self._explain(alarm, launch, noise)
             except NoLaunchError as error:
                 why = str(error)
-        return doubted(alarm.told(case.possible[0][0] if case.possible else None), why)
+        return doubt(alarm.report(case.possible[0][0] if case.possible else None), why)
 
     def _execute(self, launch: Launch, alarm: Alarm, noise: int) -> None:
-        """Runs a launch, until an order does harm, or for another order behind one that could."""
+        """Replay a launch until an order does harm, or for one more order after one that could."""
         if (launch, noise) in self._ran:
             return
         done = self._ran[launch, noise] = []
-        for shown in self._replay.run(launch, _waves(alarm.first), noise=noise):
+        for shown in self._replay.run(launch, _parse_waves(alarm.first), noise=noise):
             self._meter.spend(shown.instructions)
             done.append(shown)
-            best = self._best(launch, noise, alarm)
-            if self._meter.over or shown.outside or (best is not None and (_harmful(best[1]) or len(done) > 1)):
+            best = self._find_best(launch, noise, alarm)
+            if self._meter.exceeded or shown.outside or (best is not None and (_is_harmful(best[1]) or len(done) > 1)):
                 return
 
-    def _best(self, launch: Launch, noise: int, alarm: Alarm) -> tuple[OrderShown, Finding, Pair] | None:
-        """The order that shows an alarm best: one in which it does harm, else one in which it could."""
+    def _find_best(self, launch: Launch, noise: int, alarm: Alarm) -> tuple[OrderResult, Finding, Pair] | None:
+        """The replay that shows an alarm best: one in which it does harm, else one in which it could."""
         found = [
             match
             for shown in self._ran[launch, noise]
-            if not shown.outside and (match := _match(shown, alarm)) is not None and not _harmless(match[1])
+            if not shown.outside and (match := _find_match(shown, alarm)) is not None and not _is_harmless(match[1])
         ]
-        return next((each for each in found if _harmful(each[1])), found[0] if found else None)
+        return next((each for each in found if _is_harmful(each[1])), found[0] if found else None)
 
-    def _reason(self, alarm: Alarm, launch: Launch, noise: int) -> str:
+    def _explain(self, alarm: Alarm, launch: Launch, noise: int) -> str:
         shown = self._ran[launch, noise]
-        matches = [found for each in shown if (found := _match(each, alarm)) is not None]
-        if matches and all(_harmless(each[1]) for each in matches):
-            return "the replay comes to it, but the bytes in question don't change there"
+        matches = [found for each in shown if (found := _find_match(each, alarm)) is not None]
+        if matches and all(_is_harmless(each[1]) for each in matches):
+            return "the replay reaches it, but the bytes in question don't change"
         if matches:
             left = next(each[0].outside for each in matches if each[0].outside)
-            return f"the launch that shows it leaves its buffers as well, at {left}: what it reads there is nobody's"
-        if any(_match(each, alarm, code="I304") for each in shown):
+            return f"the launch that shows it also accesses memory outside of its buffers, at {left}"
+        if any(_find_match(each, alarm, code="I304") for each in shown):
             return "in the replay both waves write the same values"
-        depends = (
-            f"; its path depends on {', '.join(launch.unknown)}, which no launch decides" if launch.unknown else ""
-        )
+        unknown = ", ".join(launch.unknown)
+        depends = f"; its path depends on {unknown}, which no launch decides" if unknown else ""
         return f"a replay in {several(len(shown), 'order')} didn't show it{depends}"
 
-    def _refuted(self, alarm: Alarm, launch: Launch, best: tuple[OrderShown, Finding, Pair], noise: int) -> Finding:
+    def _refute(self, alarm: Alarm, launch: Launch, best: tuple[OrderResult, Finding, Pair], noise: int) -> Finding:
         shown, finding, pair = best
-        told = alarm.told(pair)
+        reported = alarm.report(pair)
         seen = dict(finding.evidence).get("seen")
         evidence = (
-            ("launch", launch.told(self._facts, noise=noise)),
+            ("launch", launch.describe(self._facts, noise=noise)),
             ("replayed", f"order {shown.order!r}" + (f", {seen}" if seen else "")),
-            *self._differing(launch, noise),
+            *self._find_differing(launch, noise),
         )
-        return replace(told, severity=Severity.ERROR, evidence=(*told.evidence, *evidence))
+        return replace(reported, severity=Severity.ERROR, evidence=(*reported.evidence, *evidence))
 
-    def _differing(self, launch: Launch, noise: int) -> tuple[tuple[str, str], ...]:
-        """Two orders after which memory differs."""
+    def _find_differing(self, launch: Launch, noise: int) -> tuple[tuple[str, str], ...]:
+        """Evidence of two orders after which memory differs, if there are any."""
         done = [each for each in self._ran[launch, noise] if each.output is not None]
         other = next((each for each in done if each.output != done[0].output), None)
         return () if other is None else (("outputs", f"differ between orders {done[0].order!r} and {other.order!r}"),)
 
 
-def _waves(finding: Finding) -> tuple[int, ...]:
-    told = str(dict(finding.evidence).get("waves", ""))
-    return tuple(map(int, re.findall(r"\d+", told)))[:2]
+def _parse_waves(finding: Finding) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", str(dict(finding.evidence).get("waves", "")))))[:2]
 
 
-def _harmful(finding: Finding) -> bool:
+def _is_harmful(finding: Finding) -> bool:
     return str(dict(finding.evidence).get("seen", "in this order")).startswith("in this order")
 
 
-def _harmless(finding: Finding) -> bool:
+def _is_harmless(finding: Finding) -> bool:
     return str(dict(finding.evidence).get("seen", "")).endswith("here the bytes didn't change")
 
 
-def _match(shown: OrderShown, alarm: Alarm, code: str | None = None) -> tuple[OrderShown, Finding, Pair] | None:
-    """What an execution found of the same kind, about the same instructions."""
+def _find_match(shown: OrderResult, alarm: Alarm, code: str | None = None) -> tuple[OrderResult, Finding, Pair] | None:
+    """A finding of a replay with the alarm's code, or another, about the same instructions."""
     wanted = code or alarm.first.code
-    found: tuple[OrderShown, Finding, Pair] | None = None
+    found: tuple[OrderResult, Finding, Pair] | None = None
     for each in shown.findings:
         if each.code != wanted:
             continue
@@ -394,6 +392,6 @@ def _match(shown: OrderShown, alarm: Alarm, code: str | None = None) -> tuple[Or
         if len(ends) == 1 and line is not None:
             ends = (*ends, int(line[1]))
         pair = next((known for known in (ends, ends[::-1]) if known in alarm.pairs), None)
-        if pair is not None and (found is None or _harmful(each)):
+        if pair is not None and (found is None or _is_harmful(each)):
             found = (shown, each, pair)
     return found

@@ -1,4 +1,4 @@
-"""What instructions compute: takes a squad and an operation of the slice, changes what is known of its registers."""
+"""Reads, writes and computes symbolic values of registers and masks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from rota.isa.wave.operand import EXEC, SCALAR, VCC, File, Operand, constant_bits
 from rota.prove.decisions import Decisions
 from rota.prove.operation import SLOTS
-from rota.prove.state import Half, Mask, Masks, Squad, lanes_of
+from rota.prove.state import Half, Mask, Masks, WaveSet, lanes_of
 from rota.prove.symbol import (
     ARITHMETIC,
     COMPARISONS,
     GROUP,
     LANE,
     M32,
-    SIMPLER,
+    SIMPLIFIERS,
     WAVE,
     Linear,
     Parts,
@@ -25,28 +25,28 @@ from rota.prove.symbol import (
     Symbols,
     Value,
     bits_of,
-    highest,
     key_of,
     linear,
     narrow,
     parts_of,
     plus,
     result_bits,
-    simple,
+    simplify,
     spread_of,
     times,
+    upper_bound,
 )
 
 _EXEC_ROW, _VCC_ROW = SCALAR + EXEC, SCALAR + VCC
 _MOST_ATOMS = 5
-_TURNED = {  # how a comparison is made of one of three: by which, operands swapped, result turned round
+_COMPARISONS = {  # each by a basic one: which, with operands swapped, with the result negated
     "eq": ("eq", False, False), "ne": ("eq", False, True), "lg": ("eq", False, True), "lt": ("lt", False, False),
     "gt": ("lt", True, False), "ge": ("lt", False, True), "le": ("lt", True, True),
 }  # fmt: skip
 
 
 class Evaluator:
-    """Computes values; one for a proof."""
+    """Computes values; a proof has one evaluator, whose symbols and masks are its own."""
 
     def __init__(self) -> None:
         self.symbols = Symbols()
@@ -54,54 +54,54 @@ class Evaluator:
 
     # Reading and writing registers.
 
-    def read(self, squad: Squad, operand: Operand, known: Decisions, *, everywhere: bool = False) -> Value:
-        """A value of 32 bits, as the lanes that are active see it, or as all lanes do."""
+    def read(self, wave_set: WaveSet, operand: Operand, known: Decisions, *, everywhere: bool = False) -> Value:
+        """Read an operand of 32 bits as the active lanes see it, or as all lanes do."""
         if operand.file is File.LITERAL:
             return constant_bits(operand, "u")
         if operand.file is File.STATUS:
             return self.symbols.fresh(operand.text, WAVE, 1)
         if operand.file is File.NONE:
             return 0
-        value = self.row(squad, operand.rows[0], known, everywhere=everywhere)
+        value = self.read_row(wave_set, operand.rows[0], known, everywhere=everywhere)
         if operand.signed:
             return self.symbols.opaque("signs", (value,), operand.text)
         return value
 
-    def halves(self, squad: Squad, operand: Operand, known: Decisions) -> list[Value]:
-        """A value of 64 bits, in two."""
+    def read_halves(self, wave_set: WaveSet, operand: Operand, known: Decisions) -> list[Value]:
+        """Read an operand of 64 bits as two words."""
         if operand.file is File.LITERAL:
             number = constant_bits(operand, "U")
             return [number & M32, number >> 32]
-        return [self.row(squad, row, known) for row in operand.rows]
+        return [self.read_row(wave_set, row, known) for row in operand.rows]
 
-    def row(self, squad: Squad, row: int, known: Decisions, *, everywhere: bool = False) -> Value:
-        """What a register holds in the lanes that are active, or in all."""
+    def read_row(self, wave_set: WaveSet, row: int, known: Decisions, *, everywhere: bool = False) -> Value:
+        """Read a register as the active lanes see it, or as all lanes do."""
         if row in {_EXEC_ROW, _EXEC_ROW + 1}:
-            return self._half(squad.exec, row - _EXEC_ROW, len(squad.waves))
-        value = squad.registers.get(row)
+            return self._read_half(wave_set.exec, row - _EXEC_ROW)
+        value = wave_set.registers.get(row)
         if value is None:
-            return self.started(row)
+            return self.make_initial(row)
         if isinstance(value, Half):
-            return self._half(value.mask, value.which, len(squad.waves))
-        return self.settled(value, known, None if everywhere else squad.exec) if isinstance(value, Linear) else value
+            return self._read_half(value.mask, value.which)
+        return self.settle(value, known, None if everywhere else wave_set.exec) if isinstance(value, Linear) else value
 
-    def started(self, row: int) -> Linear:
-        """What a register that nobody wrote holds."""
+    def make_initial(self, row: int) -> Linear:
+        """The unknown content of a register that nothing has written."""
         return Linear(self.symbols.make("start", (row,), spread=WAVE if SCALAR <= row < SLOTS else LANE), 1, 0)
 
-    def settled(self, value: Value, known: Decisions, exec_: Mask | None = None) -> Value:
-        """A value with what was decided since it was made, as the active lanes see it."""
+    def settle(self, value: Value, known: Decisions, exec_: Mask | None = None) -> Value:
+        """Apply decisions that were made since the value was, and drop what the active lanes can't see."""
         while isinstance(value, Linear):
             base = value.base
             if base.op == "select":
                 condition, one, other = parts_of(base)
-                decided = known.decided(condition)
+                decided = known.lookup(condition)
                 if decided is None:
                     return value
                 chosen = one if decided else other
             elif base.op == "pick" and exec_ is not None:
                 mask, new, old = parts_of(base)
-                if base.company not in {(), self.symbols.company} or len(self.masks.possible(mask)) != len(
+                if base.row_waves not in {(), self.symbols.row_waves} or len(self.masks.possible(mask)) != len(
                     self.masks.possible(exec_)
                 ):
                     return value
@@ -116,29 +116,29 @@ class Evaluator:
             value = plus(self.symbols, times(chosen, value.scale), value.offset)
         return value
 
-    def _half(self, mask: Mask, which: int, waves: int) -> Value:
+    def _read_half(self, mask: Mask, which: int) -> Value:
         if mask.leaf is not None:
             numbers = [number >> 32 * which & M32 for number in mask.leaf]
-            return simple(np.array(numbers, np.int64)[:, None])
+            return simplify(np.array(numbers, np.int64)[:, None])
         return Linear(self.symbols.make("half", (mask, which), spread=WAVE, depth=99), 1, 0)
 
-    def pair(self, squad: Squad, operand: Operand, known: Decisions) -> Mask:
-        """A value of 64 bits, as a mask."""
-        waves = len(squad.waves)
+    def read_pair(self, wave_set: WaveSet, operand: Operand, known: Decisions) -> Mask:
+        """Read an operand of 64 bits as a mask."""
+        waves = len(wave_set.waves)
         if operand.file is File.LITERAL:
             return self.masks.leaf((constant_bits(operand, "U"),) * waves)
         row = operand.rows[0]
         if row == _EXEC_ROW:
-            return self.masks.settled(squad.exec, known.decided)
-        low, high = squad.registers.get(row), squad.registers.get(row + 1)
+            return self.masks.settle(wave_set.exec, known.lookup)
+        low, high = wave_set.registers.get(row), wave_set.registers.get(row + 1)
         if (
             isinstance(low, Half)
             and isinstance(high, Half)
             and low.mask is high.mask
             and (low.which, high.which) == (0, 1)
         ):
-            return self.masks.settled(low.mask, known.decided)
-        one, other = self.row(squad, row, known), self.row(squad, row + 1, known)
+            return self.masks.settle(low.mask, known.lookup)
+        one, other = self.read_row(wave_set, row, known), self.read_row(wave_set, row + 1, known)
         if isinstance(one, Linear) or isinstance(other, Linear):
             atom = self.symbols.opaque("pair", (one, other), spread=LANE).base
             return self.masks.unknown(atom, waves)
@@ -146,57 +146,54 @@ class Evaluator:
         highs = np.broadcast_to(np.asarray(other), (waves, 1))[:, 0].tolist()
         return self.masks.leaf(tuple(a | b << 32 for a, b in zip(lows, highs, strict=True)))
 
-    def write_pair(self, squad: Squad, row: int, mask: Mask) -> None:
-        """A mask to two scalar registers, or to EXEC."""
-        mask = self.tamed(mask)
+    def write_pair(self, wave_set: WaveSet, row: int, mask: Mask) -> None:
+        """Write a mask to two scalar registers, or to EXEC."""
+        mask = self.limit_atoms(mask)
         if row == _EXEC_ROW:
-            squad.exec = mask
+            wave_set.exec = mask
         elif mask.leaf is not None:
-            squad.registers[row] = self._half(mask, 0, 0)
-            squad.registers[row + 1] = self._half(mask, 1, 0)
+            wave_set.registers[row] = self._read_half(mask, 0)
+            wave_set.registers[row + 1] = self._read_half(mask, 1)
         else:
-            squad.registers[row], squad.registers[row + 1] = Half(mask, 0), Half(mask, 1)
+            wave_set.registers[row], wave_set.registers[row + 1] = Half(mask, 0), Half(mask, 1)
 
-    def tamed(self, mask: Mask, most: int = _MOST_ATOMS) -> Mask:
-        """The mask, or if it depends on too many unknowns, one that may be anything between its bounds."""
+    def limit_atoms(self, mask: Mask, most: int = _MOST_ATOMS) -> Mask:
+        """Replace a mask of too many atoms by an unknown one between its bounds."""
         if len(mask.atoms) <= most:
             return mask
         possible, certain = self.masks.leaf(self.masks.possible(mask)), self.masks.leaf(self.masks.certain(mask))
         atom = self.masks.unknown(self.symbols.fresh("tamed", LANE).base, len(self.masks.possible(mask)))
         return self.masks.combine("or", certain, self.masks.combine("and", possible, atom))
 
-    def write(self, squad: Squad, row: int, value: Value) -> None:
-        """A value to a register: of a vector register only to the active lanes."""
+    def write(self, wave_set: WaveSet, row: int, value: Value) -> None:
+        """Write a register; of a vector register only the active lanes."""
         if row >= SCALAR:
             if row in {_EXEC_ROW, _EXEC_ROW + 1}:
-                self._write_exec_half(squad, row - _EXEC_ROW, value)
+                self._write_exec_half(wave_set, row - _EXEC_ROW, value)
             else:
-                squad.registers[row] = value
+                wave_set.registers[row] = value
             return
-        mask = squad.exec
-        if mask.full:
-            squad.registers[row] = value
+        if wave_set.exec.is_full:
+            wave_set.registers[row] = value
             return
-        old = squad.registers.get(row)
-        if isinstance(old, Half):
-            old = None
-        if old is None:
-            old = self.started(row)
-        squad.registers[row] = self.merged(mask, value, old)
+        old = wave_set.registers.get(row)
+        if old is None or isinstance(old, Half):
+            old = self.make_initial(row)
+        wave_set.registers[row] = self.merge(wave_set.exec, value, old)
 
-    def _write_exec_half(self, squad: Squad, which: int, value: Value) -> None:
-        waves = len(squad.waves)
+    def _write_exec_half(self, wave_set: WaveSet, which: int, value: Value) -> None:
+        waves = len(wave_set.waves)
         if isinstance(value, Linear):
             source = self.masks.unknown(self.symbols.fresh("exec", LANE).base, waves)
         else:
             numbers = np.broadcast_to(np.asarray(value), (waves, 1))[:, 0].tolist()
             source = self.masks.leaf(tuple(number << 32 * which for number in numbers))
         own = self.masks.leaf((M32 << 32 * which,) * waves)
-        kept, written = self.masks.combine("andn2", squad.exec, own), self.masks.combine("and", source, own)
-        squad.exec = self.tamed(self.masks.combine("or", kept, written))
+        kept, written = self.masks.combine("andn2", wave_set.exec, own), self.masks.combine("and", source, own)
+        wave_set.exec = self.limit_atoms(self.masks.combine("or", kept, written))
 
-    def merged(self, mask: Mask, new: Value, old: Value) -> Value:
-        """In the lanes of the mask the new value, in the others the old one."""
+    def merge(self, mask: Mask, new: Value, old: Value) -> Value:
+        """The new value in the lanes of the mask, the old one in the others."""
         if key_of(new) == key_of(old):
             return new
         if mask.leaf is not None:
@@ -215,59 +212,53 @@ class Evaluator:
             and not old.offset
         ):
             before, _, older = parts_of(old.base)
-            if before is mask:
-                return self.merged(mask, new, older)
-        return self._joint("pick", mask, new, old)
+            if before is mask:  # the same lanes again: what they held before is gone
+                return self.merge(mask, new, older)
+        return self._make_choice("pick", mask, new, old)
 
     def select(self, condition: Symbol, one: Value, other: Value) -> Value:
-        """One value if a condition of the whole workgroup holds, else another."""
-        return one if key_of(one) == key_of(other) else self._joint("select", condition, one, other)
+        """The first value if a condition of the whole workgroup holds, else the other."""
+        return one if key_of(one) == key_of(other) else self._make_choice("select", condition, one, other)
 
-    def _joint(self, op: str, chooser: Mask | Symbol, one: Value, other: Value) -> Value:
+    def _make_choice(self, op: str, chooser: Mask | Symbol, one: Value, other: Value) -> Value:
         spread = max(spread_of(one), spread_of(other), chooser.spread if isinstance(chooser, Symbol) else LANE)
         bits = bits_of(one) | bits_of(other)
         depths = [each.base.depth for each in (one, other) if isinstance(each, Linear)]
         depth = self.symbols.looping + max(depths, default=0) if isinstance(chooser, Symbol) and chooser.stable else 99
-        base = self.symbols.make(
-            op,
-            (chooser, key_of(one), key_of(other), Parts((chooser, one, other))),
-            spread=spread,
-            bits=bits,
-            depth=depth,
-        )
-        return Linear(base, 1, 0)
+        args = (chooser, key_of(one), key_of(other), Parts((chooser, one, other)))
+        return Linear(self.symbols.make(op, args, spread=spread, bits=bits, depth=depth), 1, 0)
 
     # Conditions.
 
     def compare(self, kind: str, sign: str, one: Value, other: Value) -> Any:  # noqa: ANN401
-        """A comparison: a flag or an array of flags, or a `Linear` of one bit."""
-        basic, swapped, turned = _TURNED[kind]
-        if swapped:
+        """Compare two values: a flag, an array of flags, or a `Linear` of one bit."""
+        basic, swap, negate = _COMPARISONS[kind]
+        if swap:
             one, other = other, one
-        result = self.compared("eq" if basic == "eq" else f"lt_{sign}", one, other)
-        if not turned:
+        result = self.compare_basic("eq" if basic == "eq" else f"lt_{sign}", one, other)
+        if not negate:
             return result
         if isinstance(result, Linear):
             return linear(result.base, -result.scale, 1 - result.offset)
         return not result if isinstance(result, bool) else ~result
 
-    def compared(self, basic: str, one: Value, other: Value) -> Any:  # noqa: ANN401, PLR0911
-        """One of the three comparisons that all others are made of."""
+    def compare_basic(self, basic: str, one: Value, other: Value) -> Any:  # noqa: ANN401, PLR0911
+        """Compare by eq, lt_u or lt_i, of which all other comparisons are made."""
         if not isinstance(one, Linear) and not isinstance(other, Linear):
             result = COMPARISONS[basic](one, other)
             return bool(result) if isinstance(one, int) and isinstance(other, int) else result
         if key_of(one) == key_of(other):
             return basic == "eq"
-        if basic == "eq":
+        if basic == "eq":  # compare the difference with 0
             one, other = plus(self.symbols, one, times(other, M32)), 0
             if not isinstance(one, Linear):
                 result = COMPARISONS["eq"](one, 0)
                 return bool(result) if isinstance(one, int) else result
-            told = _zero(one)
-            if told is not None:
-                return told
+            is_zero = _test_zero(one)
+            if is_zero is not None:
+                return is_zero
         else:
-            high, least = highest(one), highest(other)
+            high, least = upper_bound(one), upper_bound(other)
             if isinstance(other, int) and high is not None and high < other and (basic == "lt_u" or (other < 1 << 31)):
                 return True
             if basic == "lt_u" and isinstance(other, int) and other == 0:
@@ -280,24 +271,24 @@ class Evaluator:
         return self.symbols.opaque(basic, (one, other), bits=1, spread=spread)
 
     def mask_of(self, result: Any, waves: int) -> Mask:  # noqa: ANN401
-        """A comparison's result for each lane."""
+        """The lanes in which a comparison holds."""
         if isinstance(result, Linear):
             mask = self.masks.unknown(result.base, waves)
-            return mask if result.scale == 1 else self.masks.inverted(mask)
-        return self.masks.of_lanes(np.asarray(result, np.bool_), waves)
+            return mask if result.scale == 1 else self.masks.invert(mask)
+        return self.masks.from_lanes(np.asarray(result, np.bool_), waves)
 
     def flag_of(self, result: Any) -> Value:  # noqa: ANN401
-        """A comparison's result as SCC."""
+        """The result of a comparison as SCC."""
         if isinstance(result, Linear):
             return result
         if isinstance(result, (bool, np.bool_)):
             return int(result)
-        return simple(np.asarray(result, np.int64))
+        return simplify(np.asarray(result, np.int64))
 
     def any_of(self, mask: Mask) -> Value:
-        """Is any lane in: as SCC."""
+        """Whether any lane is in, as SCC."""
         if mask.leaf is not None:
-            return simple(np.array([int(number != 0) for number in mask.leaf], np.int64)[:, None])
+            return simplify(np.array([int(number != 0) for number in mask.leaf], np.int64)[:, None])
         if mask.atom is not None and mask.atom.spread == GROUP and mask.high is not None and mask.low is not None:
             high, low = self.any_of(mask.high), self.any_of(mask.low)
             if isinstance(high, int) and isinstance(low, int):
@@ -311,25 +302,25 @@ class Evaluator:
     # Arithmetic.
 
     def compute(self, op: str, *values: Value) -> Value:
-        """A result of 32 bits."""
+        """Apply an operation of `rota.prove.symbol.ARITHMETIC`."""
         if not any(isinstance(each, Linear) for each in values):
             return narrow(ARITHMETIC[op](*values))
-        simpler = SIMPLER.get(op)
+        simpler = SIMPLIFIERS.get(op)
         result = None if simpler is None else simpler(self, *values)
         if result is not None:
             return result
         return self.symbols.opaque(op, values, bits=result_bits(op, values))
 
 
-def _zero(value: Linear) -> bool | Value | None:
-    """Is a value 0: no, or what it depends on, if that is a condition itself; None if nothing is known."""
+def _test_zero(value: Linear) -> bool | Value | None:
+    """Whether a value is 0: False, or the condition it comes from; None if nothing is known."""
     offset, base = value.offset, value.base
     if not isinstance(offset, int):
         return None
     low = value.scale & -value.scale
-    if offset & (low - 1):
+    if offset & (low - 1):  # the unknown part is a multiple of `low`, so these bits stay
         return False
-    if base.op == "or" and value.scale == 1:
+    if base.op == "or" and value.scale == 1:  # bits that are surely one
         ones = next((each for each in base.args[:2] if isinstance(each, int)), 0)
         if -offset & ones & M32 != ones:
             return False
@@ -339,72 +330,55 @@ def _zero(value: Linear) -> bool | Value | None:
     return None
 
 
-_FOLLOWED = frozenset(
-    {
-        "+",
-        "add",
-        "sub",
-        "mul",
-        "shl",
-        "shr",
-        "sar",
-        "and",
-        "or",
-        "xor",
-        "andn2",
-        "not",
-        "min_u",
-        "max_u",
-        "min_i",
-        "max_i",
-    }
-)
+_MODELLED = frozenset({
+    "+", "add", "sub", "mul", "shl", "shr", "sar", "and", "or", "xor", "andn2", "not",
+    "min_u", "max_u", "min_i", "max_i",
+})  # fmt: skip
 
 
-class OneWave:
-    """Values of single waves; arrays with a row for each wave of the workgroup say what they are."""
+class WaveView:
+    """Symbols as one wave sees them: arrays with a row per wave of the workgroup become numbers."""
 
-    def __init__(self, one: Evaluator, waves: int) -> None:
-        self._one, self._waves = one, waves
+    def __init__(self, evaluator: Evaluator, waves: int) -> None:
+        self._evaluator, self._waves = evaluator, waves
         self._known: dict[tuple[Symbol, int], Value] = {}
 
     def symbol(self, symbol: Symbol, wave: int) -> Value:
-        """What a symbol is in that wave; itself if nothing else is known."""
+        """The value of a symbol in a wave; the symbol itself if nothing more is known."""
         if symbol.spread == GROUP:
             return Linear(symbol, 1, 0)
         found = self._known.get((symbol, wave))
         if found is None:
-            made = self._made(symbol, wave)
-            found = self._known[symbol, wave] = Linear(symbol, 1, 0) if made is None else made
+            derived = self._derive(symbol, wave)
+            found = self._known[symbol, wave] = Linear(symbol, 1, 0) if derived is None else derived
         return found
 
-    def _made(self, symbol: Symbol, wave: int) -> Value | None:  # noqa: PLR0911
-        op, args, one = symbol.op, symbol.args, self._one
+    def _derive(self, symbol: Symbol, wave: int) -> Value | None:  # noqa: PLR0911
+        op, args, evaluator = symbol.op, symbol.args, self._evaluator
         if op == "any" and isinstance(args[0], Mask):
-            possible = one.masks.possible(args[0])
+            possible = evaluator.masks.possible(args[0])
             if len(possible) != self._waves:
                 return None
-            return 0 if not possible[wave] else 1 if one.masks.certain(args[0])[wave] else None
+            return 0 if not possible[wave] else 1 if evaluator.masks.certain(args[0])[wave] else None
         if op == "/" and isinstance(args[0], Symbol) and isinstance(args[1], int):
-            return _divided(self.symbol(args[0], wave), args[1])
-        if (op not in _FOLLOWED and op not in COMPARISONS) or args[-1] is not None:
+            return _divide(self.symbol(args[0], wave), args[1])
+        if (op not in _MODELLED and op not in COMPARISONS) or args[-1] is not None:
             return None
-        values = [self._value(each, wave) for each in args[:-1]]
-        told = [each for each in values if each is not None]
-        if len(told) < len(values):
+        values = [value for each in args[:-1] if (value := self._value(each, wave)) is not None]
+        if len(values) < len(args) - 1:
             return None
         if op == "+":
-            return plus(one.symbols, told[0], told[1])
+            return plus(evaluator.symbols, values[0], values[1])
         if op in COMPARISONS:
-            return one.flag_of(one.compared(op, told[0], told[1]))
-        result = one.compute(op, *told)
-        if op == "and":  # such a symbol is counted in units of its mask
+            return evaluator.flag_of(evaluator.compare_basic(op, values[0], values[1]))
+        result = evaluator.compute(op, *values)
+        if op == "and":  # such a symbol counts in units of its mask's lowest bit
             mask = next((each for each in args[:2] if isinstance(each, int)), 1)
-            return _divided(result, mask & -mask)
+            return _divide(result, mask & -mask)
         return result
 
     def _value(self, key: Hashable, wave: int) -> Value | None:
-        """The value of which the key is given."""
+        """The value with that key, in a wave; None if it differs by lane or is unknown."""
         if isinstance(key, int):
             return key
         if not isinstance(key, tuple):
@@ -413,14 +387,14 @@ class OneWave:
             offset = self._value(key[2], wave)
             if offset is None or isinstance(offset, Linear):
                 return None
-            return plus(self._one.symbols, times(self.symbol(key[0], wave), key[1]), offset)
+            return plus(self._evaluator.symbols, times(self.symbol(key[0], wave), key[1]), offset)
         shape, octets = key
         if shape != (self._waves, 1):
             return None
         return int(np.frombuffer(octets, np.int64)[wave])
 
 
-def _divided(value: Value, by: int) -> Value | None:
+def _divide(value: Value, by: int) -> Value | None:
     if by == 1:
         return value
     if isinstance(value, int):

@@ -1,11 +1,11 @@
-"""What is wrong: takes what waves do, gives findings, each pair of instructions once, with the wait that is missing.
+"""Finds races, early uses of registers and other errors, and reports each pair of instructions once.
 
-A race rests on one of four rules.  *No synchronisation*: no barrier stands between.  *Off by one*: a barrier does, and
-a wait before it whose count is one too many.  *Ordered only by latency*: a barrier does, without such a wait.  The
-fourth is *policy*: the same for a read of LDS before a write from registers, which hardware may be kinder about.
+A race breaks one of four rules.  *No synchronisation*: no barrier is between the accesses.  *Off by one*: a barrier is,
+but the count of the wait before it is one too many.  *Ordered only by latency*: a barrier is, without such a wait.
+*Policy*: the same for a read of LDS before a write from registers, which hardware may complete before the barrier.
 
-Two waves that issue one load together, of the same words to the same bytes, are no race: whichever comes last, the same
-is there.  That is a note, I304.
+Two waves that load the same words to the same bytes by one instruction don't race: LDS holds the same whichever comes
+last.  That is a note, I304.
 """
 
 from __future__ import annotations
@@ -18,67 +18,68 @@ from rota.errors import Concern, Finding, Severity
 from rota.prove.decisions import ALL, Decisions, Path, Span
 from rota.prove.operation import Operation, OperationKind
 from rota.prove.slicing import Agreement
-from rota.prove.state import Flight, LdsUse, Squad
-from rota.prove.verdict import UNDECIDED, Alarm, Fix, Remedy, kept_apart, stronger, wait_before
+from rota.prove.state import InFlight, LdsUse, WaveSet
+from rota.prove.verdict import UNDECIDED, Alarm, Fix, Remedy, separate, strengthen, wait_before
 
-_STRETCH = 4096  # pairs between two looks at the budget
+_CHECK_EVERY = 4096  # pairs between two checks of the budget
 WRITES = frozenset({"write", "dma"})
+_COUNTERS = ("vmcnt", "lgkmcnt")
 
 
-class Open(NamedTuple):
-    """An access that is open, of which wave."""
+class OpenAccess(NamedTuple):
+    """An access of a wave since the last barrier, or one that no wait has covered yet."""
 
     wave: int
     access: LdsUse
     octets: int
-    flight: Flight
+    flight: InFlight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Two accesses of different waves, and the bytes that both use."""
+    """Accesses of two waves, and the bytes that both access."""
 
-    first: Open
-    then: Open
+    first: OpenAccess
+    then: OpenAccess
     octets: int
 
     @property
-    def doubled(self) -> bool:
-        """Is it one load to LDS that two waves issue together?"""
+    def is_same_load(self) -> bool:
+        """True if two waves issue one load to LDS together."""
         return self.first.flight is self.then.flight and self.first.access.how == "dma"
 
 
-def open_accesses(squad: Squad) -> list[tuple[LdsUse, Flight]]:
-    """What a squad has open in this stretch."""
-    flights = (*squad.vm, *squad.ds, *(each for each, _ in squad.flat))
-    return [*squad.done.items(), *((each.access, each) for each in flights if each.access is not None)]
+def open_accesses(wave_set: WaveSet) -> list[tuple[LdsUse, InFlight]]:
+    """The open accesses of a wave set."""
+    flights = (*wave_set.vm, *wave_set.ds, *(each for each, _ in wave_set.flat))
+    return [*wave_set.covered.items(), *((each.access, each) for each in flights if each.access is not None)]
 
 
 def find_conflicts(  # noqa: C901
-    squads: Sequence[Squad],
-    counts: Callable[[Conflict], bool] = lambda _: True,
+    wave_sets: Sequence[WaveSet],
+    accepts: Callable[[Conflict], bool] = lambda _: True,
     *,
     most: int = 64,
-    still: Callable[[int], None] = lambda _: None,
+    spend: Callable[[int], None] = lambda _: None,
 ) -> list[Conflict]:
-    """All pairs that count, up to a number of them: each pair of operations once.
+    """Conflicts that are accepted, up to a number of them: each pair of operations once.
 
-    Where few of many count, the search is long: `still` is told of pairs on the way, and raises when it has to end.
+    If few of many are accepted, the search is long: it calls `spend` with the pairs it compared, which may raise.
     """
-    waves: dict[int, list[Open]] = {}
-    sums: dict[int, list[int]] = {}
-    for squad in squads:
-        found = open_accesses(squad)
+    waves: dict[int, list[OpenAccess]] = {}
+    sums: dict[int, list[int]] = {}  # all bytes that a wave reads, writes and changes atomically
+    for wave_set in wave_sets:
+        found = open_accesses(wave_set)
         if not found:
             continue
-        for place, wave in enumerate(squad.waves):
+        for place, wave in enumerate(wave_set.waves):
             written = used = atomic = 0
             mine = waves.setdefault(wave, [])
             for access, flight in found:
                 octets = access.bytes[place]
                 if not octets:
                     continue
-                mine.append(Open(wave, access, octets, flight))
+                mine.append(OpenAccess(wave, access, octets, flight))
                 if access.how in WRITES:
                     written |= octets
                 elif access.how == "atomic":
@@ -99,60 +100,61 @@ def find_conflicts(  # noqa: C901
                 | atomics2 & reads
             )
             if hit:
-                _pairs(waves[one], waves[other], hit, conflicts, counts, most, still)
+                _collect(waves[one], waves[other], hit, conflicts, accepts, most, spend)
     return list(conflicts.values())
 
 
-def _pairs(  # noqa: PLR0917
-    mine: list[Open],
-    yours: list[Open],
+def _collect(  # noqa: PLR0917
+    left: list[OpenAccess],
+    right: list[OpenAccess],
     hit: int,
     conflicts: dict[tuple[int, int], Conflict],
-    counts: Callable[[Conflict], bool],
+    accepts: Callable[[Conflict], bool],
     most: int,
-    still: Callable[[int], None],
+    spend: Callable[[int], None],
 ) -> None:
-    left = [each for each in mine if each.octets & hit]
-    right = [each for each in yours if each.octets & hit]
-    still(len(mine) + len(yours))  # the first time, too: there may be many short searches
-    looked = 0
+    spend(len(left) + len(right))  # the first time, too: there may be many short searches
+    right = [each for each in right if each.octets & hit]
+    compared = 0
     for one in left:
+        if not one.octets & hit:
+            continue
         if len(conflicts) >= most:
             return
-        looked += len(right)
-        if looked > _STRETCH:
-            still(looked)
-            looked = 0
+        compared += len(right)
+        if compared > _CHECK_EVERY:
+            spend(compared)
+            compared = 0
         for other in right:
             common = one.octets & other.octets
-            if not common or not clash(one.access.how, other.access.how):
+            if not common or not order_matters(one.access.how, other.access.how):
                 continue
             in_turn = (one.flight.epoch, one.access.number) <= (other.flight.epoch, other.access.number)
             first, then = (one, other) if in_turn else (other, one)
             key = (first.access.number, then.access.number)
             if key not in conflicts and len(conflicts) < most:
                 conflict = Conflict(first=first, then=then, octets=common)
-                if counts(conflict):
+                if accepts(conflict):
                     conflicts[key] = conflict
 
 
-def clash(one: str, other: str) -> bool:
-    """Does it matter which of two comes first?"""
+def order_matters(one: str, other: str) -> bool:
+    """True if two accesses of the same bytes don't commute."""
     if one in WRITES or other in WRITES:
         return True
     return {one, other} == {"read", "atomic"}
 
 
-_HOWS = {"read": "reads", "write": "writes", "atomic": "changes", "dma": "loads to"}
-_MOST_TOLD = 6
+_VERBS = {"read": "reads", "write": "writes", "atomic": "changes", "dma": "loads to"}
+_MOST_DECISIONS = 6
 
 
-class FoundError(Exception):
-    """Something is wrong, and no more is asked for."""
+class FirstError(Exception):
+    """The first error was found, and no more are asked for."""
 
 
 class Judge:
-    """Collects findings; those of one region and cause are one."""
+    """Collects findings; those of one region and cause are one alarm."""
 
     def __init__(
         self, operations: Sequence[Operation], agreement: Agreement, *, strict_reads: bool = True, stops: bool = False
@@ -163,264 +165,243 @@ class Judge:
         self._regions = _regions(operations)
 
     def alarms(self) -> list[Alarm]:
-        """All of them; each may stand for several pairs of instructions."""
+        """All alarms; each may be about several pairs of instructions."""
         return [*self._groups.values()]
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        """What might mend each pair of instructions that was found."""
+        """Edits that might fix each pair of instructions."""
         return tuple(self._remedies.values())
 
-    # What waves do.
+    # Races.
 
-    def stretch(self, squads: Sequence[Squad], epoch: int, known: Decisions, still: Callable[[int], None]) -> None:
-        """The end of a stretch between barriers: no two waves may have used the same bytes in it.
+    def check_races(
+        self, wave_sets: Sequence[WaveSet], epoch: int, known: Decisions, spend: Callable[[int], None]
+    ) -> None:
+        """Report waves that access the same bytes with nothing to order them; `spend` raises to end the search."""
 
-        `still` raises when the search for such two has to end.
-        """
+        def accepts(conflict: Conflict) -> bool:
+            if conflict.is_same_load:
+                number, waves = conflict.first.access.number, (conflict.first.wave, conflict.then.wave)
+                classes = self._agreement.find_classes(number)
+                if classes[waves[0]] == classes[waves[1]]:
+                    self._note_same_words(number, waves, conflict.octets)
+                    return False
+            return self._strict_reads or self._find_rule(conflict) != "policy"
 
-        def counts(conflict: Conflict) -> bool:
-            if conflict.doubled and self._agree(conflict):
-                self._same_words(conflict)
-                return False
-            return self._strict_reads or self._rule(conflict) != "policy"
+        for conflict in find_conflicts(wave_sets, accepts, spend=spend):
+            self._report_race(conflict, self._find_rule(conflict), epoch, known)
 
-        for conflict in find_conflicts(squads, counts, still=still):
-            self._race(conflict, self._rule(conflict), epoch, known)
-
-    def _agree(self, conflict: Conflict) -> bool:
-        classes = self._agreement.of(conflict.first.access.number)
-        return classes[conflict.first.wave] == classes[conflict.then.wave]
-
-    def _same_words(self, conflict: Conflict) -> None:
-        first, then = conflict.first, conflict.then
-        message = f"waves {first.wave} and {then.wave} load the same words to the same bytes of LDS, in no order"
-        evidence = (
-            ("waves", f"{first.wave} and {then.wave}"),
-            ("bytes of LDS", _told(conflict.octets)),
-        )
-        number = first.access.number
+    def _note_same_words(self, number: int, waves: tuple[int, int], octets: int) -> None:
+        both = f"{waves[0]} and {waves[1]}"
+        message = f"waves {both} load the same words to the same bytes of LDS, in no order"
+        evidence = (("waves", both), ("bytes of LDS", _describe_bytes(octets)))
         self._add("I304", "", message, number, number, evidence, None, severity=Severity.NOTE, together=True)
 
-    def _rule(self, conflict: Conflict) -> str:
+    def _find_rule(self, conflict: Conflict) -> str:
         first, then = conflict.first, conflict.then
         if first.flight.epoch == then.flight.epoch:
             return "no synchronisation"
         if first.access.how == "read" and then.access.how in {"write", "atomic"}:
             return "policy"
-        allowed = self._allowed(first.flight)
-        return "off by one" if allowed is not None and allowed == first.flight.due + 1 else "ordered only by latency"
+        late = self._last_count(first.flight) == first.flight.younger + 1
+        return "off by one" if late else "ordered only by latency"
 
-    def _allowed(self, flight: Flight) -> int | None:
-        """How many ops the last wait before the barrier allowed."""
-        if flight.wait < 0:
+    def _last_count(self, flight: InFlight) -> int | None:
+        """The count of the last wait before the barrier."""
+        if flight.last_wait < 0:
             return None
-        waits = self._operations[flight.wait].waits
-        return waits[0] if self._operations[flight.number].kind is OperationKind.VMEM else waits[1]
+        return self._operations[flight.last_wait].waits[_COUNTERS.index(self._counter(flight.number))]
 
-    def _missing(self, flight: Flight) -> tuple[tuple[str, str | int], ...]:
-        if flight.due < 0:
-            return ()
-        operation = self._operations[flight.number]
-        counter = "vmcnt" if operation.kind is OperationKind.VMEM else "lgkmcnt"
-        allowed = self._allowed(flight)
-        if allowed is None:
-            return (("missing wait", f"{counter}({flight.due}) before the barrier"),)
-        line = self._operations[flight.wait].instruction.line
-        if allowed <= flight.due:
-            return (
-                (
-                    "missing wait",
-                    f"{counter}({flight.due}) between it and the barrier; the one at line {line} came before",
-                ),
-            )
-        return (("missing wait", f"{counter}({allowed}) at line {line} must be at most {flight.due}"),)
+    def _describe_missing_wait(self, flight: InFlight) -> str:
+        counter, last = self._counter(flight.number), self._last_count(flight)
+        if last is None:
+            return f"{counter}({flight.younger}) before the barrier"
+        line = self._operations[flight.last_wait].instruction.line
+        if last <= flight.younger:
+            return f"{counter}({flight.younger}) between it and the barrier; the wait at line {line} comes before it"
+        return f"{counter}({last}) at line {line} must be at most {flight.younger}"
 
-    def _race(self, conflict: Conflict, rule: str, epoch: int, known: Decisions) -> None:
+    def _report_race(self, conflict: Conflict, rule: str, epoch: int, known: Decisions) -> None:
         first, then = conflict.first, conflict.then
         message = (
-            f"wave {then.wave} {_HOWS[then.access.how]} LDS that wave {first.wave} {_HOWS[first.access.how]},"
+            f"wave {then.wave} {_VERBS[then.access.how]} LDS that wave {first.wave} {_VERBS[first.access.how]},"
             " with no wait and barrier between"
         )
-        barriers = (
-            f"{first.flight.epoch} and {then.flight.epoch} passed"
-            if first.flight.epoch != then.flight.epoch
-            else f"{epoch} passed"
-        )
+        epochs = first.flight.epoch, then.flight.epoch
+        barriers = f"{epoch} passed" if epochs[0] == epochs[1] else f"{epochs[0]} and {epochs[1]} passed"
+        has_count = rule != "no synchronisation" and first.flight.younger >= 0
         evidence = (
             ("rule", rule),
             ("waves", f"{first.wave} and {then.wave}"),
-            (
-                "bytes of LDS",
-                _told(conflict.octets) + ("" if first.access.exact and then.access.exact else ", at most"),
-            ),
+            ("bytes of LDS", _describe_bytes(conflict.octets, exact=first.access.exact and then.access.exact)),
             ("barriers", barriers),
-            *(self._missing(first.flight) if rule != "no synchronisation" else ()),
+            *((("missing wait", self._describe_missing_wait(first.flight)),) if has_count else ()),
         )
-        self._remedy("I109", then.access.number, first.access.number, self._apart(conflict, rule))
-        self._add("I109", rule, message, then.access.number, first.access.number, evidence, known)
-
-    def _apart(self, conflict: Conflict, rule: str) -> tuple[Fix, ...]:
-        first, then = conflict.first, conflict.then
-        counters = tuple(self._counter(each.access.number) for each in (first, then))
-        if rule == "no synchronisation" or first.flight.due < 0:
-            return kept_apart(first.access.number, then.access.number, (counters[0], counters[1]))
-        due, allowed = first.flight.due, self._allowed(first.flight)
-        fixes = (wait_before(first.flight.barrier, counters[0], due),)
-        return (*stronger(first.flight.wait, counters[0], due), *fixes) if allowed is not None else fixes
+        number, other = then.access.number, first.access.number
+        counters = self._counter(other), self._counter(number)
+        if has_count:
+            flight, count = first.flight, first.flight.younger
+            near = () if self._last_count(flight) is None else strengthen(flight.last_wait, counters[0], count)
+            fixes = (*near, wait_before(flight.barrier, counters[0], count))
+        else:
+            fixes = separate(other, number, counters)
+        self._add("I109", rule, message, number, other, evidence, known, fixes=fixes)
 
     def _counter(self, number: int) -> str:
         return "vmcnt" if self._operations[number].kind is OperationKind.VMEM else "lgkmcnt"
 
-    def own(self, squad: Squad, operation: Operation, access: LdsUse, known: Decisions) -> None:
-        """A wave's own loads to LDS are ordered with none of its other accesses but by a wait."""
-        others = [each for each in squad.vm if each.access is not None]
+    def check_own_accesses(self, wave_set: WaveSet, operation: Operation, access: LdsUse, known: Decisions) -> None:
+        """Report an access while a load to LDS of the same wave is in flight: only a wait orders the two."""
+        others = [each for each in wave_set.vm if each.access is not None]
         if access.how == "dma":
-            others += [each for each in squad.ds if each.access is not None]
+            others += [each for each in wave_set.ds if each.access is not None]
         for flight in others:
             other = flight.access
             if other is None:
                 continue
-            for place, wave in enumerate(squad.waves):
+            for place, wave in enumerate(wave_set.waves):
                 common = access.bytes[place] & other.bytes[place]
                 if common:
-                    self._overtakes(squad, wave, operation, access, flight, common, known)
+                    self._report_own(wave_set, wave, operation, access, flight, common, known)
                     break
 
-    def _overtakes(  # noqa: PLR0917
+    def _report_own(  # noqa: PLR0917
         self,
-        squad: Squad,
+        wave_set: WaveSet,
         wave: int,
         operation: Operation,
         access: LdsUse,
-        flight: Flight,
+        flight: InFlight,
         common: int,
         known: Decisions,
     ) -> None:
-        vm = self._operations[flight.number].kind is OperationKind.VMEM
-        queue = squad.vm if vm else squad.ds
-        due = len(queue) - 1 - queue.index(flight)
-        counter = "vmcnt" if vm else "lgkmcnt"
+        counter = self._counter(flight.number)
+        queue = wave_set.vm if counter == "vmcnt" else wave_set.ds
+        count = len(queue) - 1 - queue.index(flight)
         assert flight.access is not None  # noqa: S101
-        message = f"wave {wave} {_HOWS[access.how]} LDS while its own op on the same bytes is under way"
+        message = f"wave {wave} {_VERBS[access.how]} LDS while its own op on the same bytes is in flight"
         evidence = (
             ("rule", "ordered only by latency"),
             ("waves", f"{wave}"),
-            ("bytes of LDS", _told(common) + ("" if access.exact and flight.access.exact else ", at most")),
-            ("missing wait", f"{counter}({due}) before it"),
+            ("bytes of LDS", _describe_bytes(common, exact=access.exact and flight.access.exact)),
+            ("missing wait", f"{counter}({count}) before it"),
         )
-        self._remedy("I106", operation.number, flight.number, (wait_before(operation.number, counter, due),))
-        self._add("I106", "own", message, operation.number, flight.number, evidence, known)
+        fixes = (wait_before(operation.number, counter, count),)
+        self._add("I106", "own", message, operation.number, flight.number, evidence, known, fixes=fixes)
 
-    def early(self, squad: Squad, operation: Operation, uses: int, writes: int, known: Decisions) -> None:
-        """An operation uses registers that a memory op under way fills, or writes some that one reads."""
+    # Registers.
+
+    def check_registers(
+        self, wave_set: WaveSet, operation: Operation, uses: int, writes: int, known: Decisions
+    ) -> None:
+        """Report uses of registers that a memory op in flight fills, and writes of those that one reads."""
         touched = 0
 
-        def left(flight: Flight) -> Flight:
+        def drop_touched(flight: InFlight) -> InFlight:  # report each only once
             return flight._replace(rows=flight.rows & ~touched)
 
         for name, queue in (
-            ("vm", squad.vm),
-            ("ds", squad.ds),
-            ("sm", squad.sm),
-            ("flat", tuple(each for each, _ in squad.flat)),
+            ("vm", wave_set.vm),
+            ("ds", wave_set.ds),
+            ("sm", wave_set.sm),
+            ("flat", tuple(each for each, _ in wave_set.flat)),
         ):
             for place, flight in enumerate(queue):
-                used = flight.rows & (writes if self._operations[flight.number].holds else uses)
+                used = flight.rows & (writes if self._operations[flight.number].holds_data else uses)
                 if used:
                     touched |= used
-                    for number in (flight.number, *flight.also):
-                        one = flight._replace(number=number)
-                        self._early(squad, operation, one, name, len(queue) - 1 - place, known)
+                    for number in (flight.number, *flight.other_numbers):
+                        copy = flight._replace(number=number)
+                        self._report_register(wave_set, operation, copy, name, len(queue) - 1 - place, known)
         if touched:
-            squad.vm, squad.ds, squad.sm = (tuple(map(left, queue)) for queue in (squad.vm, squad.ds, squad.sm))
-            squad.flat = tuple((left(each), seen) for each, seen in squad.flat)
-            squad.busy &= ~touched
+            wave_set.vm, wave_set.ds, wave_set.sm = (
+                tuple(map(drop_touched, queue)) for queue in (wave_set.vm, wave_set.ds, wave_set.sm)
+            )
+            wave_set.flat = tuple((drop_touched(each), seen) for each, seen in wave_set.flat)
+            wave_set.pending &= ~touched
 
-    def _early(  # noqa: PLR0917
-        self, squad: Squad, operation: Operation, flight: Flight, name: str, younger: int, known: Decisions
+    def _report_register(  # noqa: PLR0917
+        self, wave_set: WaveSet, operation: Operation, flight: InFlight, name: str, younger: int, known: Decisions
     ) -> None:
-        counter, due = {"vm": ("vmcnt", younger), "ds": ("lgkmcnt", younger)}.get(name, ("lgkmcnt", 0))
-        last, allowed = -1, None
-        rule = "no synchronisation"
-        if flight.near >= 0 and name in {"vm", "ds"}:
-            last, rule = flight.near, "off by one"
-            allowed = self._operations[last].waits[0 if name == "vm" else 1]
-            due = -1 if allowed is None else allowed - 1
-        missing = f"{counter}({due}) before it"
-        if rule == "off by one":
-            missing = f"{counter}({allowed}) at line {self._operations[last].instruction.line} must be at most {due}"
-        held = self._operations[flight.number].holds
+        counter, count = {"vm": ("vmcnt", younger), "ds": ("lgkmcnt", younger)}.get(name, ("lgkmcnt", 0))
+        fixes: tuple[Fix, ...] = (wait_before(operation.number, counter, count),)
+        if flight.near_wait >= 0 and name in {"vm", "ds"}:
+            rule, wait = "off by one", self._operations[flight.near_wait]
+            last = wait.waits[_COUNTERS.index(counter)]
+            most = -1 if last is None else last - 1
+            missing = f"{counter}({last}) at line {wait.instruction.line} must be at most {most}"
+            fixes = (*strengthen(wait.number, counter, most), *fixes)
+        else:
+            rule, missing = "no synchronisation", f"{counter}({count}) before it"
+        held = self._operations[flight.number].holds_data
         does = "uses" if operation.reads & flight.rows and not held else "overwrites"
-        what = "a scalar store under way may still read" if held else "a memory op under way fills"
+        what = "a scalar store in flight may still read" if held else "a memory op in flight fills"
         message = f"{operation.instruction.opcode} {does} a register that {what}"
-        evidence = (("rule", rule), ("waves", _several(squad.waves)), ("missing wait", missing))
-        near = stronger(last, counter, due) if rule == "off by one" else ()
-        here = wait_before(operation.number, counter, younger if name in {"vm", "ds"} else 0)
-        self._remedy("I103", operation.number, flight.number, (*near, here))
-        self._add("I103", rule, message, operation.number, flight.number, evidence, known)
+        evidence = (("rule", rule), ("waves", ", ".join(map(str, wave_set.waves))), ("missing wait", missing))
+        self._add("I103", rule, message, operation.number, flight.number, evidence, known, fixes=fixes)
 
-    def waited(self, squad: Squad, operation: Operation) -> None:
-        """Remembers the last waits."""
+    def record_wait(self, wave_set: WaveSet, operation: Operation) -> None:
+        """Remember the last waits, and ops that they would have covered with a count one less."""
         vm, lgkm = operation.waits
-        squad.waited = (
-            squad.waited[0] if vm is None else operation.number,
-            squad.waited[1] if lgkm is None else operation.number,
+        wave_set.last_waits = (
+            wave_set.last_waits[0] if vm is None else operation.number,
+            wave_set.last_waits[1] if lgkm is None else operation.number,
         )
-        if vm and len(squad.vm) == vm:
-            squad.vm = (squad.vm[0]._replace(near=operation.number), *squad.vm[1:])
-        if lgkm and len(squad.ds) == lgkm:
-            squad.ds = (squad.ds[0]._replace(near=operation.number), *squad.ds[1:])
+        if vm and len(wave_set.vm) == vm:
+            wave_set.vm = (wave_set.vm[0]._replace(near_wait=operation.number), *wave_set.vm[1:])
+        if lgkm and len(wave_set.ds) == lgkm:
+            wave_set.ds = (wave_set.ds[0]._replace(near_wait=operation.number), *wave_set.ds[1:])
 
-    def passed(self, squads: Sequence[Squad]) -> None:
-        """Notes, behind a barrier, which waits would have been due before it."""
-        for squad in squads:
-            squad.vm, squad.ds = (
-                tuple(
-                    each._replace(due=len(queue) - 1 - place, wait=squad.waited[number], barrier=squad.at - 1)
-                    if each.due < 0
-                    else each
-                    for place, each in enumerate(queue)
-                )
-                for number, queue in enumerate((squad.vm, squad.ds))
+    def record_barrier(self, wave_sets: Sequence[WaveSet]) -> None:
+        """Remember, after a barrier, which waits ops in flight would have needed before it."""
+
+        def mark(queue: tuple[InFlight, ...], last_wait: int, barrier: int) -> tuple[InFlight, ...]:
+            return tuple(
+                each if each.younger >= 0 else each._replace(younger=younger, last_wait=last_wait, barrier=barrier)
+                for younger, each in zip(reversed(range(len(queue))), queue, strict=True)
             )
 
-    def leaves(self, squad: Squad, operation: Operation, known: Decisions) -> None:
-        """A wave ends: nothing of its own may land in LDS later, which is somebody else's then."""
-        for flight in squad.vm:
+        for wave_set in wave_sets:
+            wave_set.vm = mark(wave_set.vm, wave_set.last_waits[0], wave_set.at - 1)
+            wave_set.ds = mark(wave_set.ds, wave_set.last_waits[1], wave_set.at - 1)
+
+    # Ends of waves, and bounds.
+
+    def check_end(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
+        """Report loads to LDS in flight when their wave ends: the LDS may belong to another workgroup by then."""
+        for flight in wave_set.vm:
             if flight.access is not None and any(flight.access.bytes):
-                message = "a load to LDS is under way when its wave ends"
+                message = "a load to LDS is in flight when its wave ends"
                 evidence = (
                     ("rule", "ordered only by latency"),
-                    ("waves", _several(squad.waves)),
+                    ("waves", ", ".join(map(str, wave_set.waves))),
                     ("missing wait", "vmcnt(0) before it"),
                 )
-                end = (wait_before(operation.number, "vmcnt", 0),)
-                self._remedy("I403", operation.number, flight.number, end)
-                self._add("I403", "end", message, operation.number, flight.number, evidence, known)
+                fixes = (wait_before(operation.number, "vmcnt", 0),)
+                self._add("I403", "end", message, operation.number, flight.number, evidence, known, fixes=fixes)
                 return
 
-    def ended(self, squads: Sequence[Squad]) -> None:
-        """All waves have ended."""
-        counts = {squad.barriers for squad in squads}
-        if len(counts) > 1:
-            fewest = min(squads, key=lambda squad: squad.barriers)
-            most = max(squads, key=lambda squad: squad.barriers)
-            message = "a wave ends that came to fewer barriers than another one of its workgroup"
+    def check_barrier_counts(self, wave_sets: Sequence[WaveSet]) -> None:
+        """Note waves that have passed fewer barriers than others when they end."""
+        fewest = min(wave_sets, key=lambda wave_set: wave_set.barriers)
+        most = max(wave_sets, key=lambda wave_set: wave_set.barriers)
+        if fewest.barriers < most.barriers:
+            message = "a wave ends after fewer barriers than another wave of its workgroup"
             evidence = (
                 ("wave", f"{fewest.waves[0]}, {fewest.barriers} barriers"),
                 ("other wave", f"{most.waves[0]}, {most.barriers} barriers"),
             )
             self._add("I121", "", message, fewest.at, fewest.at, evidence, None, severity=Severity.NOTE)
 
-    def outside(self, operation: Operation, place: int, size: int, known: Decisions) -> None:
-        """An operation that uses LDS outside of what the kernel has."""
+    def report_outside(self, operation: Operation, place: int, size: int, known: Decisions) -> None:
+        """Report an access outside of the kernel's LDS."""
         message = f"an LDS access may be at byte {place}; the kernel has {size}"
         evidence = (("rule", "no synchronisation"),)
         self._add("I105", "", message, operation.number, operation.number, evidence, known)
 
-    def unbounded(self, operation: Operation, bounds: Span, size: int, known: Decisions, path: Path) -> None:
-        """An operation whose address comes from data, which may lie outside of what the kernel has."""
+    def report_unbounded(self, operation: Operation, bounds: Span, size: int, known: Decisions, path: Path) -> None:
+        """Report an access whose address comes from data and may be outside of the kernel's LDS."""
         message = f"the address of an LDS access comes from data, and nothing keeps it below {size} bytes"
         evidence = (
             ("rule", "no bound"),
@@ -431,30 +412,30 @@ class Judge:
         number = operation.number
         self._add("I105", "no bound", message, number, number, evidence, known, path=path)
 
-    def _remedy(self, code: str, number: int, other: int, fixes: tuple[Fix, ...]) -> None:
-        self._remedies.setdefault((code, number, other), Remedy(code=code, number=number, other=other, fixes=fixes))
-
     def _add(  # noqa: PLR0917
         self, code: str, rule: str, message: str, number: int, other: int, evidence: tuple[tuple[str, str | int], ...],
         known: Decisions | None, *, severity: Severity = Severity.ERROR, together: bool = False,
-        path: Path | None = None,
+        path: Path | None = None, fixes: tuple[Fix, ...] = (),
     ) -> None:  # fmt: skip
+        if fixes:
+            remedy = Remedy(code=code, number=number, other=other, fixes=fixes)
+            self._remedies.setdefault((code, number, other), remedy)
         where = () if together else (self._regions[number], self._regions[other], self._operations[other].kind)
         key = (code, rule, *where)
         ends = ((number, "line of the listing"), (other, "the other one"))[: 1 + (number != other)]
         concerns: tuple[Concern, ...] = tuple(self._operations[each].instruction.concern(role) for each, role in ends)
-        trail = () if known is None else known.trail[-_MOST_TOLD:]
+        trail = () if known is None else known.trail[-_MOST_DECISIONS:]
         decided = (("decisions", "; ".join(trail)),) if trail else ()
         finding = Finding(
             code=code, message=message, severity=severity, concerns=concerns, evidence=(*evidence, *decided)
         )
         self._groups.setdefault(key, Alarm()).add(finding, path or (None if known is None else known.path))
         if self._stops and severity is Severity.ERROR:
-            raise FoundError
+            raise FirstError
 
 
 def _regions(operations: Sequence[Operation]) -> list[int]:
-    """Stretches of the listing between barriers, branches and their targets."""
+    """For each operation the number of its region: straight code without a barrier."""
     targets = {each.instruction.target for each in operations}
     regions, region = [], 0
     for number in range(len(operations)):
@@ -466,11 +447,6 @@ def _regions(operations: Sequence[Operation]) -> list[int]:
     return regions
 
 
-def _several(waves: tuple[int, ...]) -> str:
-    return ", ".join(map(str, waves))
-
-
-def _told(octets: int) -> str:
-    """The first byte, the last and how many."""
+def _describe_bytes(octets: int, *, exact: bool = True) -> str:
     first, last, count = (octets & -octets).bit_length() - 1, octets.bit_length() - 1, octets.bit_count()
-    return f"{count} of {first:#x} to {last:#x}"
+    return f"{count} of {first:#x} to {last:#x}" + ("" if exact else ", at most")

@@ -1,4 +1,4 @@
-"""Machine code, proved without its arguments: takes a kernel's facts and instructions, gives a `Verdict`."""
+"""Proves compiled kernels free of races, for all arguments and all orders of waves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 
@@ -22,14 +22,22 @@ from rota.isa.disassembly import Instruction, without_skipping
 from rota.isa.hazards.wait_states import check_spacing
 from rota.isa.wave.operand import SCALAR
 from rota.program.machine import Confidence
-from rota.prove.decisions import Chronicle, Decisions
+from rota.prove.decisions import Decisions, StateGraph
 from rota.prove.evaluation import Evaluator
-from rota.prove.judge import FoundError, Judge
+from rota.prove.judge import FirstError, Judge
 from rota.prove.memory_steps import MemorySteps, TouchedBytes
-from rota.prove.operation import Operation, UnknownOperationError, bits, mark_flat, mark_spills, read_operation, rows_of
+from rota.prove.operation import (
+    Operation,
+    UnknownOperationError,
+    mark_flat,
+    mark_spills,
+    parse_rows,
+    read_operation,
+    rows_of,
+)
 from rota.prove.paths import Explorer, InconclusiveError
 from rota.prove.slicing import Agreement, derive_slice
-from rota.prove.state import ALL64, Half, Squad
+from rota.prove.state import ALL64, Half, WaveSet
 from rota.prove.symbol import M32, Value
 from rota.prove.transfer import mark_indexed
 from rota.prove.verdict import (
@@ -41,19 +49,21 @@ from rota.prove.verdict import (
     Remedy,
     Statistics,
     Verdict,
-    broken,
-    lacks,
+    missing_fact,
+    report_broken_rules,
+    report_unconfirmed,
     status_of,
-    unconfirmed,
 )
 from rota.prove.widening import ProductState, Recorder
 from rota.targets.architecture import SOURCES, Architecture
 from rota.targets.registry import architecture_named
 
 Triple = tuple[int, int, int]
-_OF_BLOCKS = frozenset({"I105", "I109"})  # findings about which bytes of LDS work items use, and which waves there are
+_OF_BLOCKS = frozenset(
+    {"I105", "I109"}
+)  # findings that depend on the block: which waves there are, and what they access
 _SAY_BLOCK = "say how it is launched: --block 256, --block 16x16, or `reqd_work_group_size` in the source"
-_START = {0: M32 & ~0x3FF}
+_ID_TAINT = {0: M32 & ~0x3FF}
 _JUMPS = ("s_branch", "s_cbranch", "s_setpc", "s_swappc", "s_call")
 _ENCODINGS = ("_e32", "_e64")
 _INTEGER = re.compile(r"\d+|0x[0-9a-f]+")
@@ -61,14 +71,14 @@ _INTEGER = re.compile(r"\d+|0x[0-9a-f]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenBlock:
-    """Work items in x, y and z, what a verdict tells of them, and, if nobody said them, what was assumed."""
+    """Work items in x, y and z; `assumed` says what of them is a guess."""
 
     sizes: Triple
-    told: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
     assumed: str = ""
 
-    def rested(self, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-        """What an assumed block decides isn't decided: another block may not have it."""
+    def qualify(self, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+        """Turn findings that depend on an assumed block into warnings: another block may not have them."""
         return tuple(
             replace(
                 each,
@@ -76,7 +86,7 @@ class ChosenBlock:
                 evidence=(*each.evidence, (UNDECIDED, self.assumed)),
                 fixes=(*each.fixes, _SAY_BLOCK),
             )
-            if self.assumed and each.code in _OF_BLOCKS and lacks(each) is None
+            if self.assumed and each.code in _OF_BLOCKS and missing_fact(each) is None
             else each
             for each in findings
         )
@@ -85,38 +95,43 @@ class ChosenBlock:
 def choose_block(
     facts: KernelFacts, instructions: Sequence[Instruction], block: int | Triple | None = None
 ) -> ChosenBlock:
-    """As asked for, as the kernel demands, or else the largest that it takes."""
+    """The block that the caller asks for, or the kernel requires, else the largest that the kernel accepts."""
     required, most = facts.required_workgroup, facts.max_workgroup
     if isinstance(block, tuple):
-        return ChosenBlock(sizes=block, told=(f"a workgroup has {_told(block)} work items, as asked for",))
+        text = f"a workgroup has {_describe_block(block)} work items, as requested"
+        return ChosenBlock(sizes=block, assumptions=(text,))
     if required is not None and len(required) == 3 and all(required) and block in {None, math.prod(required)}:
         return ChosenBlock(sizes=(required[0], required[1], required[2]))
-    shaped = facts.workitem_ids > 0 and looks_further(instructions)
+    shaped = facts.workitem_ids > 0 and may_use_y_or_z(instructions)
     chosen = (most if block is None else block, 1, 1)
-    if block is None:  # the most of any kernel is what an author doesn't have to say
-        told = f"a workgroup has {most} work items in one dimension, the most that the kernel takes"
-        unsaid = most == MOST_WORK_ITEMS or shaped
-        assumed = f"the block, which was taken as {_told(chosen)}" if unsaid else ""
+    if block is None:
+        text = f"a workgroup has {most} work items in one dimension, the most that the kernel accepts"
+        is_guess = most == MOST_WORK_ITEMS or shaped  # the default, if the source doesn't limit the workgroup
+        assumed = f"the block, which was assumed to be {_describe_block(chosen)}" if is_guess else ""
     elif shaped:
-        told = f"a workgroup has {block} work items, as asked for, in one dimension"
-        assumed = f"the shape of a block: {block} work items were taken as {_told(chosen)}"
+        text = f"a workgroup has {block} work items, as requested, in one dimension"
+        assumed = f"the shape of the block: {block} work items were assumed to be {_describe_block(chosen)}"
     else:
-        told, assumed = f"a workgroup has {_told(chosen)} work items, as asked for", ""
-    return ChosenBlock(sizes=chosen, told=(told,), assumed=assumed)
+        text, assumed = f"a workgroup has {_describe_block(chosen)} work items, as requested", ""
+    return ChosenBlock(sizes=chosen, assumptions=(text,), assumed=assumed)
 
 
-def _told(block: Triple) -> str:
+def _describe_block(block: Triple) -> str:
     return " x ".join(map(str, block))
 
 
+# Taint analysis: does the kernel look at more of a work item's id than x?  The ids of y and z start in the bits of v0
+# above x.  What an instruction not listed in _TAINTS does with them counts as a use.
+
+
 class _Source:
-    """An operand: a number, or bits of a register that y and z may decide."""
+    """An operand: a number, or a register of which some bits may depend on y and z."""
 
     def __init__(self, text: str, tainted: dict[int, int]) -> None:
         # A float such as 1.0 is a constant too, but any of its bits may be one.
         self.number = int(text, 0) & M32 if _INTEGER.fullmatch(text) else None
         self.taint = 0
-        for row in rows_of(bits(text)):
+        for row in rows_of(parse_rows(text)):
             self.taint |= tainted.get(row, 0)
 
     @property
@@ -125,9 +140,9 @@ class _Source:
         return M32 if self.number is None else self.number
 
 
-def looks_further(instructions: Sequence[Instruction]) -> bool:
-    """May it look at more than a work item's x?"""
-    tainted, straight = dict(_START), True
+def may_use_y_or_z(instructions: Sequence[Instruction]) -> bool:
+    """True unless the kernel surely ignores the y and z of a work item's id."""
+    tainted, straight = dict(_ID_TAINT), True
     for each in instructions:
         straight = straight and not each.opcode.startswith(_JUMPS) and "exec" not in each.text
         sources = [_Source(text, tainted) for text in each.operands]
@@ -135,32 +150,32 @@ def looks_further(instructions: Sequence[Instruction]) -> bool:
         for encoding in _ENCODINGS:
             name = name.removesuffix(encoding)
         vector = name.startswith("v_")
-        follow = _FOLLOWED.get(name, _table(each) if name == "v_bitop3_b32" else None)
+        follow = _TAINTS.get(name, _taint_of_table(each) if name == "v_bitop3_b32" else None)
         read = sources[1:] if vector else sources
         taint = 0
         if any(source.taint for source in read):
             if follow is None or any(source.number is None for source in read[:1] if "rev" in name):
                 return True
             taint = follow(*read) & M32
-        for row in rows_of(bits(each.operands[0])) if vector and each.operands else ():
+        for row in rows_of(parse_rows(each.operands[0])) if vector and each.operands else ():
             tainted[row] = taint if straight else tainted.get(row, 0) | taint
     return False
 
 
-def _masked(a: _Source, b: _Source) -> int:
+def _taint_and(a: _Source, b: _Source) -> int:
     return a.taint & b.may | b.taint & a.may
 
 
-def _upwards(*sources: _Source) -> int:
-    """Of a sum: a carry goes to all bits above."""
+def _taint_sum(*sources: _Source) -> int:
+    # A carry reaches all bits above.
     taint = 0
     for each in sources:
         taint |= each.taint
     return M32 & -(taint & -taint)
 
 
-def _table(instruction: Instruction) -> Callable[..., int]:
-    """v_bitop3_b32: a bit of an operand counts where the others leave it a say."""
+def _taint_of_table(instruction: Instruction) -> Callable[..., int]:
+    """v_bitop3_b32: a bit of an operand matters where the truth table depends on it, given known other operands."""
     table = int(instruction.modifiers[0].partition(":")[2], 0)
 
     def follow(*sources: _Source) -> int:
@@ -180,14 +195,14 @@ def _table(instruction: Instruction) -> Callable[..., int]:
     return follow
 
 
-_FOLLOWED: dict[str, Callable[..., int]] = {
+_TAINTS: dict[str, Callable[..., int]] = {
     "v_mov_b32": lambda a: a.taint,
-    "v_and_b32": _masked,
-    "v_and_or_b32": lambda a, b, c: _masked(a, b) | c.taint,
+    "v_and_b32": _taint_and,
+    "v_and_or_b32": lambda a, b, c: _taint_and(a, b) | c.taint,
     "v_or_b32": lambda a, b: a.taint | b.taint,
     "v_or3_b32": lambda a, b, c: a.taint | b.taint | c.taint,
     "v_xor_b32": lambda a, b: a.taint | b.taint,
-    "v_add_u32": _upwards,
+    "v_add_u32": _taint_sum,
     "v_lshlrev_b32": lambda by, a: a.taint << (by.number & 31),
     "v_lshrrev_b32": lambda by, a: a.taint >> (by.number & 31),
     "v_lshl_or_b32": lambda a, by, c: (a.taint << (by.number & 31) if by.number is not None else M32) | c.taint,
@@ -195,35 +210,39 @@ _FOLLOWED: dict[str, Callable[..., int]] = {
         M32 if at.number is None or size.number is None else a.taint >> at.number & (1 << size.number) - 1
     ),
 }
-"""What y and z may decide of a result; an instruction that isn't here is one that looks at them."""
+"""The bits of a result that may depend on y and z."""
 
 
-_NOT_JUDGED = "accesses of global memory, and what LDS holds before it is written, are not judged"
-_SAME_WORDS = "words that several waves load to the same bytes of LDS, and their addresses in memory, stay as they are"
-_IN_BOUNDS = "addresses of LDS that come from data lie inside of what the kernel has, as asked for"
-_READ_PER_SECOND = 6_000  # instructions that are decoded and sliced in a second, at least
-_STEPS_TO_READ, _ALWAYS_READ = 7, 1_000  # as long as that takes for one of them, and how many are read anyhow
+# The proof.
+
+_NOT_JUDGED = "accesses of global memory, and the contents of LDS before it is written, are not judged"
+_SAME_WORDS = "words that several waves load to the same bytes of LDS, and pointers to them in memory, do not change"
+_IN_BOUNDS = "LDS addresses that come from data are inside of the kernel's LDS, as requested"
+_READ_PER_SECOND = 6_000  # instructions that are decoded and sliced per second, at least
+_STEPS_TO_READ, _ALWAYS_READ = 7, 1_000  # steps that this costs for each, and how many are read in any case
 _LLVM = SOURCES[Confidence.COMPILER_MODEL]
 _REGISTER = re.compile(r"[vas]\d+")
 
 
 class ReadsAtBarrier(enum.Enum):
-    """Is an LDS read over when its wave passes a barrier without having waited for it?"""
+    """Whether an LDS read may still be in flight after a barrier that its wave passes without a wait for it."""
 
-    STRICT = "an LDS read that no wait has covered is under way behind a barrier"
-    LENIENT = "an LDS read is over before its wave passes a barrier, towards writes of registers"
+    STRICT = "an LDS read that no wait covers may be in flight after a barrier"
+    LENIENT = (
+        "an LDS read completes before its wave passes a barrier, so that no later LDS write from registers overtakes it"
+    )
 
 
 class VmcntOrder(enum.Enum):
-    """Do vector memory ops return in order?"""
+    """Whether vector memory ops return in order."""
 
     IN_ORDER = "vector memory ops return in the order of their issue"
-    ANY_ORDER = "vector memory ops return in any order: only vmcnt(0) is a promise"
+    ANY_ORDER = "vector memory ops return in any order, so that only vmcnt(0) guarantees anything"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policies:
-    """Rules of the machine that can be read in two ways, and what is taken for granted because it was asked for."""
+    """How to read rules of the machine that are open to interpretation, and what to assume on request."""
 
     reads: ReadsAtBarrier = ReadsAtBarrier.STRICT
     order: VmcntOrder = VmcntOrder.IN_ORDER
@@ -243,23 +262,32 @@ def prove(
     witness: bool = False,
     image: bytes = b"",
 ) -> Verdict:
-    """Follows every path of a kernel, for all arguments and orders of its waves.
+    """Follow every path of a kernel, for all arguments and orders of its waves.
 
-    A recorder sees what it comes to.  With `stops` the first error is enough.  With `witness`, alarms on paths that no
-    launch can take are dropped, and the others are executed; `image` is what is loaded with the code.
+    A recorder observes the proof.  With `stops` it ends at the first error.  With `witness`, alarms on paths that no
+    launch can take are dropped, and the others are replayed in the interpreter; `image` is loaded with the code.
     """
     started = time.process_time()
     policies = policies or Policies()
-    proof = _Proof(facts, instructions, block, dynamic_lds, policies, budget or Budget(), recorder, stops=stops)
+    proof = _Proof(
+        facts=facts,
+        instructions=instructions,
+        block=choose_block(facts, instructions, block),
+        dynamic_lds=dynamic_lds,
+        policies=policies,
+        meter=Meter(budget or Budget()),
+        recorder=recorder,
+        stops=stops,
+    )
     complete, alarms, ending = proof.run()
-    confirmed = proof.confirmed(alarms, image, complete=complete) if witness and alarms else unconfirmed(alarms)
-    findings = (*broken(proof.broken), *proof.block.rested(confirmed.findings), *ending)
+    confirmed = proof.confirm(alarms, image, complete=complete) if witness and alarms else report_unconfirmed(alarms)
+    findings = (*report_broken_rules(proof.broken_rules), *proof.block.qualify(confirmed.findings), *ending)
     return Verdict(
         kernel=facts.name,
         arch=facts.arch,
         status=status_of(findings, complete=complete),
         findings=findings,
-        assumptions=tuple(proof.assumptions),
+        assumptions=(_NOT_JUDGED, *proof.block.assumptions, *proof.assumptions),
         policies=(policies.reads.value, policies.order.value),
         statistics=proof.statistics(time.process_time() - started),
         waves=proof.waves,
@@ -268,90 +296,78 @@ def prove(
     )
 
 
+@dataclass(slots=True, kw_only=True)
 class _Proof:
-    def __init__(  # noqa: PLR0917
-        self,
-        facts: KernelFacts,
-        instructions: Sequence[Instruction],
-        block: int | Triple | None,
-        dynamic_lds: int | None,
-        policies: Policies,
-        budget: Budget,
-        recorder: Recorder | None,
-        *,
-        stops: bool,
-    ) -> None:
-        self._recorder, self._stops = recorder, stops
-        self.remedies: tuple[Remedy, ...] = ()
-        self.broken: list[Alarm] = []  # rules of wait states, which no execution can show
-        self._facts, self._instructions, self._policies = facts, instructions, policies
-        self._meter = Meter(budget)
-        self.block = choose_block(facts, instructions, block)
-        self._block = self.block.sizes
-        self.assumptions = [_NOT_JUDGED, *self.block.told]
-        self._dynamic = dynamic_lds
-        self._explorer: Explorer | None = None
-        self._memory: MemorySteps | None = None
-        self._size = 0
+    facts: KernelFacts
+    instructions: Sequence[Instruction]
+    block: ChosenBlock
+    dynamic_lds: int | None
+    policies: Policies
+    meter: Meter
+    recorder: Recorder | None
+    stops: bool
+    assumptions: list[str] = field(default_factory=list)
+    broken_rules: list[Alarm] = field(default_factory=list)  # missing wait states, which no replay can show
+    remedies: tuple[Remedy, ...] = ()
+    explorer: Explorer | None = None
+    lds_bytes: int = 0
 
     def statistics(self, seconds: float) -> Statistics:
-        """What the proof took."""
-        sites = {} if self._memory is None else self._memory.sites
-        explorer = self._explorer
+        if (explorer := self.explorer) is None:
+            return Statistics(seconds=seconds, effort=self.meter.spent)
         return Statistics(
-            steps=0 if explorer is None else explorer.steps,
-            states=0 if explorer is None else explorer.states,
-            paths=0 if explorer is None else explorer.paths,
-            sites=len(sites),
-            concrete_sites=sum(sites.values()),
+            steps=explorer.steps,
+            states=explorer.states,
+            paths=explorer.paths,
+            sites=len(explorer.memory.sites),
+            concrete_sites=sum(explorer.memory.sites.values()),
             seconds=seconds,
-            effort=self._meter.spent,
+            effort=self.meter.spent,
         )
 
     @property
     def waves(self) -> int:
-        """Of a workgroup."""
-        return -(-self._block[0] * self._block[1] * self._block[2] // LANES)
+        return -(-math.prod(self.block.sizes) // LANES)
 
-    def confirmed(self, alarms: list[Alarm], image: bytes, *, complete: bool) -> Confirmed:
-        """Alarms that may happen, executed where that can be."""
+    def confirm(self, alarms: list[Alarm], image: bytes, *, complete: bool) -> Confirmed:
+        """Drop infeasible alarms, and replay the others."""
         from rota.prove.confirmation import Replay, confirm
         from rota.prove.witness import tables_of
 
-        explorer = self._explorer
+        explorer = self.explorer
         replay = Replay(
-            self._facts,
-            self._instructions,
-            block=self._block,
-            dynamic_lds=max(self._size - self._facts.descriptor.lds_bytes, 0),
+            self.facts,
+            self.instructions,
+            block=self.block.sizes,
+            dynamic_lds=max(self.lds_bytes - self.facts.descriptor.lds_bytes, 0),
             image=image,
-            tables=frozenset() if explorer is None else tables_of(explorer.one.symbols.every()),
+            tables=frozenset() if explorer is None else tables_of(explorer.evaluator.symbols.every()),
         )
-        chronicle = Chronicle() if explorer is None else explorer.chronicle
-        return confirm(alarms, chronicle, replay, self._facts, complete=complete, meter=self._meter)
+        graph = StateGraph() if explorer is None else explorer.graph
+        return confirm(alarms, graph, replay, self.facts, complete=complete, meter=self.meter)
 
     def run(self) -> tuple[bool, list[Alarm], tuple[Finding, ...]]:
-        """Whether every path was followed to its end, what may be wrong, and what ended the proof early."""
-        architecture = architecture_named(self._facts.arch)
+        """Whether every path was followed to its end, the alarms, and the finding that ended the proof early."""
+        architecture = architecture_named(self.facts.arch)
         if architecture is None:
-            return False, [], (_finding("I401", f"the proof doesn't know {self._facts.arch}"),)
-        if (too_many := self._too_many()) is not None:
+            return False, [], (_make_finding("I401", f"the proof doesn't know {self.facts.arch}"),)
+        if (too_many := self._check_size()) is not None:
             return False, [], (too_many,)
-        self.broken = _grouped(check_spacing(self._instructions, architecture))
-        if self.broken and self._stops:
+        self.broken_rules = _group(check_spacing(self.instructions, architecture))
+        if self.broken_rules and self.stops:
             return False, [], ()
         try:
-            instructions = without_skipping(self._instructions)
-            operations = self._operations(instructions, architecture)
-        except IsaError as error:  # what the proof can't follow is nothing that was shown to be wrong
-            return False, [], tuple(map(_not_followed, error.findings))
-        judge, ending = self._follow(operations, architecture)
+            instructions = without_skipping(self.instructions)
+            operations = self._read_operations(instructions, architecture)
+        except IsaError as error:  # the proof can't model it, which is no error of the kernel
+            return False, [], tuple(map(_make_inconclusive, error.findings))
+        judge, ending = self._explore(operations, architecture)
         self.remedies = judge.remedies
         if any(each.first.code == "I304" for each in judge.alarms()):
             self.assumptions.append(_SAME_WORDS)
         return not ending, judge.alarms(), ending
 
-    def _operations(self, instructions: Sequence[Instruction], architecture: Architecture) -> list[Operation]:
+    def _read_operations(self, instructions: Sequence[Instruction], architecture: Architecture) -> list[Operation]:
         operations: list[Operation] = []
         refused: dict[str, Finding] = {}
         for number, each in enumerate(instructions):
@@ -359,67 +375,65 @@ class _Proof:
                 operations.append(read_operation(each, number, architecture))
             except UnknownOperationError as error:
                 part = f"; its {error.what} is not known" if error.what else ""
-                refused.setdefault(each.opcode, _finding("I401", f"the proof doesn't know {each.opcode}{part}", each))
+                message = f"the proof doesn't know {each.opcode}{part}"
+                refused.setdefault(each.opcode, _make_finding("I401", message, each))
         if not refused:
             try:
                 return mark_flat(mark_spills(mark_indexed(operations)))
             except UnknownOperationError as error:
-                each = error.instruction
-                refused[each.opcode] = _finding("I401", f"the proof doesn't follow {each.opcode} in index mode", each)
+                message = f"the proof doesn't model {error.instruction.opcode} in index mode"
+                refused[error.instruction.opcode] = _make_finding("I401", message, error.instruction)
         raise IsaError(*refused.values())
 
-    def _follow(self, operations: list[Operation], architecture: Architecture) -> tuple[Judge, tuple[Finding, ...]]:
-        items = self._block[0] * self._block[1] * self._block[2]
-        waves, full = -(-items // LANES), items % LANES == 0
+    def _explore(self, operations: list[Operation], architecture: Architecture) -> tuple[Judge, tuple[Finding, ...]]:
+        waves, full = self.waves, math.prod(self.block.sizes) % LANES == 0
         sliced = derive_slice(operations, full=full)
-        one = Evaluator()
-        start, kernarg_row = self._start(one, waves)
+        evaluator = Evaluator()
+        start, kernarg_row = self._make_start(evaluator, waves)
         judge = Judge(
             operations,
             Agreement(operations, start.copy(), full=full),
-            strict_reads=self._policies.reads is ReadsAtBarrier.STRICT,
-            stops=self._stops,
+            strict_reads=self.policies.reads is ReadsAtBarrier.STRICT,
+            stops=self.stops,
         )
-        size = self._size = self._lds_size(operations, architecture)
-        touched = TouchedBytes(size, one.masks)
-        aperture = any("src_shared_base" in each.text for each in self._instructions)
-        memory = self._memory = MemorySteps(
-            one,
-            touched,
+        self.lds_bytes = self._find_lds_size(operations, architecture)
+        memory = MemorySteps(
+            evaluator,
+            TouchedBytes(self.lds_bytes, evaluator.masks),
             judge,
-            holds=(architecture.no_wait("vmcnt"), architecture.no_wait("lgkmcnt")),
+            most=(architecture.no_wait("vmcnt"), architecture.no_wait("lgkmcnt")),
             constants=self._constants(),
             evaluated=sliced.evaluated,
-            in_order=self._policies.order is VmcntOrder.IN_ORDER,
-            flat_lds=aperture,
+            in_order=self.policies.order is VmcntOrder.IN_ORDER,
+            flat_lds=any("src_shared_base" in each.text for each in self.instructions),
             m0_is_short=architecture.lds_bytes.value <= 1 << 16,
-            lds_in_bounds=self._policies.lds_in_bounds,
-            recorder=self._recorder,
+            lds_in_bounds=self.policies.lds_in_bounds,
+            recorder=self.recorder,
         )
-        explorer = self._explorer = Explorer(
+        explorer = self.explorer = Explorer(
             operations,
             sliced,
-            one,
+            evaluator,
             memory,
             judge,
             kernarg_row=kernarg_row,
             waves=waves,
-            meter=self._meter,
-            recorder=self._recorder,
+            meter=self.meter,
+            recorder=self.recorder,
         )
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, 20_000))
         ending: tuple[Finding, ...] = ()
         try:
             with np.errstate(all="ignore"):
-                explorer.explore(ProductState(squads=[start], known=Decisions()))
+                explorer.explore(ProductState(wave_sets=[start], known=Decisions()))
         except InconclusiveError as error:
             instruction = None if error.operation is None else error.operation.instruction
-            ending = (self._ended_early(str(error), instruction, error.ended_by),)
-        except FoundError:
-            ending = (_finding("I402", "the first error was enough"),)
+            ending = (self._report_early_end(str(error), instruction, error.ended_by),)
+        except FirstError:
+            ending = (_make_finding("I402", "the proof ended at the first error, as requested"),)
         except RecursionError:
-            ending = (self._ended_early("values are nested too deeply", None, "depth"),)
+            ending = (self._report_early_end("values are nested too deeply", None, "depth"),)
         finally:
             sys.setrecursionlimit(limit)
         if memory.assumed_in_bounds:
@@ -428,20 +442,20 @@ class _Proof:
             self.assumptions.append("memory that scalar loads read is not written during the launch")
         return judge, ending
 
-    def _too_many(self) -> Finding | None:
-        """To decode and slice a kernel takes its time as well, and can't be ended on the way."""
-        count, budget = len(self._instructions), self._meter.budget
+    def _check_size(self) -> Finding | None:
+        """Refuse a kernel that the budget doesn't suffice to decode and slice, since neither can stop early."""
+        count, budget = len(self.instructions), self.meter.budget
         limits = {"steps": _ALWAYS_READ + budget.steps // _STEPS_TO_READ}
         if budget.seconds is not None:
             limits["seconds"] = int(_READ_PER_SECOND * budget.seconds)
         for name, most in limits.items():
             if count > most:
                 message = f"{count} instructions are too many for the budget of {name}"
-                return replace(_finding("I402", message), evidence=(("ended by", name),))
+                return replace(_make_finding("I402", message), evidence=(("ended by", name),))
         return None
 
-    def _ended_early(self, message: str, instruction: Instruction | None, ended_by: str) -> Finding:
-        explorer = self._explorer
+    def _report_early_end(self, message: str, instruction: Instruction | None, ended_by: str) -> Finding:
+        explorer = self.explorer
         code = "I402" if ended_by else "I401"
         evidence: tuple[tuple[str, str | int], ...] = (("ended by", ended_by),) if ended_by else ()
         if explorer is not None:
@@ -449,36 +463,38 @@ class _Proof:
         concerns: tuple[Concern, ...] = () if instruction is None else (instruction.concern(),)
         return Finding(code=code, message=message, concerns=concerns, evidence=evidence)
 
-    def _lds_size(self, operations: Sequence[Operation], architecture: Architecture) -> int:
-        fixed = self._facts.lds_bytes
-        hidden = any(each.kind == "hidden_dynamic_lds_size" for each in self._facts.arguments)
+    def _find_lds_size(self, operations: Sequence[Operation], architecture: Architecture) -> int:
+        fixed = self.facts.lds_bytes
+        hidden = any(each.kind == "hidden_dynamic_lds_size" for each in self.facts.arguments)
         uses = any(each.address for each in operations)
-        if self._dynamic is not None:
-            self.assumptions.append(f"the launch adds {self._dynamic} bytes of dynamic LDS, as asked for")
-            return fixed + self._dynamic
+        if self.dynamic_lds is not None:
+            self.assumptions.append(f"the launch adds {self.dynamic_lds} bytes of dynamic LDS, as requested")
+            return fixed + self.dynamic_lds
         if uses and (hidden or not fixed):
             most = architecture.lds_bytes.value
-            self.assumptions.append(f"the launch gives it as much dynamic LDS as it uses, up to {most} bytes in all")
+            self.assumptions.append(
+                f"the launch provides the dynamic LDS that the kernel uses, up to {most} bytes in all"
+            )
             return most
         return fixed
 
     def _constants(self) -> dict[int, int]:
-        """Words of the arguments that follow from the block's size."""
-        block = self._block
+        """Words of the kernarg segment, and at negative keys of the dispatch packet, that follow from the block."""
+        block = self.block.sizes
         known: dict[int, int] = {}
-        places = {each.kind: each for each in self._facts.arguments}
+        places = {each.kind: each for each in self.facts.arguments}
         x, y, z = (places.get(f"hidden_group_size_{axis}") for axis in "xyz")
         if x is not None and y is not None and x.offset % 4 == 0 and y.offset == x.offset + 2:
             known[x.offset] = block[0] | block[1] << 16
         if z is not None and z.offset % 4 == 0:
-            known[z.offset] = block[2]  # with the remainder of x above it, which full workgroups leave at 0
+            known[z.offset] = block[2]  # the remainder of x above it is 0 in full workgroups
         known[-4] = block[0] | block[1] << 16
         known[-8] = block[2]
         return known
 
-    def _start(self, one: Evaluator, waves: int) -> tuple[Squad, int]:
-        """The registers with which waves start."""
-        facts, block = self._facts, self._block
+    def _make_start(self, evaluator: Evaluator, waves: int) -> tuple[WaveSet, int]:
+        """The waves with their initial registers, and the row of the kernarg pointer."""
+        facts, block = self.facts, self.block.sizes
         registers: dict[int, Value | Half] = {}
         at, kernarg_row = SCALAR, -1
         names = {"kernarg_segment_ptr": "kernarg", "dispatch_ptr": "packet"}
@@ -487,16 +503,18 @@ class _Proof:
                 if name == "kernarg_preload":
                     place = 4 * (facts.descriptor.preload_offset + word)
                     constant = self._constants().get(place)
-                    registers[at + word] = one.symbols.argument("argument", place) if constant is None else constant
+                    registers[at + word] = (
+                        evaluator.symbols.argument("argument", place) if constant is None else constant
+                    )
                 else:
-                    told = names.get(name, name) if word == 0 else f"{name} high"
-                    registers[at + word] = one.symbols.argument(told, word)
+                    argument = names.get(name, name) if word == 0 else f"{name} high"
+                    registers[at + word] = evaluator.symbols.argument(argument, word)
             if name == "kernarg_segment_ptr":
                 kernarg_row = at
             at += size
         for axis, wanted in zip("xyz", facts.workgroup_ids, strict=True):
             if wanted:
-                registers[at] = one.symbols.argument("workgroup", axis)
+                registers[at] = evaluator.symbols.argument("workgroup", axis)
                 at += 1
         item = np.arange(waves * LANES, dtype=np.int64).reshape(waves, LANES)
         x, y, z = item % block[0], item // block[0] % block[1], item // (block[0] * block[1])
@@ -505,16 +523,16 @@ class _Proof:
         for place, part in enumerate(ids):
             packed = packed | part << 10 * place
         registers[0] = packed
-        items = block[0] * block[1] * block[2]
+        items = math.prod(block)
         full = tuple(
             ALL64 if items - LANES * wave >= LANES else (1 << items - LANES * wave) - 1 for wave in range(waves)
         )
-        squad = Squad(waves=tuple(range(waves)), at=0, registers=registers, exec=one.masks.leaf(full))
-        return squad, max(kernarg_row, 0)
+        wave_set = WaveSet(waves=tuple(range(waves)), at=0, registers=registers, exec=evaluator.masks.leaf(full))
+        return wave_set, max(kernarg_row, 0)
 
 
-def _grouped(findings: Sequence[Finding]) -> list[Alarm]:
-    """One for each cause, those of AMD's manual first."""
+def _group(findings: Sequence[Finding]) -> list[Alarm]:
+    """One alarm for each cause, those of AMD's manual first."""
     groups: dict[tuple[object, ...], Alarm] = {}
     for each in sorted(findings, key=lambda each: dict(each.evidence)["source"] == _LLVM):
         words = each.message.split()
@@ -523,17 +541,17 @@ def _grouped(findings: Sequence[Finding]) -> list[Alarm]:
     return [*groups.values()]
 
 
-def _not_followed(finding: Finding) -> Finding:
+def _make_inconclusive(finding: Finding) -> Finding:
     return replace(finding, code="I401", message=finding.message.replace("the interpreter", "the proof"))
 
 
-def _finding(code: str, message: str, instruction: Instruction | None = None) -> Finding:
+def _make_finding(code: str, message: str, instruction: Instruction | None = None) -> Finding:
     concerns = () if instruction is None else (instruction.concern(),)
     return Finding(code=code, message=message, concerns=concerns, severity=Severity.ERROR)
 
 
 def read_object_to_prove(source: str | PathLike[str] | bytes, *, arch: str | None = None) -> CodeObject:
-    """A code object from a file or bytes, disassembled."""
+    """Read and disassemble a code object from a file or bytes; raises ToolchainError if it can't be read."""
     if isinstance(source, bytes):
         return read_code_object(source, find_objdump(), arch=arch)
     try:
@@ -553,7 +571,7 @@ def assert_proved(
     policies: Policies | None = None,
     budget: Budget | None = None,
 ) -> tuple[Verdict, ...]:
-    """Every kernel, or the one of that name, is proved; raises what was found if one isn't."""
+    """Prove every kernel, or the one of that name; raises IsaError with the findings if one isn't proved."""
     verdicts = prove_object(source, name, block=block, dynamic_lds=dynamic_lds, policies=policies, budget=budget)
     wrong = [each for each in verdicts if not each.proved]
     if wrong:
@@ -571,7 +589,7 @@ def prove_object(
     budget: Budget | None = None,
     witness: bool = True,
 ) -> tuple[Verdict, ...]:
-    """The kernel of that name, or all of them; what may be wrong is executed unless no `witness` is wanted."""
+    """Prove the kernel of that name, or all of them; alarms are replayed unless `witness` is false."""
     code = source if isinstance(source, CodeObject) else read_object_to_prove(source)
     kernels = code.kernels if name is None else (code.kernel(name),)
     return tuple(

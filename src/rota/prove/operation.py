@@ -1,11 +1,16 @@
-"""What the proof needs of an instruction, as data: registers are bits of a number, row r as operands count them."""
+"""What the proof needs to know of an instruction, as data: its registers, memory accesses and waits.
+
+A set of registers is a number with bit r for row r, as `rota.isa.wave.operand` numbers rows.
+"""
 
 from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial, reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from rota.errors import IsaError
@@ -22,33 +27,35 @@ VCC_BITS = 0b11 << SCALAR + VCC
 SCC_BIT, M0_BIT = 1 << SCC_ROW, 1 << M0_ROW
 VECTORS = (1 << SCALAR) - 1
 SLOTS = 1024
-"""From this row on: words of private memory that are only used by their numbers, as a compiler does that spills."""
+"""The first row of spill slots: words of private memory that the kernel addresses by constants only."""
 
 
 class OperationKind(enum.Enum):
-    """What a step of the proof does with it."""
+    """How the proof executes an operation."""
 
-    VALUE = "computes"
-    LDS = "uses LDS"
-    EXCHANGE = "goes through LDS and leaves it alone"
-    VMEM = "uses memory"
-    SMEM = "scalar memory"
-    WAIT = "waits"
+    VALUE = "computes registers"
+    LDS = "accesses LDS"
+    EXCHANGE = "exchanges lanes through the LDS unit"
+    VMEM = "accesses global or private memory"
+    SMEM = "accesses memory from the scalar unit"
+    WAIT = "waits for counters"
     BARRIER = "barrier"
     BRANCH = "branches"
-    CALL = "jumps where a register says"
-    END = "ends"
-    QUIET = "does nothing that matters"
-    INDEX = "chooses registers while running"
+    CALL = "jumps to an address in registers"
+    END = "ends the wave"
+    QUIET = "does nothing that the proof judges"
+    INDEX = "sets the register index"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One instruction: registers as bits, its operands, and of memory ops what they use.
+    """One instruction: the registers that it reads and writes, its operands, and what it accesses.
 
-    `spots` are the bytes that an LDS op uses, from its address on: pairs of an offset and a size.  `verb` is read,
-    write or atomic of an LDS op, load, store or atomic of others.  `data` are rows that a load fills.  `slots` are the
-    words of private memory that it loads or stores.
+    `extents` are the bytes that an LDS op accesses, as offsets from its address and sizes.  `verb` is read, write or
+    atomic for LDS ops, load, store or atomic for others.  `data` are the registers that a load fills, `address` those
+    of an LDS address, `slots` the spill slots that it loads or stores.  `to_lds` are the bytes per lane of a load to
+    LDS, `waits` the counts of vmcnt and lgkmcnt, `indexed` the mode bits of index mode.  `keeps_target` says that a
+    part of the target stays as it was, `holds_data` that a store reads `data` until a wait covers it.
     """
 
     number: int
@@ -58,9 +65,9 @@ class Operation:
     reads: int = 0
     writes: int = 0
     operands: tuple[Operand, ...] = ()
-    odd: bool = False
+    unmodelled: bool = False
     verb: str = ""
-    spots: tuple[tuple[int, int], ...] = ()
+    extents: tuple[tuple[int, int], ...] = ()
     data: int = 0
     to_lds: int = 0
     flat: bool = False
@@ -69,12 +76,12 @@ class Operation:
     waits: tuple[int | None, int | None] = (None, None)
     indexed: int = 0
     targets: int = 1
-    keeps: bool = False  # a part of what its target had
-    holds: bool = False  # `data` are rows that a store reads until it is waited for: others may read them, not write
+    keeps_target: bool = False
+    holds_data: bool = False
 
     @property
-    def vector(self) -> bool:
-        """Does EXEC decide which lanes it writes?"""
+    def is_vector(self) -> bool:
+        """True if EXEC decides which lanes it writes."""
         return self.instruction.opcode.startswith("v_")
 
 
@@ -87,26 +94,26 @@ class UnknownOperationError(Exception):
 
 
 def rows_of(mask: int) -> Iterator[int]:
-    """The registers that a number stands for, in their order."""
+    """The rows of a set of registers, in their order."""
     while mask:
         yield (mask & -mask).bit_length() - 1
         mask &= mask - 1
 
 
-def bits(text: str) -> int:
-    """The registers that an operand names."""
+def parse_rows(text: str) -> int:
+    """The registers that the text of an operand names."""
     return sum(1 << row for row in rows_in(text))
 
 
-def quiet(instruction: Instruction, number: int) -> Operation:
-    """An operation that does nothing that matters."""
-    return Operation(number=number, instruction=instruction, name=instruction.opcode, kind=OperationKind.QUIET)
+def _parse_operands(instruction: Instruction, count: int | None = None) -> tuple[Operand, ...]:
+    return tuple(parse_operand(text, instruction) for text in instruction.operands[:count])
 
 
-def parsed(instruction: Instruction) -> tuple[Operand, ...]:
-    """All operands."""
-    return tuple(parse_operand(text, instruction) for text in instruction.operands)
+def _unite(rows: Iterable[int]) -> int:
+    return reduce(or_, rows, 0)
 
+
+# Memory instructions.
 
 _SMEM = re.compile(r"^s_(?:buffer_|scratch_)?(?P<verb>load|store)_dword(?:x(?P<count>\d+))?$")
 _SMEM_ATOMIC = re.compile(r"^s_(?:buffer_)?atomic_\w+$")
@@ -126,55 +133,37 @@ _SPILL = re.compile(r"^scratch_(?:load|store)_dword(?:x[234])?$")
 _QUIET_MEMORY = re.compile(r"^(?:ds_nop|buffer_(?:inv|wbl2|wbinvl1|wbinvl1_vol|invl2))$")
 
 
-def scalar_memory(instruction: Instruction, number: int) -> Operation | None:
-    """A scalar load, store or atomic, or None."""
+def _read_scalar_memory(instruction: Instruction, number: int) -> Operation | None:
     found = _SMEM.match(instruction.opcode)
     if found is None and not _SMEM_ATOMIC.match(instruction.opcode):
         return None
-    return _scalar_memory(instruction, number, found, [bits(text) for text in instruction.operands])
-
-
-def _scalar_memory(instruction: Instruction, number: int, found: re.Match[str] | None, named: list[int]) -> Operation:
+    named = [parse_rows(text) for text in instruction.operands]
     verb = "atomic" if found is None else found["verb"]
     loads = verb == "load" or (verb == "atomic" and "glc" in instruction.modifiers)
-    reads = 0
-    for each in named[0 if found is None or found["verb"] == "store" else 1 :]:
-        reads |= each
-    operands = parsed(instruction)
     return Operation(
         number=number,
         instruction=instruction,
         name=instruction.opcode,
         kind=OperationKind.SMEM,
-        reads=reads,
+        reads=_unite(named[1 if verb == "load" else 0 :]),
         writes=named[0] if loads else 0,
         data=named[0],
-        operands=operands,
+        operands=_parse_operands(instruction),
         verb=verb,
-        holds=not loads,
+        holds_data=not loads,
     )
 
 
-def shared_memory(instruction: Instruction, number: int, _: Architecture) -> Operation:  # noqa: C901, PLR0912
-    """An LDS instruction."""
+def _read_lds(instruction: Instruction, number: int, _: Architecture) -> Operation:
     opcode = instruction.opcode
+    make = partial(Operation, number=number, instruction=instruction, name=opcode)
     if _QUIET_MEMORY.match(opcode):
-        return quiet(instruction, number)
-    named = [bits(text) for text in instruction.operands]
-    everything = 0
-    for each in named:
-        everything |= each
+        return make(kind=OperationKind.QUIET)
+    named = [parse_rows(text) for text in instruction.operands]
     if _EXCHANGE.match(opcode):
-        rest = everything if named[0] & (named[1] | named[-1]) else everything & ~named[0]
-        return Operation(
-            number=number,
-            instruction=instruction,
-            name=opcode,
-            kind=OperationKind.EXCHANGE,
-            reads=rest | EXEC_BITS,
-            writes=named[0],
-            data=named[0],
-        )
+        everything = _unite(named)
+        reads = everything if named[0] & (named[1] | named[-1]) else everything & ~named[0]
+        return make(kind=OperationKind.EXCHANGE, reads=reads | EXEC_BITS, writes=named[0], data=named[0])
     offsets = {}
     for modifier in instruction.modifiers:
         key, _colon, value = modifier.partition(":")
@@ -182,134 +171,112 @@ def shared_memory(instruction: Instruction, number: int, _: Architecture) -> Ope
             raise UnknownOperationError(instruction, f"modifier {modifier!r}")
         offsets[key] = int(value, 0)
     at = offsets.get("offset", 0)
+    extents: tuple[tuple[int, int], ...]
     returns = True
     if (found := _LDS.match(opcode)) is not None:
         verb, size = found["verb"], int(found["bits"]) // 8
         if found["two"]:
             unit = size * (64 if found["far"] else 1)
-            spots: tuple[tuple[int, int], ...] = tuple(
-                (offsets.get(key, 0) * unit, size) for key in ("offset0", "offset1")
-            )
+            extents = tuple((offsets.get(key, 0) * unit, size) for key in ("offset0", "offset1"))
         else:
-            spots = ((at, size),)
+            extents = ((at, size),)
     elif (found := _LDS_SHORT.match(opcode)) is not None:
-        verb, spots = found["verb"], ((at, int(found["bits"]) // 8),)
+        verb, extents = found["verb"], ((at, int(found["bits"]) // 8),)
     elif (found := _LDS_ATOMIC.match(opcode)) is not None:
         size = int(found["bits"]) // 8 if found["bits"] != "16" else 4
-        verb, spots, returns = "atomic", ((at, size),), found["returns"] is not None
+        verb, extents, returns = "atomic", ((at, size),), found["returns"] is not None
         if "2" in opcode.partition("wrxchg")[2][:1]:
             raise UnknownOperationError(instruction)
     else:
         raise UnknownOperationError(instruction)
     loads = verb == "read" or (verb == "atomic" and returns)
-    address = named[1] if loads else named[0]
     place = 1 if loads else 0
-    reads = 0
-    for each in named[1:] if loads and "_d16" not in opcode else named:  # a source may be the target as well
-        reads |= each
-    operands = (parse_operand(instruction.operands[place], instruction),)
-    return Operation(
-        number=number,
-        instruction=instruction,
-        name=opcode,
+    reads = _unite(named[1:] if loads and "_d16" not in opcode else named)  # the target may be named as a source, too
+    return make(
         kind=OperationKind.LDS,
         reads=reads | EXEC_BITS,
         writes=named[0] if loads else 0,
         data=named[0] if loads else 0,
-        operands=operands,
+        operands=(parse_operand(instruction.operands[place], instruction),),
         verb=verb,
-        spots=spots,
-        address=address,
+        extents=extents,
+        address=named[place],
     )
 
 
-def vector_memory(instruction: Instruction, number: int, _: Architecture) -> Operation:
-    """A load, store or atomic of global memory."""
+def _read_vector_memory(instruction: Instruction, number: int, _: Architecture) -> Operation:
     opcode, modifiers = instruction.opcode, instruction.modifiers
+    make = partial(Operation, number=number, instruction=instruction, name=opcode)
     if _QUIET_MEMORY.match(opcode):
-        return quiet(instruction, number)
+        return make(kind=OperationKind.QUIET)
     found = _VMEM.match(opcode)
     if found is None:
         raise UnknownOperationError(instruction)
-    named = [bits(text) for text in instruction.operands]
-    everything = 0
-    for each in named:
-        everything |= each
+    named = [parse_rows(text) for text in instruction.operands]
     to_lds = bool(found["lds"]) or "lds" in modifiers
     verb = found["verb"]
     loads = (verb == "load" or (verb == "atomic" and ("sc0" in modifiers or "glc" in modifiers))) and not to_lds
-    spots: tuple[tuple[int, int], ...] = ()
-    if to_lds:
-        size = _SIZES.get(found["width"])
-        if size is None or size < 4:
-            raise UnknownOperationError(instruction, "width of a load to LDS")
-        offset = next((int(each[7:], 0) for each in modifiers if each.startswith("offset:")), 0)
-        spots = ((offset, size),)
-    reads = everything
-    if loads and "_d16" not in opcode:  # its target is no source, unless it is named as one
-        reads = 0
-        for each in named[1:]:
-            reads |= each
-    reads |= EXEC_BITS | (M0_BIT if to_lds else 0)
-    return Operation(
-        number=number,
-        instruction=instruction,
-        name=opcode,
+    size = _SIZES.get(found["width"], 0)
+    if to_lds and size < 4:
+        raise UnknownOperationError(instruction, "width of a load to LDS")
+    reads = _unite(named[1:] if loads and "_d16" not in opcode else named)  # the target may be named as a source, too
+    return make(
         kind=OperationKind.VMEM,
-        reads=reads,
+        reads=reads | EXEC_BITS | (M0_BIT if to_lds else 0),
         writes=named[0] if loads else 0,
         data=named[0] if loads else 0,
         verb=verb,
-        to_lds=spots[0][1] if to_lds else 0,
-        spots=spots,
+        to_lds=size if to_lds else 0,
+        extents=((_read_offset(instruction), size),) if to_lds else (),
         address=M0_BIT if to_lds else 0,
         flat=found["space"] == "flat",
     )
 
 
 def mark_flat(operations: list[Operation]) -> list[Operation]:
-    """Names the bytes that flat ops use and the registers of their addresses, in a kernel that may mean LDS by one."""
+    """Give flat ops their addresses and extents, if the kernel may reach LDS by one."""
     if not any("src_shared_base" in each.instruction.text for each in operations):
         return operations
-    return [_with_address(each) if each.flat else each for each in operations]
+    return [_mark_flat(each) if each.flat else each for each in operations]
 
 
-def _with_address(operation: Operation) -> Operation:
+def _mark_flat(operation: Operation) -> Operation:
     texts, width = operation.instruction.operands, operation.name.rpartition("_")[2]
     place = texts[1 if operation.data else 0]
     size = _SIZES.get(operation.name.partition(f"{operation.verb}_")[2].partition("_")[0])
     if size is None:  # an atomic, of one word or two
         size = 8 if width in {"x2", "f64"} else 4
-    spots = ((_offset(operation), size),)
-    operand = parse_operand(place, operation.instruction)
-    return replace(operation, operands=(operand,), address=bits(place), spots=spots)
+    operand, extents = parse_operand(place, operation.instruction), ((_read_offset(operation.instruction), size),)
+    return replace(operation, operands=(operand,), address=parse_rows(place), extents=extents)
 
 
 def mark_spills(operations: list[Operation]) -> list[Operation]:
-    """Names the words of private memory that loads and stores use, if all of them do so by constants alone.
+    """Give loads and stores of private memory their spill slots, if the kernel addresses it by constants only.
 
-    Then private memory is one more file of registers: nobody else reaches it, and a lane's own ops on it are in order.
+    Then private memory is one more register file: no other lane reaches it, and a lane's own ops on it are in order.
     """
-    mine = [each for each in operations if each.name.startswith(("scratch_", "s_scratch_"))]
-    pointed = any("src_private" in each.instruction.text for each in operations)
-    if pointed or any(each.kind is OperationKind.CALL for each in operations) or not all(map(_spills, mine)):
+    private = [each for each in operations if each.name.startswith(("scratch_", "s_scratch_"))]
+    has_pointers = any("src_private" in each.instruction.text for each in operations)
+    if has_pointers or any(each.kind is OperationKind.CALL for each in operations) or not all(map(_is_spill, private)):
         return operations
-    return [_with_slots(each) if each.name.startswith("scratch_") else each for each in operations]
+    return [_mark_spill(each) if each.name.startswith("scratch_") else each for each in operations]
 
 
-def _spills(operation: Operation) -> bool:
+def _is_spill(operation: Operation) -> bool:
     named = operation.instruction.operands
     places = named[::2] if operation.verb == "store" else named[1:]
-    return bool(_SPILL.match(operation.name)) and set(places) == {"off"} and _offset(operation) % 4 == 0
+    return (
+        bool(_SPILL.match(operation.name)) and set(places) == {"off"} and _read_offset(operation.instruction) % 4 == 0
+    )
 
 
-def _offset(operation: Operation) -> int:
-    return next((int(each[7:], 0) for each in operation.instruction.modifiers if each.startswith("offset:")), 0)
+def _read_offset(instruction: Instruction) -> int:
+    return next((int(each[7:], 0) for each in instruction.modifiers if each.startswith("offset:")), 0)
 
 
-def _with_slots(operation: Operation) -> Operation:
+def _mark_spill(operation: Operation) -> Operation:
     data = operation.reads & VECTORS if operation.verb == "store" else operation.data
-    first = SLOTS + _offset(operation) // 4
+    first = SLOTS + _read_offset(operation.instruction) // 4
     slots = tuple(range(first, first + data.bit_count()))
     rows = sum(1 << slot for slot in slots)
     if operation.verb == "store":
@@ -317,109 +284,26 @@ def _with_slots(operation: Operation) -> Operation:
     return replace(operation, slots=slots, reads=operation.reads | rows)
 
 
+# Scalar and vector instructions.
+
 _SUFFIX = re.compile(r"_(?:e32|e64|dpp|sdwa|e64_dpp)$")
-_ROOTS = [
-    "mov",
-    "add",
-    "sub",
-    "subrev",
-    "mul",
-    "mad",
-    "fma",
-    "fmac",
-    "fmamk",
-    "fmaak",
-    "mac",
-    "madmk",
-    "madak",
-    "max",
-    "min",
-    "max3",
-    "min3",
-    "med3",
-    "maximum3",
-    "minimum3",
-    "lshl",
-    "lshlrev",
-    "lshrrev",
-    "ashrrev",
-    "and",
-    "or",
-    "xor",
-    "xnor",
-    "not",
-    "bfe",
-    "bfi",
-    "bfm",
-    "bfrev",
-    "bcnt",
-    "ffbh",
-    "ffbl",
-    "bitop3",
-    "add3",
-    "or3",
-    "xad",
-    "sad",
-    "perm",
-    "alignbit",
-    "alignbyte",
-    "cndmask",
-    "cvt",
-    "exp",
-    "log",
-    "rcp",
-    "rsq",
-    "sqrt",
-    "sin",
-    "cos",
-    "floor",
-    "ceil",
-    "trunc",
-    "rndne",
-    "fract",
-    "frexp",
-    "ldexp",
-    "div",
-    "dot2",
-    "dot4",
-    "dot8",
-    "dot2c",
-    "dot4c",
-    "dot8c",
-    "pk",
-    "pack",
-    "accvgpr",
-    "mbcnt",
-    "mfma",
-    "smfmac",
-    "prng",
-    "readfirstlane",
-    "readlane",
-    "writelane",
-    "cmp",
-    "cmpx",
-    "swap",
-    "permlane16",
-    "permlane32",
-    "nop",
-    "addc",
-    "subb",
-    "subbrev",
-    "ashr",
-    "lerp",
-    "legacy",
-    "xor3",
-    "sat",
-    "screen",
-    "clrexcp",
-]
+_ROOTS = (
+    "mov", "add", "sub", "subrev", "mul", "mad", "fma", "fmac", "fmamk", "fmaak", "mac", "madmk", "madak", "max",
+    "min", "max3", "min3", "med3", "maximum3", "minimum3", "lshl", "lshlrev", "lshrrev", "ashrrev", "and", "or", "xor",
+    "xnor", "not", "bfe", "bfi", "bfm", "bfrev", "bcnt", "ffbh", "ffbl", "bitop3", "add3", "or3", "xad", "sad", "perm",
+    "alignbit", "alignbyte", "cndmask", "cvt", "exp", "log", "rcp", "rsq", "sqrt", "sin", "cos", "floor", "ceil",
+    "trunc", "rndne", "fract", "frexp", "ldexp", "div", "dot2", "dot4", "dot8", "dot2c", "dot4c", "dot8c", "pk",
+    "pack", "accvgpr", "mbcnt", "mfma", "smfmac", "prng", "readfirstlane", "readlane", "writelane", "cmp", "cmpx",
+    "swap", "permlane16", "permlane32", "nop", "addc", "subb", "subbrev", "ashr", "lerp", "legacy", "xor3", "sat",
+    "screen", "clrexcp",
+)  # fmt: skip
 _VECTOR = re.compile(rf"^v_(?:{'|'.join(_ROOTS)})(?:_\w+)?$")
 _CARRIES = re.compile(r"^v_(?:(?:add|sub|subrev|addc|subb|subbrev)_co_u32|div_scale_f\d\d|mad_[ui]64_[ui]32)$")
 _EXCHANGES = re.compile(r"^v_(?:swap_b32|permlane(?:16|32)_swap_b32)$")
 _TIED = re.compile(
     r"^v_(?:(?:pk_)?fmac|mac|dot\w*c|writelane|bfi_tied|cvt_(?:scalef32_)?(?:sr_)?pk|cvt_(?:scalef32_)?sr|smfmac)_"
 )
-_HALF = re.compile(  # results of 16 bits in the long encoding, which leave the other half of their register alone
+_HALF = re.compile(  # results of 16 bits in the long encoding leave the other half of their register as it was
     r"^v_(?:(?:min3|max3|med3)_[fiu]16|(?:mad|fma|div_fixup)_(?:legacy_)?[fiu]16|(?:add|sub)_i16|(?:fma|mad)_mix(?:lo|hi)_f16|bitop3_b16"
     r"|cvt_scalef32_f16_(?:bf8|fp8))$"
 )
@@ -443,7 +327,7 @@ _COUNTS = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
 
 
 def read_operation(instruction: Instruction, number: int, architecture: Architecture) -> Operation:
-    """What the proof needs of one instruction."""
+    """Read one instruction; raises UnknownOperationError for one that the proof doesn't know."""
     opcode = instruction.opcode
     try:
         for prefix, read in _READERS:
@@ -454,19 +338,15 @@ def read_operation(instruction: Instruction, number: int, architecture: Architec
     raise UnknownOperationError(instruction)
 
 
-def _parsed_first(instruction: Instruction) -> tuple[Operand, ...]:
-    return (parse_operand(instruction.operands[0], instruction),)
-
-
-def _scalar(instruction: Instruction, number: int, architecture: Architecture) -> Operation:  # noqa: C901, PLR0912
+def _read_scalar(instruction: Instruction, number: int, architecture: Architecture) -> Operation:  # noqa: C901, PLR0912
     opcode = instruction.opcode
+    make = partial(Operation, number=number, instruction=instruction, name=opcode)
     if opcode == "s_waitcnt":
-        return _wait(instruction, number, architecture)
+        return make(kind=OperationKind.WAIT, waits=_read_waits(instruction, architecture))
     if _QUIET.match(opcode):
-        return replace(
-            quiet(instruction, number), reads=bits(instruction.operands[-1]) if opcode == "s_setreg_b32" else 0
-        )
-    named = [bits(text) for text in instruction.operands]
+        reads = parse_rows(instruction.operands[-1]) if opcode == "s_setreg_b32" else 0
+        return make(kind=OperationKind.QUIET, reads=reads)
+    named = [parse_rows(text) for text in instruction.operands]
     kind, reads, writes = OperationKind.VALUE, 0, 0
     operands: tuple[Operand, ...] = ()
     if opcode in {"s_barrier", "s_endpgm", "s_endpgm_saved"}:
@@ -478,45 +358,24 @@ def _scalar(instruction: Instruction, number: int, architecture: Architecture) -
         reads = SCC_BIT if "_scc" in opcode else VCC_BITS if "_vcc" in opcode else 0
         reads |= EXEC_BITS if "_exec" in opcode else 0
     elif opcode == "s_setvskip":
-        kind, reads, operands = OperationKind.BRANCH, named[0] | named[1], parsed(instruction)
+        kind, reads, operands = OperationKind.BRANCH, named[0] | named[1], _parse_operands(instruction)
     elif opcode in _CALLS:
         kind = OperationKind.CALL
         reads = 0 if opcode == "s_call_b64" else named[-1]
         writes = 0 if opcode == "s_setpc_b64" else named[0]
-        operands = () if opcode == "s_call_b64" else parsed(instruction)
-        if opcode == "s_call_b64":
-            operands = _parsed_first(instruction)
-    elif (memory := scalar_memory(instruction, number)) is not None:
+        operands = _parse_operands(instruction, 1 if opcode == "s_call_b64" else None)
+    elif (memory := _read_scalar_memory(instruction, number)) is not None:
         return memory
     elif opcode in {"s_memtime", "s_memrealtime"}:
-        return Operation(
-            number=number,
-            instruction=instruction,
-            name=opcode,
-            kind=OperationKind.SMEM,
-            writes=named[0],
-            data=named[0],
-            verb="time",
-        )
+        return make(kind=OperationKind.SMEM, writes=named[0], data=named[0], verb="time")
     elif opcode.startswith("s_set_gpr_idx"):
-        return Operation(
-            number=number,
-            instruction=instruction,
-            name=opcode,
-            kind=OperationKind.INDEX,
-            reads=M0_BIT | named[0],
-            writes=M0_BIT,
-            operands=_parsed_first(instruction),
-        )
+        kind, reads, writes = OperationKind.INDEX, M0_BIT | named[0], M0_BIT
+        operands = _parse_operands(instruction, 1)
     elif _COMPARES.match(opcode):
-        reads, writes, operands = named[0] | named[1], SCC_BIT, parsed(instruction)
+        reads, writes, operands = named[0] | named[1], SCC_BIT, _parse_operands(instruction)
     elif _SCALAR.match(opcode):
-        writes = named[0]
-        for each in named[1:]:
-            reads |= each
-        operands = (
-            parsed(instruction) if "getreg" not in opcode else (parse_operand(instruction.operands[0], instruction),)
-        )
+        reads, writes = _unite(named[1:]), named[0]
+        operands = _parse_operands(instruction, 1 if "getreg" in opcode else None)
         if opcode.startswith(("s_addk", "s_mulk", "s_cmov", "s_bitset")):
             reads |= named[0]
         if not _KEEPS_SCC.match(opcode):
@@ -527,12 +386,11 @@ def _scalar(instruction: Instruction, number: int, architecture: Architecture) -
         raise UnknownOperationError(instruction)
     if _READS_SCC.match(opcode):
         reads |= SCC_BIT
-    return Operation(
-        number=number, instruction=instruction, name=opcode, kind=kind, reads=reads, writes=writes, operands=operands
-    )
+    return make(kind=kind, reads=reads, writes=writes, operands=operands)
 
 
-def _wait(instruction: Instruction, number: int, architecture: Architecture) -> Operation:
+def _read_waits(instruction: Instruction, architecture: Architecture) -> tuple[int | None, int | None]:
+    """The counts of vmcnt and lgkmcnt, None where it waits for nothing."""
     written = instruction.text.partition(" ")[2].strip()
     counts = {name: int(count) for name, count in _COUNTS.findall(written)}
     if not counts:
@@ -542,68 +400,59 @@ def _wait(instruction: Instruction, number: int, architecture: Architecture) -> 
         None if (count := counts.get(name)) is None or count >= architecture.no_wait(name) else count
         for name in ("vmcnt", "lgkmcnt")
     )
-    return Operation(
-        number=number, instruction=instruction, name="s_waitcnt", kind=OperationKind.WAIT, waits=(vm, lgkm)
-    )
+    return vm, lgkm
 
 
-def _vector(instruction: Instruction, number: int, _: Architecture) -> Operation:  # noqa: C901
+def _read_vector(instruction: Instruction, number: int, _: Architecture) -> Operation:
     opcode = instruction.opcode
     name = _SUFFIX.sub("", opcode)
     if not _VECTOR.match(name):
         raise UnknownOperationError(instruction)
+    make = partial(Operation, number=number, instruction=instruction)
     if name == "v_nop":
-        return quiet(instruction, number)
-    named = [bits(text) for text in instruction.operands]
+        return make(name=opcode, kind=OperationKind.QUIET)
+    named = [parse_rows(text) for text in instruction.operands]
     targets = 2 if _CARRIES.match(name) else 1
-    writes = reads = 0
-    for each in named[:targets]:
-        writes |= each
-    for each in named[targets:]:
-        reads |= each
+    writes, reads = _unite(named[:targets]), _unite(named[targets:])
     if _EXCHANGES.match(name):
         reads = writes = named[0] | named[1]
     if name.startswith("v_cmpx"):
         writes |= EXEC_BITS
     if name.startswith("v_div_fmas"):
         reads |= VCC_BITS
-    odd = bool(instruction.modifiers) or "_dpp" in opcode or "_sdwa" in opcode
-    keeps = bool(_TIED.match(name) or _HALF.match(name)) or "_dpp" in opcode or "_sdwa" in opcode
-    keeps = keeps or any(each.startswith("op_sel:") for each in instruction.modifiers)
-    if keeps:
+    by_parts = "_dpp" in opcode or "_sdwa" in opcode
+    keeps_target = by_parts or bool(_TIED.match(name) or _HALF.match(name))
+    keeps_target = keeps_target or any(each.startswith("op_sel:") for each in instruction.modifiers)
+    if keeps_target:
         reads |= writes & VECTORS
-    if not name.startswith(("v_readfirstlane", "v_readlane", "v_writelane")):
+    if not name.startswith(("v_readlane", "v_writelane")):
         reads |= EXEC_BITS
-    if name.startswith("v_readfirstlane"):
-        reads |= EXEC_BITS
-    return Operation(
-        number=number,
-        instruction=instruction,
+    return make(
         name=name,
         kind=OperationKind.VALUE,
         reads=reads,
         writes=writes,
-        operands=() if name.startswith(("v_mfma", "v_smfmac")) else parsed(instruction),
-        odd=(odd or keeps) and not _plain_form(instruction, name),
+        operands=() if name.startswith(("v_mfma", "v_smfmac")) else _parse_operands(instruction),
+        unmodelled=(bool(instruction.modifiers) or keeps_target) and not _is_modelled_form(instruction, name),
         targets=targets,
-        keeps=keeps,
+        keeps_target=keeps_target,
     )
 
 
-def _plain_form(instruction: Instruction, name: str) -> bool:
-    """Is it followed although it has modifiers or keeps a part of its target?"""
+def _is_modelled_form(instruction: Instruction, name: str) -> bool:
+    """True if it has modifiers or keeps a part of its target, and the transfer function knows how."""
     if name == "v_writelane_b32":
         return not instruction.modifiers
     return name == "v_bitop3_b32" and len(instruction.modifiers) == 1 and instruction.modifiers[0].startswith("bitop3:")
 
 
 _READERS = (
-    ("s_", _scalar),
-    ("v_", _vector),
-    ("ds_", shared_memory),
-    ("buffer_", vector_memory),
-    ("global_", vector_memory),
-    ("flat_", vector_memory),
-    ("scratch_", vector_memory),
-    ("tbuffer_", vector_memory),
+    ("s_", _read_scalar),
+    ("v_", _read_vector),
+    ("ds_", _read_lds),
+    ("buffer_", _read_vector_memory),
+    ("global_", _read_vector_memory),
+    ("flat_", _read_vector_memory),
+    ("scratch_", _read_vector_memory),
+    ("tbuffer_", _read_vector_memory),
 )

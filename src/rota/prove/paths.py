@@ -1,7 +1,7 @@
-"""Every path of a kernel: takes its operations, runs all waves on what is known, gives what the judges found.
+"""Symbolic execution of a kernel on every path, with all waves of a workgroup.
 
-Waves that do the same run together.  Where a branch depends on something unknown, the path forks; what the whole
-workgroup shares is decided once for all waves.  A path ends where its state was met before.
+Waves that do the same run together as a wave set.  A path forks at a branch on an unknown; what the whole workgroup
+shares is decided once for all waves.  A path ends when a seen state covers its own.
 """
 
 from __future__ import annotations
@@ -13,46 +13,46 @@ import numpy as np
 
 from rota.isa.binary.elf import CODE_BASE
 from rota.isa.wave.operand import M0, SCALAR, named
-from rota.prove.decisions import Chronicle, Decisions
-from rota.prove.evaluation import Evaluator, OneWave
+from rota.prove.decisions import Decisions, StateGraph
+from rota.prove.evaluation import Evaluator, WaveView
 from rota.prove.judge import Judge
 from rota.prove.memory_steps import MemorySteps
 from rota.prove.operation import SCC_ROW, Operation, OperationKind
-from rota.prove.slicing import BackwardSlice, call_targets, meeting
-from rota.prove.state import Accesses, Flight, Half, Mask, Masks, Squad, atoms_of
-from rota.prove.symbol import GROUP, LANE, Lanes, Linear, Symbol, Value, simple
-from rota.prove.transfer import evaluate_indexed, evaluate_scalar, evaluate_vector, in_place, set_index
+from rota.prove.slicing import BackwardSlice, find_call_targets, find_interacting
+from rota.prove.state import Accesses, Half, InFlight, Mask, Masks, WaveSet, atoms_of
+from rota.prove.symbol import GROUP, LANE, Lanes, Linear, Symbol, Value, simplify
+from rota.prove.transfer import evaluate_indexed, evaluate_scalar, evaluate_vector, resolve_index, set_index
 from rota.prove.verdict import Meter
-from rota.prove.widening import LoopVisit, MetStates, Namer, ProductState, Recorder, Widener, shape_of
+from rota.prove.widening import LoopVisit, Namer, ProductState, Recorder, SeenStates, Widener, shape_of
 
 
-def condense(one: Evaluator, squad: Squad) -> None:
-    """Makes EXEC depend on one unknown, and other masks on the same where they are equal to it or its rest."""
-    old = squad.exec
+def condense(evaluator: Evaluator, wave_set: WaveSet) -> None:
+    """Make EXEC depend on a single atom, and express masks that equal it or its complement by the same atom."""
+    old = wave_set.exec
     if len(atoms_of(old)) < 2:
         return
-    masks = one.masks
+    masks = evaluator.masks
     possible = masks.leaf(masks.possible(old))
-    atom = one.symbols.fresh("left", LANE).base
-    new = masks.combine("and", possible, masks.unknown(atom, len(squad.waves)))
-    turned: dict[Mask, Mask] = {old: new}
-    for row, value in squad.registers.items():
+    atom = evaluator.symbols.fresh("left", LANE).base
+    new = masks.combine("and", possible, masks.unknown(atom, len(wave_set.waves)))
+    replaced: dict[Mask, Mask] = {old: new}
+    for row, value in wave_set.registers.items():
         if not isinstance(value, Half):
             continue
         mask = value.mask
-        if mask not in turned:
+        if mask not in replaced:
             whole = masks.combine("or", possible, masks.leaf(masks.possible(mask)))
             rest = masks.combine("andn2", whole, old)
-            turned[mask] = masks.combine("andn2", whole, new) if rest is mask else one.tamed(mask, 1)
-        squad.registers[row] = Half(turned[mask], value.which)
-    squad.exec = new
+            replaced[mask] = masks.combine("andn2", whole, new) if rest is mask else evaluator.limit_atoms(mask, 1)
+        wave_set.registers[row] = Half(replaced[mask], value.which)
+    wave_set.exec = new
 
 
-def assume_empty(one: Evaluator, squad: Squad) -> None:
-    """No lane is left in EXEC: what that says of its unknown is put into all masks."""
-    masks, mask = one.masks, squad.exec
-    nothing = masks.leaf((0,) * len(squad.waves))
-    squad.exec = nothing
+def assume_empty(evaluator: Evaluator, wave_set: WaveSet) -> None:
+    """Assume that EXEC has no lanes, and apply what that says of its atom to all masks."""
+    masks, mask = evaluator.masks, wave_set.exec
+    nothing = masks.leaf((0,) * len(wave_set.waves))
+    wave_set.exec = nothing
     if mask.atom is None or mask.high is None or mask.low is None:
         return
     if (
@@ -61,11 +61,11 @@ def assume_empty(one: Evaluator, squad: Squad) -> None:
         or any(a & b for a, b in zip(mask.high.leaf, mask.low.leaf, strict=True))
     ):
         return
-    atom = masks.unknown(mask.atom, len(squad.waves))
+    atom = masks.unknown(mask.atom, len(wave_set.waves))
     known = masks.combine("or", mask.low, masks.combine("andn2", atom, mask.high))
-    for row, value in squad.registers.items():
+    for row, value in wave_set.registers.items():
         if isinstance(value, Half) and mask.atom in atoms_of(value.mask):
-            squad.registers[row] = Half(masks.substituted(value.mask, {mask.atom: known}), value.which)
+            wave_set.registers[row] = Half(masks.substitute(value.mask, {mask.atom: known}), value.which)
 
 
 _VCC = named("vcc")
@@ -74,64 +74,66 @@ _VCC = named("vcc")
 class ForkError(Exception):
     """An operation needs a decision first: about a condition, of these waves or of the whole workgroup.
 
-    With `parts`, waves may go different ways by it, even if all of them share what it is about.
+    With `per_wave`, waves may branch differently by it, even if they share the condition.
     """
 
-    def __init__(self, condition: Symbol, waves: tuple[int, ...] = (), *, parts: bool = False) -> None:
+    def __init__(self, condition: Symbol, waves: tuple[int, ...] = (), *, per_wave: bool = False) -> None:
         super().__init__()
-        self.condition, self.waves, self.parts = condition, waves, parts or bool(waves)
+        self.condition, self.waves, self.per_wave = condition, waves, per_wave or bool(waves)
 
 
 class Branching:
-    """Takes branches; one for a proof."""
+    """Executes branches."""
 
-    def __init__(self, one: Evaluator, accesses: Accesses, waves: int) -> None:
-        self._one, self._accesses, self._one_wave = one, accesses, OneWave(one, waves)
+    def __init__(self, evaluator: Evaluator, accesses: Accesses, waves: int) -> None:
+        self._evaluator, self._accesses, self._view = evaluator, accesses, WaveView(evaluator, waves)
 
-    def branch(self, product: ProductState, squad: Squad, operation: Operation) -> bool:
-        """Takes a branch; False if waves part at it, so that another squad has to go on now."""
+    def branch(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool:
+        """Execute a branch; False if waves separate at it, so that another wave set has to go on now."""
         instruction = operation.instruction
         opcode, target = instruction.opcode, instruction.target
         assert target is not None  # noqa: S101
         if opcode == "s_branch":
-            squad.at = target
+            wave_set.at = target
             return True
-        taken = self._taken(product, squad, operation)
-        empty = None if "_exec" not in opcode else not opcode.endswith("nz")  # what is taken when no lane is left
+        taken = self._evaluate(product, wave_set, operation)
+        empty = None if "_exec" not in opcode else not opcode.endswith("nz")  # whether it branches without lanes
         if isinstance(taken, bool):
-            squad.at = target if taken else squad.at + 1
+            wave_set.at = target if taken else wave_set.at + 1
             if taken is empty:
-                assume_empty(self._one, squad)
+                assume_empty(self._evaluator, wave_set)
             return True
         rows = [[row for row, each in enumerate(taken) if each is wanted] for wanted in (True, False)]
-        parts = [squad.part(each, self._one.masks, self._accesses) for each in rows]
-        parts[0].at, parts[1].at = target, squad.at + 1
+        parts = [wave_set.restrict(each, self._evaluator.masks, self._accesses) for each in rows]
+        parts[0].at, parts[1].at = target, wave_set.at + 1
         if empty is not None:
-            assume_empty(self._one, parts[0 if empty else 1])
-        place = product.squads.index(squad)
-        product.squads[place : place + 1] = sorted(parts, key=lambda part: -part.at)  # those that leave a loop first
+            assume_empty(self._evaluator, parts[0 if empty else 1])
+        place = product.wave_sets.index(wave_set)
+        product.wave_sets[place : place + 1] = sorted(parts, key=lambda part: -part.at)  # those that exit a loop first
         return False
 
-    def _taken(self, product: ProductState, squad: Squad, operation: Operation) -> bool | list[bool]:
-        opcode, known = operation.instruction.opcode, product.known
+    def _evaluate(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool | list[bool]:
+        opcode, known, evaluator = operation.instruction.opcode, product.known, self._evaluator
         if opcode == "s_setvskip":
-            word, place = (self._one.read(squad, each, known) for each in operation.operands)
-            flag = self._one.compute("and", self._one.compute("shr", word, self._one.compute("and", place, 31)), 1)
+            word, place = (evaluator.read(wave_set, each, known) for each in operation.operands)
+            flag = evaluator.compute("and", evaluator.compute("shr", word, evaluator.compute("and", place, 31)), 1)
             wanted = not operation.instruction.modifiers
-            flag = self._one.flag_of(self._one.compare("eq", "u", flag, int(wanted)))
-            return self._outcome(squad, flag, known)
+            flag = evaluator.flag_of(evaluator.compare("eq", "u", flag, int(wanted)))
+            return self._decide(wave_set, flag, known)
         if "_scc" in opcode:
-            return self._outcome(squad, self._one.row(squad, SCC_ROW, known), known, wanted=opcode.endswith("1"))
+            flag = evaluator.read_row(wave_set, SCC_ROW, known)
+            return self._decide(wave_set, flag, known, wanted=opcode.endswith("1"))
         wanted = opcode.endswith("nz")
         if "_exec" not in opcode:
-            return self._outcome(squad, self._one.any_of(self._one.pair(squad, _VCC, known)), known, wanted=wanted)
-        squad.exec = self._one.masks.settled(squad.exec, known.decided)
-        if isinstance(self._one.any_of(squad.exec), Linear):
-            condense(self._one, squad)
-        return self._outcome(squad, self._one.any_of(squad.exec), known, wanted=wanted)
+            flag = evaluator.any_of(evaluator.read_pair(wave_set, _VCC, known))
+            return self._decide(wave_set, flag, known, wanted=wanted)
+        wave_set.exec = evaluator.masks.settle(wave_set.exec, known.lookup)
+        if isinstance(evaluator.any_of(wave_set.exec), Linear):
+            condense(evaluator, wave_set)
+        return self._decide(wave_set, evaluator.any_of(wave_set.exec), known, wanted=wanted)
 
-    def _outcome(self, squad: Squad, flag: Value, known: Decisions, *, wanted: bool = True) -> bool | list[bool]:
-        flag = self._one.settled(flag, known)
+    def _decide(self, wave_set: WaveSet, flag: Value, known: Decisions, *, wanted: bool = True) -> bool | list[bool]:
+        flag = self._evaluator.settle(flag, known)
         if isinstance(flag, int):
             return bool(flag) == wanted
         if not isinstance(flag, Linear):
@@ -141,134 +143,130 @@ class Branching:
         if base.op == "select":
             raise ForkError(base.args[0])  # type: ignore[arg-type]
         if not isinstance(flag.offset, int) or base.bits != 1 or flag.scale not in {1, 0xFFFF_FFFF}:
-            flag = self._one.flag_of(self._one.compare("ne", "u", flag, 0))
+            flag = self._evaluator.flag_of(self._evaluator.compare("ne", "u", flag, 0))
             if not isinstance(flag, Linear):
-                return self._outcome(squad, flag, known, wanted=wanted)
+                return self._decide(wave_set, flag, known, wanted=wanted)
             base = flag.base
         positive = wanted == (flag.scale == 1)
         if base.spread == GROUP:
-            decided = known.decided(base)
+            decided = known.lookup(base)
             if decided is None:
                 raise ForkError(base)
             return decided == positive
-        each = [self._of_wave(base, wave, known) for wave in squad.waves]
-        open_ = tuple(wave for wave, one in zip(squad.waves, each, strict=True) if one is None)
-        if open_:
-            raise ForkError(base, open_)
-        outcomes = [one == positive for one in each]
+        decisions = [self._look_up(base, wave, known) for wave in wave_set.waves]
+        undecided = tuple(wave for wave, each in zip(wave_set.waves, decisions, strict=True) if each is None)
+        if undecided:
+            raise ForkError(base, undecided)
+        outcomes = [each == positive for each in decisions]
         return outcomes[0] if len(set(outcomes)) == 1 else outcomes
 
-    def _of_wave(self, base: Symbol, wave: int, known: Decisions) -> bool | None:
-        """What a condition that waves don't share is in one of them."""
-        decided = known.decided(base, wave)
+    def _look_up(self, base: Symbol, wave: int, known: Decisions) -> bool | None:
+        """Whether a condition that waves don't share holds in one of them; None if that isn't decided."""
+        decided = known.lookup(base, wave)
         if decided is not None:
             return decided
-        told = self._one_wave.symbol(base, wave)
-        if isinstance(told, int):
-            return bool(told)
-        if not isinstance(told, Linear) or told.base.spread != GROUP or told.base.bits != 1:
+        value = self._view.symbol(base, wave)
+        if isinstance(value, int):
+            return bool(value)
+        if not isinstance(value, Linear) or value.base.spread != GROUP or value.base.bits != 1:
             return None
-        decided = known.decided(told.base)
+        decided = known.lookup(value.base)
         if decided is None:
-            raise ForkError(told.base, parts=True)
-        return decided == (told.scale == 1)
+            raise ForkError(value.base, per_wave=True)
+        return decided == (value.scale == 1)
 
 
-class _ApartError(Exception):
-    """Two squads that can't be one."""
+# Joining wave sets.
 
 
-def join(squads: list[Squad], masks: Masks, accesses: Accesses) -> list[Squad]:
-    """Squads at one place, with the same memory ops under way, go on together."""
-    joined: list[Squad] = []
-    for squad in squads:
+class _CannotJoinError(Exception):
+    """Two wave sets differ in something that one set can't express."""
+
+
+def join(wave_sets: list[WaveSet], masks: Masks, accesses: Accesses) -> list[WaveSet]:
+    """Join wave sets at one place with the same memory ops in flight."""
+    joined: list[WaveSet] = []
+    for wave_set in wave_sets:
         for place, other in enumerate(joined):
-            if squad.at == other.at and squad.ended == other.ended and squad.barriers == other.barriers:
+            if wave_set.at == other.at and wave_set.ended == other.ended and wave_set.barriers == other.barriers:
                 try:
-                    joined[place] = _both(other, squad, masks, accesses)
-                except _ApartError:
+                    joined[place] = _join_two(other, wave_set, masks, accesses)
+                except _CannotJoinError:
                     continue
                 break
         else:
-            joined.append(squad)
+            joined.append(wave_set)
     return joined
 
 
-def _both(one: Squad, other: Squad, masks: Masks, accesses: Accesses) -> Squad:
+def _join_two(one: WaveSet, other: WaveSet, masks: Masks, accesses: Accesses) -> WaveSet:
     if one.ended:
-        return _husk(one, other, masks)
+        return _join_ended(one, other, masks)
     counts = len(one.waves), len(other.waves)
-    rows = one.registers.keys() & other.registers.keys()  # one that only some have was never written by the others
-    registers = {row: _value(one.registers[row], other.registers[row], counts, masks) for row in rows}
-    vm = _flights(one.vm, other.vm, accesses)
-    ds = _flights(one.ds, other.ds, accesses)
-    if [each.same for each in one.sm] != [each.same for each in other.sm] or one.flat or other.flat:
-        raise _ApartError
-    both = Squad(
+    rows = one.registers.keys() & other.registers.keys()  # others were never written by some of the waves
+    registers = {row: _join_values(one.registers[row], other.registers[row], counts, masks) for row in rows}
+    if [each.identity for each in one.sm] != [each.identity for each in other.sm] or one.flat or other.flat:
+        raise _CannotJoinError
+    both = WaveSet(
         waves=(*one.waves, *other.waves),
         at=one.at,
         registers=registers,
-        exec=_mask(one.exec, other.exec, masks),
-        vm=vm,
-        ds=ds,
+        exec=_join_masks(one.exec, other.exec, masks),
+        vm=_join_queues(one.vm, other.vm, accesses),
+        ds=_join_queues(one.ds, other.ds, accesses),
         sm=one.sm,
-        busy=one.busy,
+        pending=one.pending,
         barriers=one.barriers,
     )
     order = sorted(range(len(both.waves)), key=both.waves.__getitem__)
-    return both if order == list(range(len(order))) else both.part(order, masks, accesses)
+    return both if order == list(range(len(order))) else both.restrict(order, masks, accesses)
 
 
-def _husk(one: Squad, other: Squad, masks: Masks) -> Squad:
-    """Ended waves, of which only the number of barriers matters, and what they left under way."""
+def _join_ended(one: WaveSet, other: WaveSet, masks: Masks) -> WaveSet:
+    """Join waves that have ended: only their barriers and ops in flight matter."""
     if any((*one.vm, *other.vm, *one.ds, *other.ds, *one.flat, *other.flat)):
-        raise _ApartError
+        raise _CannotJoinError
     waves = tuple(sorted((*one.waves, *other.waves)))
-    return Squad(
+    return WaveSet(
         waves=waves, at=one.at, registers={}, exec=masks.leaf((0,) * len(waves)), ended=True, barriers=one.barriers
     )
 
 
-def _flights(one: tuple[Flight, ...], other: tuple[Flight, ...], accesses: Accesses) -> tuple[Flight, ...]:
+def _join_queues(one: tuple[InFlight, ...], other: tuple[InFlight, ...], accesses: Accesses) -> tuple[InFlight, ...]:
     if len(one) != len(other):
-        raise _ApartError
+        raise _CannotJoinError
     both = []
     for a, b in zip(one, other, strict=True):
         if a.rows != b.rows or (a.access is None) != (b.access is None):
-            raise _ApartError
+            raise _CannotJoinError
         if a.access is not None and b.access is not None:
             if a.number != b.number or a.access.how != b.access.how:
-                raise _ApartError
+                raise _CannotJoinError
             octets = (*a.access.bytes, *b.access.bytes)
             access = accesses.make(a.number, a.access.how, octets, exact=a.access.exact and b.access.exact)
             both.append(a._replace(access=access))
-        elif a.bare or (a.number, a.also) == (b.number, b.also):
+        elif a.only_counts or (a.number, a.other_numbers) == (b.number, b.other_numbers):
             both.append(a)
         else:  # loads to the same registers, by two copies of the code
-            also = {a.number, *a.also, b.number, *b.also}
-            first = min(also)
-            both.append(a._replace(number=first, also=tuple(sorted(also - {first})), near=_agreed(a.near, b.near)))
+            first, *others = sorted({a.number, *a.other_numbers, b.number, *b.other_numbers})
+            near_wait = a.near_wait if a.near_wait == b.near_wait else -1
+            both.append(a._replace(number=first, other_numbers=tuple(others), near_wait=near_wait))
     return tuple(both)
 
 
-def _agreed(one: int, other: int) -> int:
-    """The wait that nearly covered both, if it is one."""
-    return one if one == other else -1
-
-
-def _value(one: Value | Half, other: Value | Half, counts: tuple[int, int], masks: Masks) -> Value | Half:
+def _join_values(one: Value | Half, other: Value | Half, counts: tuple[int, int], masks: Masks) -> Value | Half:
     if isinstance(one, Half) or isinstance(other, Half):
         if not isinstance(one, Half) or not isinstance(other, Half) or one.which != other.which:
-            raise _ApartError
-        return Half(_mask(one.mask, other.mask, masks), one.which)
+            raise _CannotJoinError
+        return Half(_join_masks(one.mask, other.mask, masks), one.which)
     if isinstance(one, Linear) or isinstance(other, Linear):
         if not isinstance(one, Linear) or not isinstance(other, Linear):
-            raise _ApartError
+            raise _CannotJoinError
         if one.base is not other.base or one.scale != other.scale:
-            raise _ApartError
-        offset = _value(one.offset, other.offset, counts, masks)
+            raise _CannotJoinError
+        offset = _join_values(one.offset, other.offset, counts, masks)
         if isinstance(offset, (Linear, Half)):
-            raise _ApartError
+            raise _CannotJoinError
         return Linear(one.base, one.scale, offset)
     if isinstance(one, int) and isinstance(other, int) and one == other:
         return one
@@ -277,24 +275,26 @@ def _value(one: Value | Half, other: Value | Half, counts: tuple[int, int], mask
         np.broadcast_to(np.asarray(each, np.int64), (count, width))
         for each, count in zip((one, other), counts, strict=True)
     ]
-    return simple(np.concatenate(parts))
+    return simplify(np.concatenate(parts))
 
 
-def _mask(one: Mask, other: Mask, masks: Masks) -> Mask:
+def _join_masks(one: Mask, other: Mask, masks: Masks) -> Mask:
     if one.leaf is not None and other.leaf is not None:
         return masks.leaf((*one.leaf, *other.leaf))
     if one.atom is None or one.atom is not other.atom or one.high is None or one.low is None:
-        raise _ApartError
+        raise _CannotJoinError
     if other.high is None or other.low is None:
-        raise _ApartError
-    return masks.choice(one.atom, _mask(one.high, other.high, masks), _mask(one.low, other.low, masks))
+        raise _CannotJoinError
+    return masks.choice(one.atom, _join_masks(one.high, other.high, masks), _join_masks(one.low, other.low, masks))
 
 
-_STRETCH = 256  # steps between two looks at the budget
+# Exploration.
+
+_CHECK_EVERY = 256  # steps between two checks of the budget
 
 
 class InconclusiveError(Exception):
-    """The proof can't go on: why, at which operation, and which limit of the budget has ended it, if one has."""
+    """The proof can't go on: why, at which operation, and which limit of the budget it has reached, if any."""
 
     def __init__(self, message: str, operation: Operation | None = None, *, ended_by: str = "") -> None:
         super().__init__(message)
@@ -302,38 +302,39 @@ class InconclusiveError(Exception):
 
 
 class Explorer:
-    """Runs a kernel on all paths."""
+    """Executes a kernel on all paths."""
 
     def __init__(
-        self, operations: Sequence[Operation], sliced: BackwardSlice, one: Evaluator, memory: MemorySteps,
+        self, operations: Sequence[Operation], sliced: BackwardSlice, evaluator: Evaluator, memory: MemorySteps,
         judge: Judge, *, kernarg_row: int, waves: int, meter: Meter, recorder: Recorder | None = None,
     ) -> None:  # fmt: skip
         self._recorder = recorder
-        self.operations, self.one, self.memory, self.judge, self.meter = operations, one, memory, judge, meter
+        self.operations, self.evaluator, self.memory = operations, evaluator, memory
+        self.judge, self.meter = judge, meter
         self._evaluated, self._looping = sliced.evaluated, sliced.looping
-        self._targets = call_targets(operations)
+        self._targets = find_call_targets(operations)
         self._places = {
             each.instruction.address: each.number
             for each in reversed(operations)
             if each.instruction.address is not None
         }
         self._heads = frozenset(
-            target for number, ways in enumerate(sliced.successors) for target in ways if target <= number
+            target for number, successors in enumerate(sliced.successors) for target in successors if target <= number
         )
         self._joins = self._join_points()
-        self._namer = Namer(one, sliced.needed, sliced.for_addresses, kernarg_row)
-        self._widener = Widener(one, sliced.for_addresses)
+        self._namer = Namer(evaluator, sliced.needed, sliced.for_addresses, kernarg_row)
+        self._widener = Widener(evaluator, sliced.for_addresses)
         self._runs = self._quiet_runs()
-        self._meets = meeting(operations, sliced.successors, flat=memory.flat_lds)
-        self._branching = Branching(one, memory.accesses, waves)
-        self.chronicle = Chronicle()
-        self._met = MetStates(one, self._namer, sliced.for_addresses, self.chronicle)
+        self._interacts = find_interacting(operations, sliced.successors, flat=memory.flat_lds)
+        self._branching = Branching(evaluator, memory.accesses, waves)
+        self.graph = StateGraph()
+        self._seen = SeenStates(evaluator, self._namer, sliced.for_addresses, self.graph)
         self._open: list[tuple[int, int, ProductState]] = []
         self._pushed = 0
         self.steps = self.states = self.paths = 0
 
     def _join_points(self) -> frozenset[int]:
-        """Where ways meet: behind the waits at a branch's target, which make paths more alike; not before a barrier."""
+        """Join points: after the waits at a branch target, which make paths more alike, and never before a barrier."""
         found = set()
         for target in {each.instruction.target for each in self.operations if each.instruction.target is not None}:
             at = target
@@ -344,7 +345,7 @@ class Explorer:
         return frozenset(found)
 
     def _quiet_runs(self) -> list[tuple[int, int]]:
-        """For each operation that needs no step of its own: the registers of all up to the next that does, and that."""
+        """For each operation that needs no step: the next one that does, and the registers of all in between."""
         runs = [(0, -1)] * (len(self.operations) + 1)
         for number in range(len(self.operations) - 1, -1, -1):
             each = self.operations[number]
@@ -359,80 +360,84 @@ class Explorer:
         return runs
 
     def explore(self, start: ProductState) -> None:
-        """Follows every path to its end, or raises if the budget is gone."""
-        self._put(start)
+        """Follow every path to its end; raises InconclusiveError if the budget doesn't last."""
+        self._push(start)
         while self._open:
             _, _, product = heapq.heappop(self._open)
-            self._met.leave(product)
+            self._seen.close(product)
             self.paths += 1
             self._run(product)
 
-    def _put(self, product: ProductState) -> None:
-        """Leaves a state for later; those that are least far in the listing come first, so that paths meet."""
+    def _push(self, product: ProductState) -> None:
+        """Leave a state for later.  Those least far in the listing come first, so that paths join."""
         self._pushed += 1
-        far = sum(len(squad.waves) * (len(self.operations) if squad.ended else squad.at) for squad in product.squads)
+        end = len(self.operations)
+        far = sum(len(each.waves) * (end if each.ended else each.at) for each in product.wave_sets)
         heapq.heappush(self._open, (far, self._pushed, product))
 
     def _run(self, product: ProductState) -> None:
         while True:
-            squad = next((each for each in product.squads if not each.waiting and not each.ended), None)
-            if squad is None:
-                if not self._meet(product):
+            wave_set = next((each for each in product.wave_sets if not each.waiting and not each.ended), None)
+            if wave_set is None:
+                if not self._pass_barrier(product):
                     return
-            elif not self._advance(product, squad) or (
-                (squad.waiting or squad.ended)
+            elif not self._advance(product, wave_set) or (
+                (wave_set.waiting or wave_set.ended)
                 and product.forks
-                and len(product.squads) > 1
+                and len(product.wave_sets) > 1
                 and not self._checkpoint(product, ("arrived",))
             ):
                 return
 
-    def _meet(self, product: ProductState) -> bool:
-        """All waves wait at a barrier or have ended; gives whether any goes on."""
-        self.judge.stretch(product.squads, product.epoch, product.known, self._search_on)
-        waiting = [each for each in product.squads if not each.ended]
+    def _pass_barrier(self, product: ProductState) -> bool:
+        """Release the barrier at which all waves wait that have not ended; False if none goes on."""
+        self.judge.check_races(product.wave_sets, product.epoch, product.known, self._spend_pairs)
+        waiting = [each for each in product.wave_sets if not each.ended]
         if not waiting:
-            self.judge.ended(product.squads)
+            self.judge.check_barrier_counts(product.wave_sets)
             return False
         product.epoch += 1
-        for squad in product.squads:
-            squad.done = {}
-        for squad in waiting:
-            squad.waiting = False
-            squad.barriers += 1
-            squad.at += 1
-        self.judge.passed(waiting)
-        if len(waiting) < len(product.squads):  # of waves that have ended, only what is under way can still matter
-            self.judge.ended(product.squads)
-            product.squads = [each for each in product.squads if not each.ended or each.vm or each.ds or each.flat]
-        product.squads = join(product.squads, self.one.masks, self.memory.accesses)
-        product.squads.sort(key=lambda squad: squad.waves)
+        for wave_set in product.wave_sets:
+            wave_set.covered = {}
+        for wave_set in waiting:
+            wave_set.waiting = False
+            wave_set.barriers += 1
+            wave_set.at += 1
+        self.judge.record_barrier(waiting)
+        if len(waiting) < len(product.wave_sets):  # of waves that have ended, only ops in flight can still matter
+            self.judge.check_barrier_counts(product.wave_sets)
+            product.wave_sets = [
+                each for each in product.wave_sets if not each.ended or each.vm or each.ds or each.flat
+            ]
+        product.wave_sets = join(product.wave_sets, self.evaluator.masks, self.memory.accesses)
+        product.wave_sets.sort(key=lambda wave_set: wave_set.waves)
         return self._checkpoint(product, ("barrier",))
 
-    def _advance(self, product: ProductState, squad: Squad) -> bool:  # noqa: C901, PLR0912
-        """Steps a squad until it waits, ends or splits; False if the path is over."""
+    def _advance(self, product: ProductState, wave_set: WaveSet) -> bool:  # noqa: C901, PLR0912
+        """Step a wave set until it waits, ends or splits; False if the path ends."""
         operations, runs, heads = self.operations, self._runs, self._heads
         count = 0
         while True:
-            at, self.one.symbols.company = squad.at, squad.waves
+            at, self.evaluator.symbols.row_waves = wave_set.at, wave_set.waves
             if at >= len(operations):
                 raise InconclusiveError("code runs past its last instruction")
             touches, end = runs[at]
             count += 1
-            if not count % _STRETCH:  # straight code without end may not escape the budget
+            if not count % _CHECK_EVERY:  # long straight code spends its budget, too
                 self._spend(count, operations[at])
                 count = 0
             if end >= 0:
-                if touches & squad.busy:
-                    self._look(squad, at, end, product)
-                squad.at = end
+                if touches & wave_set.pending:
+                    for number in range(at, end):
+                        self._check_registers(wave_set, operations[number], product)
+                wave_set.at = end
                 continue
             if product.resumed:
                 product.resumed = False
             elif at in heads:
                 self._spend(count, operations[at])
                 count = 0
-                if not self._checkpoint(product, (squad.waves[0],)):
+                if not self._checkpoint(product, (wave_set.waves[0],)):
                     return False
             elif product.forks != product.marked and at in self._joins:
                 self._spend(count, operations[at])
@@ -440,20 +445,21 @@ class Explorer:
                 if not self._checkpoint(product, ("join",)):
                     return False
             operation = operations[at]
-            if (operation.reads | operation.writes) & squad.busy:
-                self._early(squad, operation, product)
+            if (operation.reads | operation.writes) & wave_set.pending:
+                self._check_registers(wave_set, operation, product)
             try:
-                going = self._step(product, squad, operation)
+                going = self._step(product, wave_set, operation)
             except ForkError as fork:
-                if fork.parts and self._can_leave(product, len(squad.waves)):
+                if fork.per_wave and self._is_independent(product, len(wave_set.waves)):
                     self._spend(count, operation)
-                    self._leave_alone(product, squad)
+                    self._separate(product, wave_set)
                     return False
-                going = not fork.parts or len(squad.waves) == 1
+                going = not fork.per_wave or len(wave_set.waves) == 1
                 if going:
-                    self._fork(product, squad, fork)
-                else:
-                    self._part(product, squad)
+                    self._fork(product, wave_set, fork)
+                else:  # let each wave decide alone: the states that it reaches are then found only once
+                    place = product.wave_sets.index(wave_set)
+                    product.wave_sets[place : place + 1] = self._split(wave_set)
             if not going:
                 self._spend(count, operation)
                 return True
@@ -461,190 +467,170 @@ class Explorer:
     def _spend(self, steps: int, operation: Operation) -> None:
         self.steps += steps
         self.meter.spend(steps)
-        if over := self.meter.over:
+        if over := self.meter.exceeded:
             raise InconclusiveError(f"the budget of {over} is used up", operation, ended_by=over)
 
-    def _search_on(self, pairs: int) -> None:
+    def _spend_pairs(self, pairs: int) -> None:
         self.meter.spend(pairs=pairs)
-        if over := self.meter.over:
-            message = f"the budget of {over} is used up by the search for pairs that race"
+        if over := self.meter.exceeded:
+            message = f"the budget of {over} is used up by the search for races"
             raise InconclusiveError(message, ended_by=over)
 
-    def _early(self, squad: Squad, operation: Operation, product: ProductState) -> None:
+    def _check_registers(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
         uses, writes = operation.reads | operation.writes, operation.writes
         if operation.data and not operation.flat and operation.kind in {OperationKind.LDS, OperationKind.VMEM}:
-            uses = operation.reads | operation.writes & ~self.memory.refilled(squad, operation)
+            uses = operation.reads | operation.writes & ~self.memory.find_refilled(wave_set, operation)
         if operation.indexed:
-            meant = in_place(self.one, squad, operation, product.known) or operation
+            meant = resolve_index(self.evaluator, wave_set, operation, product.known) or operation
             uses, writes = meant.reads | meant.writes, meant.writes
-        if uses & squad.busy:
-            self.judge.early(squad, operation, uses, writes, product.known)
+        if uses & wave_set.pending:
+            self.judge.check_registers(wave_set, operation, uses, writes, product.known)
 
-    def _look(self, squad: Squad, at: int, end: int, product: ProductState) -> None:
-        for number in range(at, end):
-            operation = self.operations[number]
-            self._early(squad, operation, product)
-
-    def _step(self, product: ProductState, squad: Squad, operation: Operation) -> bool:  # noqa: C901, PLR0912
-        """One operation; False if another squad has to go on now."""
+    def _step(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool:  # noqa: C901, PLR0912
+        """Execute one operation; False if another wave set has to go on now."""
         kind = operation.kind
         if kind is OperationKind.BRANCH:
-            return self._branching.branch(product, squad, operation)
+            return self._branching.branch(product, wave_set, operation)
         if kind is OperationKind.VALUE:
             if operation.indexed:
-                evaluate_indexed(self.one, squad, operation, product.known)
+                evaluate_indexed(self.evaluator, wave_set, operation, product.known)
             elif self._evaluated[operation.number]:
-                self.one.symbols.looping = self._looping[operation.number]
-                evaluate = evaluate_vector if operation.vector else evaluate_scalar
-                evaluate(self.one, squad, operation, product.known)
+                self.evaluator.symbols.looping = self._looping[operation.number]
+                evaluate = evaluate_vector if operation.is_vector else evaluate_scalar
+                evaluate(self.evaluator, wave_set, operation, product.known)
         elif kind is OperationKind.WAIT:
-            self.memory.wait(squad, operation)
+            self.memory.wait(wave_set, operation)
         elif kind is OperationKind.LDS:
-            self._resolve(squad, operation.operands[0].rows[0], product)
-            self.memory.lds(squad, operation, product)
+            self._resolve(wave_set, operation.operands[0].rows[0], product)
+            self.memory.issue_lds(wave_set, operation, product)
         elif kind is OperationKind.VMEM:
             if operation.to_lds:
-                self._resolve(squad, SCALAR + M0, product)
+                self._resolve(wave_set, SCALAR + M0, product)
             elif operation.flat and operation.address:
                 for row in operation.operands[0].rows:
-                    self._resolve(squad, row, product)
-            self.memory.vector(squad, operation, product)
+                    self._resolve(wave_set, row, product)
+            self.memory.issue_vector(wave_set, operation, product)
         elif kind is OperationKind.SMEM:
-            self.one.symbols.looping = self._looping[operation.number]
-            self.memory.scalar(squad, operation, product.known)
+            self.evaluator.symbols.looping = self._looping[operation.number]
+            self.memory.issue_scalar(wave_set, operation, product.known)
         elif kind is OperationKind.EXCHANGE:
-            self.memory.exchange(squad, operation, product)
+            self.memory.issue_exchange(wave_set, operation, product)
         elif kind is OperationKind.BARRIER:
-            squad.waiting = True
+            wave_set.waiting = True
             return False
         elif kind is OperationKind.END:
-            squad.ended = True
-            self.judge.leaves(squad, operation, product.known)
-            squad.rest(self.one.masks)
+            wave_set.ended = True
+            self.judge.check_end(wave_set, operation, product.known)
+            wave_set.finish(self.evaluator.masks)
             return False
         elif kind is OperationKind.CALL:
-            self._call(squad, operation, product)
+            self._call(wave_set, operation, product)
             return True
         elif kind is OperationKind.INDEX:
-            set_index(self.one, squad, operation, product.known)
-        squad.at += 1
+            set_index(self.evaluator, wave_set, operation, product.known)
+        wave_set.at += 1
         return True
 
-    def _resolve(self, squad: Squad, row: int, product: ProductState) -> None:
-        """An address that a decision of the workgroup chooses needs that decision."""
-        value = self.one.row(squad, row, product.known)
+    def _resolve(self, wave_set: WaveSet, row: int, product: ProductState) -> None:
+        """Fork first if a decision of the workgroup selects an address."""
+        value = self.evaluator.read_row(wave_set, row, product.known)
         if isinstance(value, Linear) and value.base.op == "select":
             raise ForkError(value.base.args[0])  # type: ignore[arg-type]
 
-    def _call(self, squad: Squad, operation: Operation, product: ProductState) -> None:
+    def _call(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
         instruction = operation.instruction
         target = instruction.target
         if instruction.opcode != "s_call_b64":
-            mask = self.one.pair(squad, operation.operands[-1], product.known)
+            mask = self.evaluator.read_pair(wave_set, operation.operands[-1], product.known)
             if mask.leaf is None or len(set(mask.leaf)) != 1:
-                raise InconclusiveError("where a jump by register goes isn't known", operation)
+                raise InconclusiveError("the target of a jump by register isn't known", operation)
             target = self._places.get(mask.leaf[0] - CODE_BASE)
             if target not in self._targets:
-                raise InconclusiveError("a jump by register goes to no function and no return", operation)
+                raise InconclusiveError("a jump by register goes neither to a function nor back from one", operation)
         if instruction.opcode != "s_setpc_b64" and instruction.follows is not None:
             place = CODE_BASE + instruction.follows
-            self.one.write_pair(squad, operation.operands[0].rows[0], self.one.masks.leaf((place,) * len(squad.waves)))
+            self.evaluator.write_pair(
+                wave_set, operation.operands[0].rows[0], self.evaluator.masks.leaf((place,) * len(wave_set.waves))
+            )
         assert target is not None  # noqa: S101
-        squad.at = target
+        wave_set.at = target
 
     # Decisions.
 
-    def _fork(self, product: ProductState, squad: Squad, fork: ForkError) -> None:
-        """Takes one way here, and leaves the other for later."""
+    def _fork(self, product: ProductState, wave_set: WaveSet, fork: ForkError) -> None:
+        """Go on with the condition false, and leave the state with it true for later."""
         product.forks += 1
-        self._spend(0, self.operations[squad.at])
-        where = self.operations[squad.at].instruction
-        if not fork.waves:
-            other = product.copy()
-            for each, holds in ((product, False), (other, True)):
-                each.known.decide(fork.condition, holds=holds, epoch=each.epoch)
-                each.known.trail = (
-                    *each.known.trail[-11:],
-                    f"{_told(fork.condition)} is {str(holds).lower()} at line {where.line}",
-                )
-            self._put(other)
-            return
-        (wave,) = fork.waves
+        self._spend(0, self.operations[wave_set.at])
+        condition, wave = fork.condition, fork.waves[0] if fork.waves else None
+        name = f"condition {condition.number} ({condition.op})"
+        where = f"{'' if wave is None else f' in wave {wave}'} at line {self.operations[wave_set.at].instruction.line}"
         other = product.copy()
         for each, holds in ((product, False), (other, True)):
-            each.known.decide(fork.condition, holds=holds, epoch=each.epoch, wave=wave)
-            told = f"{_told(fork.condition)} is {str(holds).lower()} in wave {wave} at line {where.line}"
-            each.known.trail = (*each.known.trail[-11:], told)
-        self._put(other)
+            each.known.decide(condition, holds=holds, epoch=each.epoch, wave=wave)
+            each.known.trail = (*each.known.trail[-11:], f"{name} is {str(holds).lower()}{where}")
+        self._push(other)
 
-    def _part(self, product: ProductState, squad: Squad) -> None:
-        """Waves that may decide differently go on alone: what each comes to is found once, not in every company."""
-        place = product.squads.index(squad)
-        alone = [squad.part([row], self.one.masks, self.memory.accesses) for row in range(len(squad.waves))]
-        product.squads[place : place + 1] = alone
+    def _split(self, wave_set: WaveSet) -> list[WaveSet]:
+        masks, accesses = self.evaluator.masks, self.memory.accesses
+        return [wave_set.restrict([row], masks, accesses) for row in range(len(wave_set.waves))]
 
     # Checkpoints.
 
-    def _can_leave(self, product: ProductState, waves: int = 1) -> bool:
-        """Does no wave come to LDS or a barrier any more, so that none can matter to another?"""
-        several = len(product.squads) > 1 or waves > 1
-        return several and not any(self._meets[each.at] for each in product.squads if not each.ended)
+    def _is_independent(self, product: ProductState, waves: int = 1) -> bool:
+        """True if no wave can reach LDS or a barrier any more, so that none matters to another."""
+        several = len(product.wave_sets) > 1 or waves > 1
+        return several and not any(self._interacts[each.at] for each in product.wave_sets if not each.ended)
 
-    def _leave_alone(self, product: ProductState, parting: Squad | None = None) -> None:
-        """Each squad goes on by itself, and each wave of one that parts."""
-        self.judge.stretch(product.squads, product.epoch, product.known, self._search_on)
-        self.judge.ended(product.squads)
-        for squad in product.squads:
-            rows = range(len(squad.waves)) if squad is parting else ()
-            parts = [squad.part([row], self.one.masks, self.memory.accesses) for row in rows] or [squad]
-            for each in parts if not squad.ended else ():
+    def _separate(self, product: ProductState, split: WaveSet | None = None) -> None:
+        """Go on with each wave set alone, and with each wave of the set to split."""
+        self.judge.check_races(product.wave_sets, product.epoch, product.known, self._spend_pairs)
+        self.judge.check_barrier_counts(product.wave_sets)
+        for wave_set in product.wave_sets:
+            if wave_set.ended:
+                continue
+            for each in self._split(wave_set) if wave_set is split else [wave_set]:
                 alone = ProductState(
-                    squads=[each], known=product.known.copy(), epoch=product.epoch, forks=product.forks
+                    wave_sets=[each], known=product.known.copy(), epoch=product.epoch, forks=product.forks
                 )
                 self._namer.rename(alone)
-                number, going = self._met.arrive(alone, ("alone",), shape_of(alone))
+                number, going = self._seen.arrive(alone, ("alone",), shape_of(alone))
                 if self._recorder is not None:
-                    self._recorder.came(alone, ("alone",), number)
+                    self._recorder.record_checkpoint(alone, ("alone",), number)
                 if going:
-                    self._count(alone)
-                    self._put(alone)
+                    self._count_state(alone)
+                    self._push(alone)
 
-    def _count(self, product: ProductState) -> None:
+    def _count_state(self, product: ProductState) -> None:
         self.states += 1
         if self.states > self.meter.budget.states:
-            at = next((self.operations[each.at] for each in product.squads if not each.ended), None)
+            at = next((self.operations[each.at] for each in product.wave_sets if not each.ended), None)
             raise InconclusiveError("the budget of states is used up", at, ended_by="states")
 
     def _checkpoint(self, product: ProductState, head: tuple[Hashable, ...]) -> bool:
-        """Names and compares the state; False if it was met before, or is left for later."""
-        if self._can_leave(product):
-            self._leave_alone(product)
+        """Compare the state with seen ones, and leave it for later if none covers it; always ends the path's run."""
+        if self._is_independent(product):
+            self._separate(product)
             return False
         product.marked = product.forks
-        self.meter.spend(registers=sum(len(squad.registers) for squad in product.squads))
+        self.meter.spend(registers=sum(len(wave_set.registers) for wave_set in product.wave_sets))
         self._namer.rename(product)
         shape = shape_of(product)
-        place = (head, *((squad.waves, squad.at) for squad in product.squads))
+        place = (head, *((wave_set.waves, wave_set.at) for wave_set in product.wave_sets))
         visits = product.history.get(place, ())
-        number = self._met.covering(product, head, shape) if isinstance(head[0], int) and visits else None
+        number = self._seen.find_covering(product, head, shape) if isinstance(head[0], int) and visits else None
         going = False
         if number is None:
             if isinstance(head[0], int) and visits and self._widener.widen(product, visits, shape):
                 self._namer.rename(product)
-            number, going = self._met.arrive(product, head, shape)
+            number, going = self._seen.arrive(product, head, shape)
         if self._recorder is not None:
-            self._recorder.came(product, head, number)
+            self._recorder.record_checkpoint(product, head, number)
         if not going:
             return False
-        self._count(product)
-        registers = tuple(dict(squad.registers) for squad in product.squads)
+        self._count_state(product)
+        registers = tuple(dict(wave_set.registers) for wave_set in product.wave_sets)
         visit = LoopVisit(shape=shape, registers=registers, known=product.known.copy(), forks=product.forks)
         product.history[place] = (*visits, visit)
         product.resumed = isinstance(head[0], int) or head[0] == "join"
-        self._put(product)
+        self._push(product)
         return False
-
-
-def _told(condition: Symbol) -> str:
-    """A condition in words."""
-    return f"condition {condition.number} ({condition.op})"

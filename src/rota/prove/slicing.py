@@ -1,8 +1,6 @@
-"""Waves that load the same words: takes a kernel's operations, gives, for loads to LDS, which waves' addresses agree.
+"""Control flow, the backward slice that a proof evaluates, and which waves load the same words to LDS.
 
-Two waves agree on a register if it holds the same in both, lane by lane, whenever they come to an instruction by the
-same way.  Both start with the same arguments and with different work items; an operation on what they agree on gives
-what they agree on; what is known in numbers is compared.  Waves that a branch may part agree on nothing.
+A proof evaluates only operations on which LDS addresses, branches or EXEC depend (program slicing: Weiser, 1981).
 """
 
 from __future__ import annotations
@@ -16,16 +14,19 @@ from rota.isa.wave.operand import EXEC, SCALAR, File, Operand
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.operation import EXEC_BITS, M0_BIT, VECTORS, Operation, OperationKind, rows_of
-from rota.prove.state import Half, Leaf, Squad
+from rota.prove.state import Half, Leaf, WaveSet
 from rota.prove.symbol import GROUP, M32, Lanes, Linear
 from rota.prove.transfer import evaluate_scalar, evaluate_vector
 
-_BLIND = ("v_mfma", "v_smfmac")  # results that are never followed
+_MATRIX = ("v_mfma", "v_smfmac")  # their results are never evaluated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackwardSlice:
-    """For each operation: is it evaluated, and which registers are needed when it starts, for what."""
+    """For each operation: whether to evaluate it, where it leads, whether it is in a loop, and which rows are live.
+
+    `needed` are the registers before it whose values the proof needs, `for_addresses` those that LDS addresses need.
+    """
 
     evaluated: tuple[bool, ...]
     needed: tuple[int, ...]
@@ -35,25 +36,28 @@ class BackwardSlice:
 
 
 def derive_slice(operations: Sequence[Operation], *, full: bool, sources: bool = False) -> BackwardSlice:
-    """The slices of a kernel; `full` says that every wave starts with all lanes.
+    """Slice a kernel backwards; `full` says that every wave starts with all lanes active.
 
-    With `sources` it is to be known from where loads to LDS load, too.
+    With `sources` the global addresses of loads to LDS are needed, too.
     """
-    ways = derive_ways(operations)
-    whole = _full_exec(operations, ways, full=full)
-    needed, evaluated = _needed(operations, ways, whole, control=True, sources=sources)
-    addresses, _ = _needed(operations, ways, whole, control=False)
+    successors = derive_successors(operations)
+    full_exec = _find_full_exec(operations, successors, full=full)
+    needed, evaluated = _find_needed(operations, successors, full_exec, control=True, sources=sources)
+    addresses, _ = _find_needed(operations, successors, full_exec, control=False)
     return BackwardSlice(
         evaluated=tuple(evaluated),
         needed=tuple(needed),
         for_addresses=tuple(addresses),
-        successors=tuple(map(tuple, ways)),
-        looping=tuple(_looping(ways)),
+        successors=tuple(map(tuple, successors)),
+        looping=tuple(_find_looping(successors)),
     )
 
 
-def call_targets(operations: Sequence[Operation]) -> frozenset[int]:
-    """Where a jump by register may go: behind calls, and to the beginnings of functions."""
+# Control flow.
+
+
+def find_call_targets(operations: Sequence[Operation]) -> frozenset[int]:
+    """Where a jump by register may go: to the instruction after a call, and to the beginning of a function."""
     targets = set()
     for number, each in enumerate(operations):
         if (
@@ -67,30 +71,29 @@ def call_targets(operations: Sequence[Operation]) -> frozenset[int]:
     return frozenset(targets)
 
 
-def derive_ways(operations: Sequence[Operation]) -> list[list[int]]:
-    """Where each operation may lead."""
-    anywhere = sorted(call_targets(operations)) if any(each.kind is OperationKind.CALL for each in operations) else []
-    ways: list[list[int]] = []
+def derive_successors(operations: Sequence[Operation]) -> list[list[int]]:
+    """The operations that may come after each."""
+    anywhere = (
+        sorted(find_call_targets(operations)) if any(each.kind is OperationKind.CALL for each in operations) else []
+    )
+    successors: list[list[int]] = []
     last = len(operations) - 1
     for number, each in enumerate(operations):
         target, opcode = each.instruction.target, each.instruction.opcode
         if each.kind is OperationKind.CALL:
-            ways.append([target] if opcode == "s_call_b64" and target is not None else list(anywhere))
+            successors.append([target] if opcode == "s_call_b64" and target is not None else list(anywhere))
         elif each.kind is OperationKind.END:
-            ways.append([])
+            successors.append([])
         elif each.kind is OperationKind.BRANCH and target is not None:
-            ways.append([target] if opcode == "s_branch" or number == last else [target, number + 1])
+            successors.append([target] if opcode == "s_branch" or number == last else [target, number + 1])
         else:
-            ways.append([number + 1] if number < last else [])
-    return ways
+            successors.append([number + 1] if number < last else [])
+    return successors
 
 
-def meeting(operations: Sequence[Operation], ways: Sequence[Sequence[int]], *, flat: bool) -> list[bool]:
-    """Does a way lead from each operation to one that uses LDS, or to a barrier?"""
-    into: list[list[int]] = [[] for _ in operations]
-    for number, following in enumerate(ways):
-        for each in following:
-            into[each].append(number)
+def find_interacting(operations: Sequence[Operation], successors: Sequence[Sequence[int]], *, flat: bool) -> list[bool]:
+    """For each operation, whether an LDS access or a barrier can be reached from it."""
+    into = _invert(successors)
     found = [
         each.kind in {OperationKind.LDS, OperationKind.BARRIER} or bool(each.to_lds) or (flat and each.flat)
         for each in operations
@@ -104,9 +107,18 @@ def meeting(operations: Sequence[Operation], ways: Sequence[Sequence[int]], *, f
     return found
 
 
-def _looping(ways: list[list[int]]) -> list[bool]:
-    """Can control come back to each operation?  Those of one strongly connected component can (Tarjan, 1972)."""
-    count = len(ways)
+def _invert(successors: Sequence[Sequence[int]]) -> list[list[int]]:
+    """The operations that may come before each."""
+    into: list[list[int]] = [[] for _ in successors]
+    for number, following in enumerate(successors):
+        for each in following:
+            into[each].append(number)
+    return into
+
+
+def _find_looping(successors: list[list[int]]) -> list[bool]:
+    """For each operation, whether control can return to it: strongly connected components (Tarjan, 1972)."""
+    count = len(successors)
     order, lowest = [-1] * count, [0] * count
     held, found = [False] * count, [False] * count
     stack: list[int] = []
@@ -123,9 +135,9 @@ def _looping(ways: list[list[int]]) -> list[bool]:
                 stack.append(number)
                 held[number] = True
             else:
-                lowest[number] = min(lowest[number], lowest[ways[number][place - 1]])
-            while place < len(ways[number]):
-                following = ways[number][place]
+                lowest[number] = min(lowest[number], lowest[successors[number][place - 1]])
+            while place < len(successors[number]):
+                following = successors[number][place]
                 place += 1
                 if order[following] < 0:
                     work += [(number, place), (following, 0)]
@@ -134,7 +146,7 @@ def _looping(ways: list[list[int]]) -> list[bool]:
                     lowest[number] = min(lowest[number], order[following])
             else:
                 if lowest[number] == order[number]:
-                    several = stack[-1] != number or number in ways[number]
+                    several = stack[-1] != number or number in successors[number]
                     each = -1
                     while each != number:
                         each = stack.pop()
@@ -142,13 +154,15 @@ def _looping(ways: list[list[int]]) -> list[bool]:
     return found
 
 
-def _bits(operand: Operand) -> int:
-    """The scalar registers of an operand."""
+# The slice.
+
+
+def _scalar_rows(operand: Operand) -> int:
     return sum(1 << row for row in operand.rows) if operand.file is File.SCALAR else 0
 
 
-def _full_exec(operations: Sequence[Operation], ways: list[list[int]], *, full: bool) -> list[bool]:
-    """Is EXEC all ones before each operation, on every way to it?"""
+def _find_full_exec(operations: Sequence[Operation], successors: list[list[int]], *, full: bool) -> list[bool]:
+    """For each operation, whether EXEC is all ones before it on every path."""
     known: list[int | None] = [None] * len(operations)  # the scalar registers that are all ones
     work = [(0, EXEC_BITS if full else 0)]
     while work:
@@ -159,8 +173,8 @@ def _full_exec(operations: Sequence[Operation], ways: list[list[int]], *, full: 
             if now == before:
                 break
             known[number] = now
-            ones = _ones_behind(operations[number], now)
-            following = ways[number]
+            ones = _transfer_ones(operations[number], now)
+            following = successors[number]
             if not following:
                 break
             work.extend((each, ones) for each in following[1:])
@@ -168,8 +182,8 @@ def _full_exec(operations: Sequence[Operation], ways: list[list[int]], *, full: 
     return [each is not None and each & EXEC_BITS == EXEC_BITS for each in known]
 
 
-def _ones_behind(operation: Operation, ones: int) -> int:
-    """The scalar registers that are all ones behind an operation."""
+def _transfer_ones(operation: Operation, ones: int) -> int:
+    """The scalar registers that are all ones after an operation, from those before it."""
     if not operation.writes & ~VECTORS:
         return ones
     after = ones & ~operation.writes
@@ -177,33 +191,32 @@ def _ones_behind(operation: Operation, ones: int) -> int:
     if not name.endswith(("_b64", "_b32")) or operation.kind is not OperationKind.VALUE or len(operands) < 2:
         return after
 
-    def holds(operand: Operand) -> bool:
-        rows = _bits(operand)
+    def is_ones(operand: Operand) -> bool:
+        rows = _scalar_rows(operand)
         return ones & rows == rows if rows else operand.file is File.LITERAL and operand.literal == -1
 
-    was, target = ones & EXEC_BITS == EXEC_BITS, _bits(operands[0])
+    was_full, target = ones & EXEC_BITS == EXEC_BITS, _scalar_rows(operands[0])
     if "_saveexec" in name:
-        is_full = (
-            (holds(operands[1]) or was)
-            if name.startswith("s_or_")
-            else holds(operands[1]) and was and name.startswith("s_and_")
-        )
-        return after | EXEC_BITS * is_full | target * was
+        if name.startswith("s_or_"):
+            is_full = is_ones(operands[1]) or was_full
+        else:
+            is_full = is_ones(operands[1]) and was_full and name.startswith("s_and_")
+        return after | EXEC_BITS * is_full | target * was_full
     operator = name[:-4]
     if operator == "s_mov":
-        gives = holds(operands[1])
+        result = is_ones(operands[1])
     elif operator == "s_or":
-        gives = holds(operands[1]) or holds(operands[2])
+        result = is_ones(operands[1]) or is_ones(operands[2])
     else:
-        gives = operator in {"s_and", "s_cselect"} and holds(operands[1]) and holds(operands[2])
-    return after | target * gives
+        result = operator in {"s_and", "s_cselect"} and is_ones(operands[1]) and is_ones(operands[2])
+    return after | target * result
 
 
-def _demands(operation: Operation, *, control: bool, sources: bool) -> int:
-    """Registers whose values an operation needs for its own sake."""
+def _own_needs(operation: Operation, *, control: bool, sources: bool) -> int:
+    """Registers that an operation needs whether or not its result is needed."""
     if sources and operation.to_lds:
         return operation.reads & ~EXEC_BITS
-    if operation.address:  # of LDS
+    if operation.address:
         return operation.address
     if control and operation.kind in {OperationKind.BRANCH, OperationKind.CALL, OperationKind.INDEX}:
         return operation.reads
@@ -212,26 +225,25 @@ def _demands(operation: Operation, *, control: bool, sources: bool) -> int:
     return 0
 
 
-def _needed(
+def _find_needed(
     operations: Sequence[Operation],
-    ways: list[list[int]],
-    whole: list[bool],
+    successors: list[list[int]],
+    full_exec: list[bool],
     *,
     control: bool,
     sources: bool = False,
 ) -> tuple[list[int], list[bool]]:
+    """Live variables, of which an operation whose result isn't needed needs none: needed rows, and what to evaluate."""
     count = len(operations)
-    into: list[list[int]] = [[] for _ in operations]
-    for number, following in enumerate(ways):
-        for each in following:
-            into[each].append(number)
-    demands = [_demands(each, control=control, sources=sources) for each in operations]
-    feeds = [_feeds(each) for each in operations]
+    into = _invert(successors)
+    own = [_own_needs(each, control=control, sources=sources) for each in operations]
+    sources_of = [_sources(each) for each in operations]
+    # A vector write kills its target only if all lanes are active.
     kills = [
         0
-        if each.slots and each.verb == "store" and not whole[number]
+        if each.slots and each.verb == "store" and not full_exec[number]
         else each.writes
-        if (whole[number] or not each.vector) and not each.indexed
+        if (full_exec[number] or not each.is_vector) and not each.indexed
         else each.writes & ~VECTORS
         for number, each in enumerate(operations)
     ]
@@ -242,12 +254,12 @@ def _needed(
         number = work.pop()
         pending[number] = False
         now = 0
-        for each in ways[number]:
+        for each in successors[number]:
             now |= needed[each]
         if operations[number].writes & (now | EXEC_BITS * control):
             evaluated[number] = True
-            now = now & ~kills[number] | feeds[number]
-        now |= demands[number]
+            now = now & ~kills[number] | sources_of[number]
+        now |= own[number]
         if now != needed[number]:
             needed[number] = now
             for each in into[number]:
@@ -257,64 +269,72 @@ def _needed(
     return needed, evaluated
 
 
-def _feeds(operation: Operation) -> int:
-    """What a result that is needed is made of; the results of loads and matrices are not followed, but for spills."""
+def _sources(operation: Operation) -> int:
+    """Registers that a result is computed from; none for loads (except spills) and matrix instructions."""
     if operation.slots:
         return operation.reads & ~EXEC_BITS
     if operation.kind is OperationKind.SMEM:
         return operation.reads if operation.verb == "load" else 0
-    if operation.kind is not OperationKind.VALUE or operation.name.startswith(_BLIND):
+    if operation.kind is not OperationKind.VALUE or operation.name.startswith(_MATRIX):
         return 0
     return operation.reads & ~EXEC_BITS | (M0_BIT & operation.reads)
 
 
+# Agreement of waves.
+
 Classes = tuple[int, ...]
-"""For each wave the first one that it agrees with."""
-Held = int | Lanes | Classes
-"""What a register holds: numbers, or who agrees on it."""
+"""For each wave the first wave that it agrees with."""
+RowState = int | Lanes | Classes
+"""Known numbers of a register, or which waves agree on it."""
 _EXEC_ROWS = (SCALAR + EXEC, SCALAR + EXEC + 1)
-_OWN_WAYS = ("v_mfma", "v_smfmac", "s_getreg")  # not followed, or different in every wave
+_UNKNOWN = (*_MATRIX, "s_getreg")  # not evaluated, or different in every wave
 
 
 class Agreement:
-    """Made when it is first asked."""
+    """Which waves load the same words to LDS; computed at the first question.
 
-    def __init__(self, operations: Sequence[Operation], start: Squad, *, full: bool) -> None:
+    Two waves agree on a register if it holds the same in both, lane by lane, whenever they reach an instruction on the
+    same path.  They start with the same arguments and different work items.  An operation on registers on which they
+    agree gives a result on which they agree; known numbers are compared.  Waves that a branch may separate agree on
+    nothing after it.
+    """
+
+    def __init__(self, operations: Sequence[Operation], start: WaveSet, *, full: bool) -> None:
         self._operations, self._start, self._full = operations, start, full
-        self._one = Evaluator()
+        self._evaluator = Evaluator()
         self._alike: Classes = (0,) * len(start.waves)
         self._alone: Classes = tuple(range(len(start.waves)))
-        self._together = self._alike  # by every branch
+        self._together = self._alike  # waves that no branch so far separates
         self._found: dict[int, Classes] | None = None
 
-    def of(self, number: int) -> Classes:
-        """Waves with the same number load the same words to the same bytes, if they issue that load at all."""
+    def find_classes(self, number: int) -> Classes:
+        """Classes of waves that load the same words to the same bytes by that operation, if they issue it at all."""
         if self._found is None:
             self._found = {}
             if not any(each.indexed for each in self._operations):
-                self._follow(derive_slice(self._operations, full=self._full, sources=True))
-        return self._refined(self._found[number], self._together) if number in self._found else self._alone
+                self._iterate(derive_slice(self._operations, full=self._full, sources=True))
+        return _refine(self._found[number], self._together) if number in self._found else self._alone
 
-    def _follow(self, sliced: BackwardSlice) -> None:
-        """To the fixed point: states stand where ways meet."""
-        ways = sliced.successors
-        heads = {0} | {to for at, following in enumerate(ways) for to in following if following != (at + 1,)}
-        met: dict[int, dict[int, Held]] = {0: self._started()}
+    def _iterate(self, sliced: BackwardSlice) -> None:
+        """Data-flow analysis to the fixed point, with a state at every join point."""
+        successors = sliced.successors
+        heads = {0} | {to for at, following in enumerate(successors) for to in following if following != (at + 1,)}
+        states: dict[int, dict[int, RowState]] = {0: self._make_initial()}
         work = [0]
         while work:
             at = work.pop()
-            state = dict(met[at])
+            state = dict(states[at])
             while True:
                 self._step(self._operations[at], state, evaluated=sliced.evaluated[at])
-                following = ways[at]
+                following = successors[at]
                 if len(following) == 1 and following[0] not in heads:
                     at = following[0]
                     continue
-                work += [to for to in following if self._meets(met, to, state, sliced.needed[to])]
+                work += [to for to in following if self._join_into(states, to, state, sliced.needed[to])]
                 break
 
-    def _started(self) -> dict[int, Held]:
-        held: dict[int, Held] = {}
+    def _make_initial(self) -> dict[int, RowState]:
+        held: dict[int, RowState] = {}
         for row, value in self._start.registers.items():
             if isinstance(value, Linear):
                 held[row] = self._alike if value.base.spread == GROUP else self._alone
@@ -323,29 +343,31 @@ class Agreement:
         held |= _halves(self._start.exec.leaf)
         return held
 
-    def _meets(self, met: dict[int, dict[int, Held]], to: int, state: dict[int, Held], needed: int) -> bool:
-        """One more way to come there; says whether less is known now."""
+    def _join_into(
+        self, states: dict[int, dict[int, RowState]], to: int, state: dict[int, RowState], needed: int
+    ) -> bool:
+        """Join a state into that of an operation; True if less is known there now."""
         wanted = needed | EXEC_BITS
-        if to not in met:
-            met[to] = {row: held for row, held in state.items() if wanted >> row & 1}
+        if to not in states:
+            states[to] = {row: held for row, held in state.items() if wanted >> row & 1}
             return True
-        before, less = met[to], False
+        before, changed = states[to], False
         for row, held in before.items():
-            now = self._joined(held, state.get(row, self._alone))
+            now = self._join(held, state.get(row, self._alone))
             if now is not held:
-                before[row], less = now, True
-        return less
+                before[row], changed = now, True
+        return changed
 
-    def _joined(self, one: Held, other: Held) -> Held:
-        """The first one itself, if the other adds nothing."""
-        if not isinstance(one, tuple) and not isinstance(other, tuple):
-            a, b = np.broadcast_arrays(np.asarray(one), np.asarray(other))
+    def _join(self, old: RowState, new: RowState) -> RowState:
+        """What holds of both: the old state itself if the new one changes nothing."""
+        if not isinstance(old, tuple) and not isinstance(new, tuple):
+            a, b = np.broadcast_arrays(np.asarray(old), np.asarray(new))
             if np.array_equal(a, b):
-                return one
-        classes = self._refined(self._classes(one), self._classes(other))
-        return one if isinstance(one, tuple) and classes == one else classes
+                return old
+        classes = _refine(self._classes(old), self._classes(new))
+        return old if isinstance(old, tuple) and classes == old else classes
 
-    def _classes(self, held: Held) -> Classes:
+    def _classes(self, held: RowState) -> Classes:
         if isinstance(held, tuple):
             return held
         if isinstance(held, int) or len(held) == 1:
@@ -353,70 +375,70 @@ class Agreement:
         first: dict[bytes, int] = {}
         return tuple(first.setdefault(row.tobytes(), wave) for wave, row in enumerate(held))
 
-    def _refined(self, *several: Classes) -> Classes:
-        """Who agrees on all of it."""
-        first: dict[Classes, int] = {}
-        return tuple(first.setdefault(each, wave) for wave, each in enumerate(zip(*several, strict=True)))
+    def _agree_on(self, state: dict[int, RowState], rows: int) -> Classes:
+        """The classes of waves that agree on all of these registers."""
+        return _refine(self._alike, *(self._classes(state.get(row, self._alone)) for row in rows_of(rows)))
 
-    def _on(self, state: dict[int, Held], rows: int) -> Classes:
-        """Who agrees on all of these registers."""
-        return self._refined(self._alike, *(self._classes(state.get(row, self._alone)) for row in rows_of(rows)))
-
-    def _step(self, operation: Operation, state: dict[int, Held], *, evaluated: bool) -> None:
+    def _step(self, operation: Operation, state: dict[int, RowState], *, evaluated: bool) -> None:
         kind, number = operation.kind, operation.number
         if kind in {OperationKind.BRANCH, OperationKind.CALL}:
             reads = operation.reads | EXEC_BITS * ("_exec" in operation.instruction.opcode)
-            self._together = self._refined(self._together, self._on(state, reads))
+            self._together = _refine(self._together, self._agree_on(state, reads))
         elif operation.to_lds and self._found is not None:
-            classes = self._on(state, operation.reads)
-            self._found[number] = self._refined(self._found.get(number, self._alike), classes)
+            classes = self._agree_on(state, operation.reads)
+            self._found[number] = _refine(self._found.get(number, self._alike), classes)
         elif evaluated:
-            state |= self._made(operation, state)
+            state |= self._evaluate(operation, state)
 
-    def _made(self, operation: Operation, state: dict[int, Held]) -> dict[int, Held]:
+    def _evaluate(self, operation: Operation, state: dict[int, RowState]) -> dict[int, RowState]:
         written = operation.writes | operation.data
-        if operation.kind is OperationKind.VALUE and not operation.name.startswith(_OWN_WAYS):
-            reads = operation.reads | EXEC_BITS * operation.vector
-            known = self._computed(operation, state, reads)
-            kept = written if operation.keeps or (operation.vector and not self._all_lanes(state)) else 0
-            classes = self._on(state, reads | kept)
+        if operation.kind is OperationKind.VALUE and not operation.name.startswith(_UNKNOWN):
+            reads = operation.reads | EXEC_BITS * operation.is_vector
+            known = self._compute(operation, state, reads)
+            kept = written if operation.keeps_target or (operation.is_vector and not self._is_exec_full(state)) else 0
+            classes = self._agree_on(state, reads | kept)
         elif (
             operation.kind is OperationKind.SMEM
             and operation.verb == "load"
             and "glc" not in operation.instruction.modifiers
         ):
-            known, classes = {}, self._on(state, operation.reads)
+            known, classes = {}, self._agree_on(state, operation.reads)
         else:
             known, classes = {}, self._alone
         return dict.fromkeys(rows_of(written), classes) | known
 
-    def _all_lanes(self, state: dict[int, Held]) -> bool:
-        """Is EXEC known to be full, so that nothing stays as it was?"""
+    def _is_exec_full(self, state: dict[int, RowState]) -> bool:
         halves = [state.get(row, self._alone) for row in _EXEC_ROWS]
         return not any(isinstance(each, tuple) or bool(np.any(each != M32)) for each in halves)
 
-    def _computed(self, operation: Operation, state: dict[int, Held], reads: int) -> dict[int, Held]:
-        """The results that are numbers, if all that it reads is."""
+    def _compute(self, operation: Operation, state: dict[int, RowState], reads: int) -> dict[int, RowState]:
+        """The results that are known numbers, if all operands are."""
         held = {row: state.get(row, self._alone) for row in rows_of(reads)}
         if any(isinstance(each, tuple) for each in held.values()):
             return {}
         waves = self._start.waves
-        exec_ = [held.pop(row, 0) for row in _EXEC_ROWS]  # of which only halves that it writes count if it reads none
+        exec_ = [held.pop(row, 0) for row in _EXEC_ROWS]  # if it doesn't read EXEC, only words that it writes count
         low, high = (np.broadcast_to(np.asarray(half), (len(waves), 1))[:, 0].tolist() for half in exec_)
         before = {row: state[row] for row in rows_of(operation.writes & ~EXEC_BITS) if row in state}
         registers = {row: each for row, each in (before | held).items() if not isinstance(each, tuple)}
-        mask = self._one.masks.leaf(tuple(one | other << 32 for one, other in zip(low, high, strict=True)))
-        squad = Squad(waves=waves, at=operation.number, registers=dict(registers), exec=mask)
-        self._one.symbols.company = waves
-        evaluate = evaluate_vector if operation.vector else evaluate_scalar
-        evaluate(self._one, squad, operation, Decisions())
-        after = squad.registers | _halves(squad.exec.leaf)
+        mask = self._evaluator.masks.leaf(tuple(one | other << 32 for one, other in zip(low, high, strict=True)))
+        wave_set = WaveSet(waves=waves, at=operation.number, registers=dict(registers), exec=mask)
+        self._evaluator.symbols.row_waves = waves
+        evaluate = evaluate_vector if operation.is_vector else evaluate_scalar
+        evaluate(self._evaluator, wave_set, operation, Decisions())
+        after = wave_set.registers | _halves(wave_set.exec.leaf)
         found = {row: after[row] for row in rows_of(operation.writes) if row in after}
         return {row: each for row, each in found.items() if not isinstance(each, (Linear, Half))}
 
 
+def _refine(*several: Classes) -> Classes:
+    """The coarsest classes that refine all of these."""
+    first: dict[Classes, int] = {}
+    return tuple(first.setdefault(each, wave) for wave, each in enumerate(zip(*several, strict=True)))
+
+
 def _halves(leaf: Leaf | None) -> dict[int, Lanes]:
-    """EXEC as two registers of numbers, if they are known."""
+    """EXEC as two rows of numbers, if it is known."""
     if leaf is None:
         return {}
     numbers = np.array(leaf, np.uint64)[:, None]

@@ -1,15 +1,18 @@
-"""Waves that run in lockstep: what is known of their registers, and the memory ops that they have under way."""
+"""The state of waves that run in lockstep: registers, lane masks, LDS accesses and memory ops in flight.
+
+Lane masks are decision diagrams over unknown conditions (Bryant, 1986), so that equal masks are one object.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rota.prove.symbol import GROUP, Symbol, Value, of_waves
+from rota.prove.symbol import GROUP, Symbol, Value, select_waves
 
 ALL64 = 0xFFFF_FFFF_FFFF_FFFF
 Leaf = tuple[int, ...]
@@ -17,19 +20,19 @@ Leaf = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mask:
-    """A leaf, or a choice of an atom; made by `Masks` alone."""
+    """A decision diagram over lanes: a leaf with 64 bits per wave, or a choice by an atom.  Only `Masks` makes them."""
 
     leaf: Leaf | None
     atom: Symbol | None = None
     high: Mask | None = None
     low: Mask | None = None
     atoms: frozenset[Symbol] = frozenset()
-    shared: bool = False  # an atom is one that the workgroup shares
-    rows_differ: bool = False  # not all waves have the same numbers at the leaves
+    shared: bool = False  # the whole workgroup shares one of the atoms
+    rows_differ: bool = False  # some leaf has different bits for different waves
 
     @property
-    def full(self) -> bool:
-        """Is every lane of every wave known to be in?"""
+    def is_full(self) -> bool:
+        """True if every lane of every wave is known to be in."""
         return self.leaf is not None and all(number == ALL64 for number in self.leaf)
 
 
@@ -46,7 +49,7 @@ _OPS: dict[str, Callable[[int, int], int]] = {
 
 
 class Masks:
-    """All masks of a proof; equal ones are one."""
+    """All masks of a proof, hash-consed: equal masks are the same object."""
 
     def __init__(self) -> None:
         self._leaves: dict[Leaf, Mask] = {}
@@ -55,14 +58,14 @@ class Masks:
         self._folded: dict[tuple[bool, Mask], Leaf] = {}
 
     def leaf(self, numbers: Leaf) -> Mask:
-        """A known mask, a number per wave."""
+        """A known mask: 64 bits for each wave."""
         found = self._leaves.get(numbers)
         if found is None:
             found = self._leaves[numbers] = Mask(numbers, rows_differ=any(each != numbers[0] for each in numbers))
         return found
 
     def choice(self, atom: Symbol, high: Mask, low: Mask) -> Mask:
-        """A mask that an unknown one decides, lane by lane; atoms of the branches come later in the order."""
+        """A mask that an atom decides lane by lane; the atoms of both branches have higher numbers."""
         if high is low:
             return high
         found = self._choices.get((atom, high, low))
@@ -74,17 +77,17 @@ class Masks:
         return found
 
     def unknown(self, atom: Symbol, waves: int) -> Mask:
-        """The unknown mask itself."""
+        """The mask of lanes in which an unknown condition holds."""
         return self.choice(atom, self.leaf((ALL64,) * waves), self.leaf((0,) * waves))
 
-    def of_lanes(self, lanes: NDArray[np.bool_], waves: int) -> Mask:
-        """The mask of what a comparison gave."""
+    def from_lanes(self, lanes: NDArray[np.bool_], waves: int) -> Mask:
+        """The mask of an array of flags."""
         full = np.broadcast_to(lanes, (waves, 64))
         packed = np.packbits(full, axis=1, bitorder="little").view(np.uint64)
         return self.leaf(tuple(packed[:, 0].tolist()))
 
     def combine(self, op: str, one: Mask, other: Mask) -> Mask:
-        """A bitwise operation."""
+        """The result of a bitwise operation."""
         key = (op, one, other)
         found = self._combined.get(key)
         if found is None:
@@ -105,8 +108,8 @@ class Masks:
         (one_high, one_low), (other_high, other_low) = parts
         return self.choice(first, self.combine(op, one_high, other_high), self.combine(op, one_low, other_low))
 
-    def inverted(self, mask: Mask) -> Mask:
-        """All lanes that are not in it."""
+    def invert(self, mask: Mask) -> Mask:
+        """The complement."""
         return self.combine("nor", mask, mask)
 
     def possible(self, mask: Mask) -> Leaf:
@@ -114,7 +117,7 @@ class Masks:
         return self._fold(mask, certain=False)
 
     def certain(self, mask: Mask) -> Leaf:
-        """The lanes that are in, whatever the atoms are."""
+        """The lanes that are in, whatever the atoms turn out to be."""
         return self._fold(mask, certain=True)
 
     def _fold(self, mask: Mask, *, certain: bool) -> Leaf:
@@ -129,34 +132,34 @@ class Masks:
             found = self._folded[key] = tuple(a & b if certain else a | b for a, b in pairs)
         return found
 
-    def settled(self, mask: Mask, decided: Callable[[Symbol], bool | None]) -> Mask:
-        """The mask with what was decided about atoms that the workgroup shares."""
+    def settle(self, mask: Mask, decided: Callable[[Symbol], bool | None]) -> Mask:
+        """Apply what the path has decided about atoms that the whole workgroup shares."""
         if not mask.shared or mask.atom is None or mask.high is None or mask.low is None:
             return mask
         if mask.atom.spread == GROUP and (known := decided(mask.atom)) is not None:
-            return self.settled(mask.high if known else mask.low, decided)
-        high, low = self.settled(mask.high, decided), self.settled(mask.low, decided)
+            return self.settle(mask.high if known else mask.low, decided)
+        high, low = self.settle(mask.high, decided), self.settle(mask.low, decided)
         return self.choice(mask.atom, high, low)
 
-    def of_waves(self, mask: Mask, rows: list[int]) -> Mask:
-        """The mask for some of the waves."""
+    def select_waves(self, mask: Mask, rows: list[int]) -> Mask:
+        """The mask of some of the waves."""
         if mask.leaf is not None:
             return self.leaf(tuple(mask.leaf[row] for row in rows))
         assert mask.atom is not None  # noqa: S101
         assert mask.high is not None  # noqa: S101
         assert mask.low is not None  # noqa: S101
-        return self.choice(mask.atom, self.of_waves(mask.high, rows), self.of_waves(mask.low, rows))
+        return self.choice(mask.atom, self.select_waves(mask.high, rows), self.select_waves(mask.low, rows))
 
-    def renamed(self, mask: Mask, names: Mapping[Symbol, Symbol]) -> Mask:
-        """The mask with other atoms."""
+    def rename(self, mask: Mask, names: Mapping[Symbol, Symbol]) -> Mask:
+        """Replace atoms by others."""
         waves = len(self.possible(mask))
-        return self.substituted(mask, {old: self.unknown(new, waves) for old, new in names.items() if new is not old})
+        return self.substitute(mask, {old: self.unknown(new, waves) for old, new in names.items() if new is not old})
 
-    def substituted(self, mask: Mask, masks: Mapping[Symbol, Mask]) -> Mask:
-        """The mask with other masks in the place of atoms."""
+    def substitute(self, mask: Mask, masks: Mapping[Symbol, Mask]) -> Mask:
+        """Replace atoms by masks."""
         if mask.atom is None or mask.high is None or mask.low is None or mask.atoms.isdisjoint(masks):
             return mask
-        high, low = self.substituted(mask.high, masks), self.substituted(mask.low, masks)
+        high, low = self.substitute(mask.high, masks), self.substitute(mask.low, masks)
         chosen = masks.get(mask.atom)
         if chosen is None:
             chosen = self.unknown(mask.atom, len(self.possible(mask)))
@@ -164,7 +167,7 @@ class Masks:
 
 
 def atoms_of(mask: Mask) -> list[Symbol]:
-    """The atoms in their order."""
+    """The atoms of a mask, in the order of the diagram."""
     return sorted(mask.atoms, key=lambda atom: atom.number)
 
 
@@ -174,11 +177,11 @@ def lanes_of(leaf: Leaf) -> NDArray[np.bool_]:
     return np.unpackbits(octets, axis=1, bitorder="little").astype(np.bool_)
 
 
-Bytes = tuple[int, ...]  # for each wave of a squad a number whose bit b stands for byte b of LDS
+Bytes = tuple[int, ...]  # for each wave a bit set of LDS bytes
 
 
 class Half(NamedTuple):
-    """One half of a mask in a scalar register: 0 the low one, 1 the high one."""
+    """The low (0) or high (1) word of a mask in a scalar register."""
 
     mask: Mask
     which: int
@@ -186,10 +189,10 @@ class Half(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LdsUse:
-    """A use of LDS: by which operation, how (read, write, atomic or dma), and the bytes of each wave.
+    """An access of LDS: its operation, how it accesses (read, write, atomic or dma), and the bytes of each wave.
 
-    Made by `Accesses` alone: equal ones are one.  If it isn't exact, it may use any of the bytes.  `again` tells a load
-    to LDS from the same load earlier in a stretch between barriers, of other words perhaps.
+    Only `Accesses` makes them: equal accesses are the same object.  One that isn't exact may use any of its bytes.
+    `again` marks a load to LDS that repeats an earlier one between the same two barriers, perhaps with other words.
     """
 
     number: int
@@ -200,164 +203,136 @@ class LdsUse:
 
 
 class Accesses:
-    """All accesses of a proof."""
+    """All accesses of a proof, hash-consed."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, str, Bytes, bool, bool], LdsUse] = {}
 
     def make(self, number: int, how: str, octets: Bytes, *, exact: bool, again: bool = False) -> LdsUse:
-        """The one access of that kind."""
+        """The access with these properties."""
         key = (number, how, octets, exact, again)
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = LdsUse(number=number, how=how, bytes=octets, exact=exact, again=again)
         return found
 
-    def of_waves(self, access: LdsUse, rows: list[int]) -> LdsUse:
-        """That of some of the waves."""
+    def select_waves(self, access: LdsUse, rows: list[int]) -> LdsUse:
+        """The access of some of the waves."""
         octets = tuple(access.bytes[row] for row in rows)
         return self.make(access.number, access.how, octets, exact=access.exact, again=access.again)
 
 
-class Flight(NamedTuple):
-    """A memory op under way: its operation, the registers that it fills, what it uses of LDS, and when it was issued.
+class InFlight(NamedTuple):
+    """A memory op in flight: its operation, the registers that it fills, its LDS access, and the epoch of its issue.
 
-    `also` are the operations that it is in other waves of its squad, which came by another copy of the code.
+    `other_numbers` are the operations that issued it in other waves of the set, by another copy of the code.
 
-    `due` is how many younger ones were under way at the first barrier behind it: a wait for so many was due.  `wait` is
-    the last wait before that `barrier`, `near` the last wait that would have covered it with a count one less.
+    `younger` counts the younger ops in flight at the first barrier after it: a wait for that count would have covered
+    it.  `last_wait` is the last wait before that `barrier`, `near_wait` the last one whose count was one too many.
     """
 
     number: int
     rows: int
     access: LdsUse | None
     epoch: int
-    due: int = -1
-    wait: int = -1
-    near: int = -1
+    younger: int = -1
+    last_wait: int = -1
+    near_wait: int = -1
     barrier: int = -1
-    also: tuple[int, ...] = ()
+    other_numbers: tuple[int, ...] = ()
 
     @property
-    def bare(self) -> bool:
-        """Is it only counted, as a store is?"""
+    def only_counts(self) -> bool:
+        """True if it fills no register and uses no LDS, as a store of global memory."""
         return not self.rows and self.access is None
 
     @property
-    def same(self) -> tuple[object, ...] | None:
-        """All that decides what follows: not when it was issued, and of one that is only counted nothing."""
-        return None if self.bare else (self.number, self.rows, self.access, self.also)
+    def identity(self) -> tuple[object, ...] | None:
+        """What decides how the wave goes on: not the epoch, and nothing at all of an op that only counts."""
+        return None if self.only_counts else (self.number, self.rows, self.access, self.other_numbers)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Squad:
-    """The waves, where they are, their registers, and their memory ops in the order of issue.
+class WaveSet:
+    """Waves at one place, their registers, and their memory ops in flight in the order of issue.
 
-    `done` are accesses of this stretch between barriers that a wait has covered.  `waited` are the last waits for each
-    counter.
+    `pending` are the registers that ops in flight fill, as bits.  `covered` are the accesses since the last barrier
+    that a wait has covered, `last_waits` the last waits for vmcnt and lgkmcnt.
     """
 
     waves: tuple[int, ...]
     at: int
     registers: dict[int, Value | Half]
     exec: Mask
-    vm: tuple[Flight, ...] = ()
-    ds: tuple[Flight, ...] = ()
-    sm: tuple[Flight, ...] = ()
-    flat: tuple[tuple[Flight, frozenset[str]], ...] = ()
-    busy: int = 0
-    done: dict[LdsUse, Flight] = field(default_factory=dict)
+    vm: tuple[InFlight, ...] = ()
+    ds: tuple[InFlight, ...] = ()
+    sm: tuple[InFlight, ...] = ()
+    flat: tuple[tuple[InFlight, frozenset[str]], ...] = ()
+    pending: int = 0
+    covered: dict[LdsUse, InFlight] = field(default_factory=dict)
     waiting: bool = False
     ended: bool = False
     barriers: int = 0
-    waited: tuple[int, int] = (-1, -1)
+    last_waits: tuple[int, int] = (-1, -1)
 
-    def copy(self) -> Squad:
-        """For another path."""
-        return Squad(
-            waves=self.waves,
-            at=self.at,
-            registers=dict(self.registers),
-            exec=self.exec,
-            vm=self.vm,
-            ds=self.ds,
-            sm=self.sm,
-            flat=self.flat,
-            busy=self.busy,
-            done=dict(self.done),
-            waiting=self.waiting,
-            ended=self.ended,
-            barriers=self.barriers,
-            waited=self.waited,
-        )
+    def copy(self) -> WaveSet:
+        """A copy for another path."""
+        return replace(self, registers=dict(self.registers), covered=dict(self.covered))
 
-    def part(self, rows: list[int], masks: Masks, accesses: Accesses) -> Squad:
-        """Some of the waves, on their own."""
+    def restrict(self, rows: list[int], masks: Masks, accesses: Accesses) -> WaveSet:
+        """Some of the waves, by their rows, as a set of their own."""
 
-        def kept(value: Value | Half) -> Value | Half:
-            return (
-                Half(masks.of_waves(value.mask, rows), value.which)
-                if isinstance(value, Half)
-                else of_waves(value, rows)
-            )
+        def select(value: Value | Half) -> Value | Half:
+            if isinstance(value, Half):
+                return Half(masks.select_waves(value.mask, rows), value.which)
+            return select_waves(value, rows)
 
-        def access(each: LdsUse | None) -> LdsUse | None:
-            return None if each is None else accesses.of_waves(each, rows)
+        def select_flight(each: InFlight) -> InFlight:
+            return each if each.access is None else each._replace(access=accesses.select_waves(each.access, rows))
 
-        def flight(each: Flight) -> Flight:
-            return each._replace(access=access(each.access))
-
-        done: dict[LdsUse, Flight] = {}
-        for each, before in self.done.items():
-            one = access(each)
-            if one is not None and any(one.bytes):
-                done[one] = before._replace(access=one)
-        return Squad(
+        covered: dict[LdsUse, InFlight] = {}
+        for each, flight in self.covered.items():
+            access = accesses.select_waves(each, rows)
+            if any(access.bytes):
+                covered[access] = flight._replace(access=access)
+        return replace(
+            self,
             waves=tuple(self.waves[row] for row in rows),
-            at=self.at,
-            registers={row: kept(value) for row, value in self.registers.items()},
-            exec=masks.of_waves(self.exec, rows),
-            vm=tuple(map(flight, self.vm)),
-            ds=tuple(map(flight, self.ds)),
-            sm=self.sm,
-            flat=tuple((flight(each), seen) for each, seen in self.flat),
-            busy=self.busy,
-            done=done,
-            waiting=self.waiting,
-            ended=self.ended,
-            barriers=self.barriers,
-            waited=self.waited,
+            registers={row: select(value) for row, value in self.registers.items()},
+            exec=masks.select_waves(self.exec, rows),
+            vm=tuple(map(select_flight, self.vm)),
+            ds=tuple(map(select_flight, self.ds)),
+            flat=tuple((select_flight(each), seen) for each, seen in self.flat),
+            covered=covered,
         )
 
-    def rest(self, masks: Masks) -> None:
-        """Its waves have ended: of what they leave behind, only uses of LDS matter.
+    def finish(self, masks: Masks) -> None:
+        """End the waves: of what they leave, only LDS accesses matter.
 
-        Nobody is left to see what a read under way brings, so it is over with its wave: it counts in this stretch
-        between barriers, and in none behind it.  A write lands whenever it does.
+        Nobody uses the result of a read that is still in flight, so it ends with its wave: it counts until the next
+        barrier and not after.  A write may still land at any time.
         """
-        left = (*self.ds, *(each for each, _ in self.flat))
-        for each in left:
+        for each in (*self.ds, *(each for each, _ in self.flat)):
             if each.access is not None and each.access.how == "read":
-                self.done.setdefault(each.access, each._replace(rows=0))
-        self.registers, self.exec, self.sm, self.busy = {}, masks.leaf((0,) * len(self.waves)), (), 0
+                self.covered.setdefault(each.access, each._replace(rows=0))
+        self.registers, self.exec, self.sm, self.pending = {}, masks.leaf((0,) * len(self.waves)), (), 0
         self.vm = tuple(each._replace(rows=0) for each in self.vm if each.access is not None)
-        self.ds = tuple(each._replace(rows=0) for each in self.ds if _lands(each))
-        self.flat = tuple((each._replace(rows=0), seen) for each, seen in self.flat if _lands(each))
+        self.ds = tuple(each._replace(rows=0) for each in self.ds if _changes_lds(each))
+        self.flat = tuple((each._replace(rows=0), seen) for each, seen in self.flat if _changes_lds(each))
 
-    def reckon(self) -> None:
-        """The registers that are waited for; the oldest ops that are only counted are not waited for by anybody."""
-        self.busy = 0
+    def update_pending(self) -> None:
+        """Recompute the pending registers, and drop the oldest ops that only count: no wait can tell them apart."""
+        self.pending = 0
         for name in ("vm", "ds"):
             queue = getattr(self, name)
-            if queue and queue[0].bare:
-                first = next((place for place, each in enumerate(queue) if not each.bare), len(queue))
+            if queue and queue[0].only_counts:
+                first = next((place for place, each in enumerate(queue) if not each.only_counts), len(queue))
                 setattr(self, name, queue[first:])
         for each in (*self.vm, *self.ds, *self.sm):
-            self.busy |= each.rows
+            self.pending |= each.rows
         for each, _ in self.flat:
-            self.busy |= each.rows
+            self.pending |= each.rows
 
 
-def _lands(flight: Flight) -> bool:
-    """Does it change LDS?"""
+def _changes_lds(flight: InFlight) -> bool:
     return flight.access is not None and flight.access.how != "read"

@@ -1,8 +1,8 @@
-"""Values of registers: takes numbers, lanes and unknowns, gives what can be known of them for every launch.
+"""Symbolic values of registers, and the arithmetic on them.
 
 A value is an int (the same in all lanes and waves), an array of int64 with a row per wave and one or 64 columns, or a
-`Linear`: an unknown number, times a constant, plus one of these.  All are of 32 bits, unsigned.  Unknown numbers are
-symbols with identity: the same operation on the same values is the same symbol.
+`Linear`: a symbol times a constant, plus one of these.  All are unsigned numbers of 32 bits.  A symbol is an unknown
+number with an identity: the same operation on the same values gives the same symbol.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 M32 = 0xFFFF_FFFF
 GROUP, WAVE, LANE = 0, 1, 2
-"""How far an unknown is shared: by the whole workgroup, by the lanes of a wave, by none."""
-_STABLE_DEPTH = 6  # operations of loops on arguments that are told apart by what they are made of, at checkpoints
+"""The spread of a value: the same in the whole workgroup, in all lanes of a wave, or in no two lanes."""
+_STABLE_DEPTH = 6  # most operations inside loops that a symbol may be made by and keep its name at checkpoints
 
 Lanes = NDArray[np.int64]
 Plain = int | Lanes
@@ -25,11 +25,9 @@ Plain = int | Lanes
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Symbol:
-    """An unknown number: what it came from, how far it is shared, and the bits that may be one.
+    """An unknown number: the operation and operands that made it, its spread, and the bits that may be one.
 
-    A stable one is made of launch arguments alone, by few operations of loops: it is the same wherever it is met.
-    `company` are the waves that the rows of what it is made of stand for, in their order, where it matters which is
-    which.
+    `row_waves` are the waves whose rows its operands have, where the rows differ.
     """
 
     op: str
@@ -38,14 +36,14 @@ class Symbol:
     bits: int
     depth: int
     number: int
-    company: tuple[int, ...] = ()
+    row_waves: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         return f"<{self.op} {self.number}>"
 
     @property
     def stable(self) -> bool:
-        """Is it made of arguments alone?"""
+        """True if it is made of launch arguments by few operations in loops: then it keeps its name at checkpoints."""
         return self.depth <= _STABLE_DEPTH
 
 
@@ -62,44 +60,44 @@ Value = int | Lanes | Linear
 
 
 class Symbols:
-    """All symbols of a proof; equal ones are one.
+    """All symbols of a proof, hash-consed.
 
-    `company` are the waves that are looked at now: rows of arrays and masks are theirs.  Others may have the same rows
-    in another order, so what is made of rows that differ is theirs alone.
+    `row_waves` are the waves that run now: the rows of arrays and masks are theirs.  Other waves may have the same rows
+    in another order, so a symbol made of rows that differ belongs to these waves alone.
     """
 
     def __init__(self) -> None:
-        self.company: tuple[int, ...] = ()
+        self.row_waves: tuple[int, ...] = ()
         self._known: dict[tuple[Hashable, ...], Symbol] = {}
-        self.looping = 1  # is 0 outside of loops, where what operations make can't grow without end
+        self.looping = 1  # 0 outside of loops, where symbols can't grow without end
 
     def make(self, op: str, args: tuple[Hashable, ...], *, spread: int, bits: int = M32, depth: int = 0) -> Symbol:
-        """The symbol of that operation on those keys."""
-        company = self.company if spread and len(self.company) > 1 and any(map(_rows_differ, args)) else ()
-        key = (op, args, spread, bits, company)
+        """The symbol of an operation on the keys of its operands."""
+        row_waves = self.row_waves if spread and len(self.row_waves) > 1 and any(map(_rows_differ, args)) else ()
+        key = (op, args, spread, bits, row_waves)
         found = self._known.get(key)
         if found is None:
             number = len(self._known)
-            found = Symbol(op=op, args=args, spread=spread, bits=bits, depth=depth, number=number, company=company)
+            found = Symbol(op=op, args=args, spread=spread, bits=bits, depth=depth, number=number, row_waves=row_waves)
             self._known[key] = found
         return found
 
     def every(self) -> tuple[Symbol, ...]:
-        """All that were made so far."""
+        """All symbols made so far."""
         return tuple(self._known.values())
 
     def argument(self, name: str, *key: Hashable, bits: int = M32) -> Linear:
-        """What a launch passes, the same for all waves."""
+        """A value that the launch passes, the same for all waves."""
         return Linear(self.make(name, key, spread=GROUP, bits=bits), 1, 0)
 
     def fresh(self, op: str, spread: int, bits: int = M32) -> Linear:
-        """An unknown that is like no other."""
+        """A new unknown, unlike every other."""
         return Linear(self.make(op, (len(self._known),), spread=spread, bits=bits, depth=_STABLE_DEPTH + 1), 1, 0)
 
     def opaque(
         self, op: str, values: tuple[Value, ...], extra: Hashable = None, *, bits: int = M32, spread: int = -1
     ) -> Linear:
-        """What an operation gives of which nothing else is known."""
+        """The unknown result of an operation on known operands."""
         keys = tuple(map(key_of, values))
         depth = self.looping + max((each.base.depth for each in values if isinstance(each, Linear)), default=0)
         wide = spread if spread >= 0 else max(map(spread_of, values), default=GROUP)
@@ -107,7 +105,7 @@ class Symbols:
 
 
 def key_of(value: Value) -> Hashable:
-    """A hashable stand-in that is equal for equal values."""
+    """A hashable key, equal for equal values."""
     if isinstance(value, int):
         return value
     if isinstance(value, Linear):
@@ -116,7 +114,7 @@ def key_of(value: Value) -> Hashable:
 
 
 def _rows_differ(key: Hashable) -> bool:
-    """Is it a key, or a mask, with rows for several waves that are not all the same?"""
+    """True if a key or a mask has rows for several waves and they differ."""
     if not isinstance(key, tuple):
         return bool(getattr(key, "rows_differ", False))
     if len(key) == 2 and isinstance(key[1], bytes):
@@ -127,7 +125,7 @@ def _rows_differ(key: Hashable) -> bool:
 
 
 def spread_of(value: Value) -> int:
-    """How far a value is shared."""
+    """The spread of a value: GROUP, WAVE or LANE."""
     if isinstance(value, int):
         return GROUP
     if isinstance(value, Linear):
@@ -135,8 +133,8 @@ def spread_of(value: Value) -> int:
     return LANE if value.shape[1] > 1 else WAVE
 
 
-def simple(value: Plain) -> Plain:
-    """An int if all lanes and waves agree."""
+def simplify(value: Plain) -> Plain:
+    """Reduce an array to an int if all lanes and waves agree."""
     if isinstance(value, int):
         return value
     if value.size and bool((value == value.flat[0]).all()):
@@ -145,11 +143,11 @@ def simple(value: Plain) -> Plain:
 
 
 def bits_of(value: Value) -> int:
-    """The bits that may be one."""
+    """The bits of a value that may be one."""
     if isinstance(value, int):
         return value
     if isinstance(value, Linear):
-        most = highest(value)
+        most = upper_bound(value)
         if most is None:
             return M32
         low = value.scale & -value.scale if isinstance(value.offset, int) and value.offset == 0 else 1
@@ -157,29 +155,22 @@ def bits_of(value: Value) -> int:
     return int(np.bitwise_or.reduce(value, axis=None))
 
 
-def highest(value: Value) -> int | None:
-    """The most that a value can be, None if its sum may wrap."""
+def upper_bound(value: Value) -> int | None:
+    """The largest number that a value can be; None if its sum may wrap."""
     if isinstance(value, int):
         return value
     if isinstance(value, Linear):
-        offset = highest(value.offset)
+        offset = upper_bound(value.offset)
         most = value.scale * value.base.bits + (offset or 0)
         return most if most <= M32 else None
     return int(value.max())
 
 
-def lowest(value: Value) -> int:
-    """The least that a value can be, if its sum doesn't wrap."""
-    if isinstance(value, int):
-        return value
-    return lowest(value.offset) if isinstance(value, Linear) else int(value.min())
-
-
 def linear(base: Symbol, scale: int, offset: Plain) -> Value:
-    """A linear value, or its offset if nothing is left of the unknown."""
+    """`scale * base + offset`, which is only the offset if the scale wraps to 0."""
     scale &= M32
     offset = offset & M32
-    return Linear(base, scale, offset) if scale else simple(offset)
+    return Linear(base, scale, offset) if scale else simplify(offset)
 
 
 def plus(symbols: Symbols, one: Value, other: Value) -> Value:
@@ -193,39 +184,37 @@ def plus(symbols: Symbols, one: Value, other: Value) -> Value:
             offset = (one.offset + other.offset) & M32
             total = symbols.opaque("+", (Linear(one.base, one.scale, 0), Linear(other.base, other.scale, 0)))
             low = min(one.scale & -one.scale, other.scale & -other.scale)
-            if low > 1:  # both are multiples: so is the sum
-                return _multiple(symbols, total, low, offset)
-            return Linear(total.base, 1, offset)
+            if low == 1:
+                return Linear(total.base, 1, offset)
+            # Both are multiples of a power of two, and so is the sum: its low bits stay known.
+            base = total.base
+            quotient = symbols.make("/", (base, low), spread=base.spread, bits=M32 // low, depth=base.depth)
+            return linear(quotient, low, offset)
         return linear(one.base, one.scale, one.offset + other)
     if isinstance(other, Linear):
         return linear(other.base, other.scale, other.offset + one)
-    return simple((one + other) & M32)
-
-
-def _multiple(symbols: Symbols, total: Linear, low: int, offset: Plain) -> Value:
-    base = symbols.make("/", (total.base, low), spread=total.base.spread, bits=M32 // low, depth=total.base.depth)
-    return linear(base, low, offset)
+    return simplify((one + other) & M32)
 
 
 def times(value: Value, factor: int) -> Value:
     """The product with a constant, in 32 bits."""
     if isinstance(value, Linear):
         return linear(value.base, value.scale * factor, value.offset * factor)
-    return simple((value * factor) & M32)
+    return simplify((value * factor) & M32)
 
 
-def of_waves(value: Value, rows: list[int]) -> Value:
-    """The value for some of the waves."""
+def select_waves(value: Value, rows: list[int]) -> Value:
+    """The rows of some of the waves."""
     if isinstance(value, int):
         return value
     if isinstance(value, Linear):
-        offset = of_waves(value.offset, rows)
+        offset = select_waves(value.offset, rows)
         return value if isinstance(value.offset, int) else Linear(value.base, value.scale, offset)  # type: ignore[arg-type]
-    return simple(value[rows]) if value.shape[1] == 1 else value[rows]
+    return simplify(value[rows]) if value.shape[1] == 1 else value[rows]
 
 
 class Parts:
-    """What a joint value is made of; no part of its identity."""
+    """The chooser and both values of a `select` or a `pick`, carried along outside of its identity."""
 
     __slots__ = ("parts",)
 
@@ -240,7 +229,7 @@ class Parts:
 
 
 def parts_of(base: Symbol) -> tuple[Any, Any, Any]:
-    """What chooses, and the two values, of a `select` or a `pick`."""
+    """The chooser and both values of a `select` or a `pick`."""
     held = base.args[3]
     return held.parts if isinstance(held, Parts) else (None, 0, 0)
 
@@ -249,7 +238,7 @@ Number = Any  # an int or an array: the same expression serves both
 
 
 def signed(a: Number) -> Number:
-    """Two's complement."""
+    """The number that 32 bits mean in two's complement."""
     return (a ^ 0x8000_0000) - 0x8000_0000
 
 
@@ -257,21 +246,10 @@ def _signed24(a: Number) -> Number:
     return ((a & 0xFF_FFFF) ^ 0x80_0000) - 0x80_0000
 
 
-def _wide(a: Number, b: Number) -> tuple[Number, Number]:
-    """The 64 bits of a product, low and high, without leaving 63 bits on the way."""
-    low = (a & 0xFFFF) * b
-    high = (a >> 16) * b
-    middle = (low >> 16) + high
-    return (middle << 16 | low & 0xFFFF) & M32, middle >> 16
-
-
 def multiply_high(a: Number, b: Number) -> Number:
     """Bits 63:32 of an unsigned product."""
-    return _wide(a, b)[1]
-
-
-def _multiply_high_signed(a: Number, b: Number) -> Number:
-    return (signed(a) * signed(b)) >> 32 & M32
+    # In two steps, since an int64 can't hold the whole product.
+    return (((a & 0xFFFF) * b >> 16) + (a >> 16) * b) >> 16
 
 
 def _pick(test: Number, a: Number, b: Number) -> Number:
@@ -290,14 +268,14 @@ def _extract_signed(a: Number, offset: Number, width: Number) -> Number:
     return (((_extract(a, offset, width)) ^ top) - top) & M32
 
 
-def _reversed(a: Number) -> Number:
+def _reverse_bits(a: Number) -> Number:
     for shift, mask in ((1, 0x5555_5555), (2, 0x3333_3333), (4, 0x0F0F_0F0F), (8, 0x00FF_00FF)):
         a = (a >> shift & mask) | (a & mask) << shift
     return (a >> 16 | a << 16) & M32
 
 
 def _permute(a: Number, b: Number, selector: Number) -> Number:
-    """v_perm_b32 for selectors that pick bytes or zero."""
+    """v_perm_b32 for selectors that pick bytes or zero; raises ValueError for others."""
     out = 0
     for place in range(4):
         chosen = selector >> 8 * place & 0xFF
@@ -317,7 +295,7 @@ ARITHMETIC: dict[str, Callable[..., Number]] = {
     "sub": lambda a, b: (a - b) & M32,
     "mul": lambda a, b: a * b & M32,
     "mulhi_u": multiply_high,
-    "mulhi_i": _multiply_high_signed,
+    "mulhi_i": lambda a, b: signed(a) * signed(b) >> 32 & M32,
     "mul24": lambda a, b: (a & 0xFF_FFFF) * (b & 0xFF_FFFF) & M32,
     "mul24i": lambda a, b: _signed24(a) * _signed24(b) & M32,
     "shl": lambda a, b: a << (b & 31) & M32,
@@ -341,7 +319,7 @@ ARITHMETIC: dict[str, Callable[..., Number]] = {
     "bfe_i": _extract_signed,
     "bfm": lambda a, b: ((1 << (a & 31)) - 1) << (b & 31) & M32,
     "bfi": lambda a, b, c: a & b | (a ^ M32) & c,
-    "brev": _reversed,
+    "brev": _reverse_bits,
     "pack_ll": lambda a, b: a & 0xFFFF | (b & 0xFFFF) << 16,
     "pack_lh": lambda a, b: a & 0xFFFF | b & 0xFFFF_0000,
     "pack_hh": lambda a, b: a >> 16 | b & 0xFFFF_0000,
@@ -351,30 +329,30 @@ ARITHMETIC: dict[str, Callable[..., Number]] = {
     "alignbit": lambda a, b, c: (b >> (c & 31) | a << (32 - (c & 31))) & M32,
     "alignbyte": lambda a, b, c: (b >> 8 * (c & 3) | a << (32 - 8 * (c & 3))) & M32,
 }
-"""By a short name; more than two numbers where the instruction takes them."""
+"""Operations on numbers of 32 bits, by name; ints and arrays alike."""
 
 COMPARISONS: dict[str, Callable[[Number, Number], Number]] = {
     "eq": lambda a, b: a == b,
     "lt_u": lambda a, b: a < b,
     "lt_i": lambda a, b: signed(a) < signed(b),
 }
-"""The three that all others are made of, by turning operands and results round."""
+"""The three basic comparisons: all others swap the operands or negate the result of one of them."""
 
 
 class Computes(Protocol):
-    """What makes symbols, and computes."""
+    """What simplifiers need of an evaluator."""
 
     symbols: Symbols
 
     def compute(self, op: str, *values: Value) -> Value:
-        """A result of 32 bits."""
+        """Compute a result of 32 bits."""
 
 
 def narrow(value: Any) -> Plain:  # noqa: ANN401
-    """A result cut to 32 bits."""
+    """Cut a result to 32 bits."""
     if isinstance(value, (int, np.integer)):
         return int(value) & M32
-    return simple(value & M32) if value.shape[1] == 1 else value & M32
+    return simplify(value & M32) if value.shape[1] == 1 else value & M32
 
 
 def result_bits(op: str, values: tuple[Value, ...]) -> int:
@@ -384,7 +362,7 @@ def result_bits(op: str, values: tuple[Value, ...]) -> int:
     if op in {"or", "xor"}:
         return bits_of(values[0]) | bits_of(values[1])
     if op in {"min_u", "max_u"}:
-        most = [highest(each) for each in values]
+        most = [upper_bound(each) for each in values]
         known = [each for each in most if each is not None]
         if known and (op == "min_u" or len(known) == len(most)):
             return (1 << (min(known) if op == "min_u" else max(known)).bit_length()) - 1
@@ -393,40 +371,30 @@ def result_bits(op: str, values: tuple[Value, ...]) -> int:
     return M32
 
 
-def _sum(one: Computes, a: Value, b: Value) -> Value:
-    return plus(one.symbols, a, b)
+# Simplifications of operations on symbols; None where there is none.
 
 
-def _difference(one: Computes, a: Value, b: Value) -> Value:
-    return plus(one.symbols, a, times(b, M32))
-
-
-def _product(_: Computes, a: Value, b: Value) -> Value | None:
+def _multiply(_: Computes, a: Value, b: Value) -> Value | None:
     if isinstance(a, int):
         a, b = b, a
     return times(a, b) if isinstance(b, int) else None
 
 
-def _product24(one: Computes, a: Value, b: Value) -> Value | None:
-    high = [highest(each) for each in (a, b)]
-    return _product(one, a, b) if all(each is not None and each < 1 << 23 for each in high) else None
+def _multiply24(evaluator: Computes, a: Value, b: Value) -> Value | None:
+    high = [upper_bound(each) for each in (a, b)]
+    return _multiply(evaluator, a, b) if all(each is not None and each < 1 << 23 for each in high) else None
 
 
-def _left(_: Computes, a: Value, b: Value) -> Value | None:
-    return times(a, 1 << (b & 31)) if isinstance(b, int) else None
-
-
-def _right(_: Computes, a: Value, b: Value) -> Value | None:
+def _shift_right(_: Computes, a: Value, b: Value) -> Value | None:
     if not isinstance(b, int) or not isinstance(a, Linear):
         return None
     unit = 1 << (b & 31)
-    if highest(a) is not None and not a.scale % unit and not np.any(np.asarray(a.offset) % unit):
+    if upper_bound(a) is not None and not a.scale % unit and not np.any(np.asarray(a.offset) % unit):
         return linear(a.base, a.scale // unit, a.offset // unit)
-    left = bits_of(a) >> (b & 31)
-    return 0 if not left else None
+    return None if bits_of(a) >> (b & 31) else 0
 
 
-def _common(one: Computes, a: Value, b: Value) -> Value | None:
+def _and(evaluator: Computes, a: Value, b: Value) -> Value | None:
     if isinstance(a, int):
         a, b = b, a
     if not isinstance(b, int) or not isinstance(a, Linear):
@@ -438,34 +406,35 @@ def _common(one: Computes, a: Value, b: Value) -> Value | None:
         return 0
     low = a.scale & -a.scale
     if b < low:
-        return simple(a.offset & b)
+        return simplify(a.offset & b)
     unit = b & -b
     if unit > 1:
-        made = one.symbols.opaque("and", (a, b), bits=(may & b) // unit)
+        # Count the result in units of its mask's lowest bit, so that its low bits stay known.
+        made = evaluator.symbols.opaque("and", (a, b), bits=(may & b) // unit)
         return linear(made.base, unit, 0)
     return None
 
 
-def _either(one: Computes, a: Value, b: Value) -> Value | None:
-    return plus(one.symbols, a, b) if bits_of(a) & bits_of(b) == 0 else None
+def _or(evaluator: Computes, a: Value, b: Value) -> Value | None:
+    return plus(evaluator.symbols, a, b) if bits_of(a) & bits_of(b) == 0 else None
 
 
-def _field(one: Computes, a: Value, b: Value, c: Value) -> Value | None:
+def _extract_field(evaluator: Computes, a: Value, b: Value, c: Value) -> Value | None:
     if isinstance(b, int) and isinstance(c, int):
-        return one.compute("and", one.compute("shr", a, b & 31), (1 << (c & 31)) - 1)
+        return evaluator.compute("and", evaluator.compute("shr", a, b & 31), (1 << (c & 31)) - 1)
     return None
 
 
-SIMPLER: dict[str, Callable[..., Value | None]] = {
-    "add": _sum,
-    "sub": _difference,
-    "mul": _product,
-    "mul24": _product24,
-    "mul24i": _product24,
-    "shl": _left,
-    "shr": _right,
-    "and": _common,
-    "or": _either,
-    "xor": _either,
-    "bfe_u": _field,
+SIMPLIFIERS: dict[str, Callable[..., Value | None]] = {
+    "add": lambda evaluator, a, b: plus(evaluator.symbols, a, b),
+    "sub": lambda evaluator, a, b: plus(evaluator.symbols, a, times(b, M32)),
+    "mul": _multiply,
+    "mul24": _multiply24,
+    "mul24i": _multiply24,
+    "shl": lambda _, a, b: times(a, 1 << (b & 31)) if isinstance(b, int) else None,
+    "shr": _shift_right,
+    "and": _and,
+    "or": _or,
+    "xor": _or,
+    "bfe_u": _extract_field,
 }

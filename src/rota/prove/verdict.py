@@ -1,4 +1,4 @@
-"""What a proof says: takes findings and what they rest on, gives a `Verdict`."""
+"""Verdicts of proofs, and what they are made of: alarms, edits that might fix them, and the budget."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ _NOTHING = Instruction(opcode="s_nop", operands=("0",), modifiers=(), text="s_no
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Edit:
-    """At an instruction, by number: a wait for a counter or a barrier.
+    """A wait for a counter, or a barrier, to insert before an instruction or to change.
 
-    With `inserted` it is added in front of it; otherwise it is the instruction itself that gets the count `most`, or
-    that goes if there is none.
+    Without `inserted`, the instruction itself gets the count `most`, or is removed if that is None.
     """
 
     number: int
@@ -31,8 +30,8 @@ class Edit:
     most: int | None = None
     inserted: bool = False
 
-    def told(self, instructions: Sequence[Instruction]) -> str:
-        """The edit in words: where, and what."""
+    def describe(self, instructions: Sequence[Instruction]) -> str:
+        """Describe the edit and its place in one line."""
         at = instructions[self.number]
         place = f"line {at.line}" if at.address is None else f"{at.address:#x}"
         source = "" if at.source is None else f" ({at.source.file.rpartition('/')[2]}:{at.source.line})"
@@ -44,28 +43,28 @@ class Edit:
         return f"at {place}{source} strengthen `{at.text}` to {self.what}({self.most})"
 
 
-def edited(instructions: Sequence[Instruction], edits: Iterable[Edit]) -> tuple[Instruction, ...]:
-    """The instructions with the edits made; a branch to where something was added comes to that."""
+def apply_edits(instructions: Sequence[Instruction], edits: Iterable[Edit]) -> tuple[Instruction, ...]:
+    """Apply edits; a branch to an instruction goes to what is inserted before it."""
     added: defaultdict[int, list[Edit]] = defaultdict(list)
     changed = list(instructions)
     for each in sorted(set(edits), key=lambda edit: (edit.number, edit.what == BARRIER, edit.what)):
         if each.inserted:
             added[each.number].append(each)
         else:
-            changed[each.number] = _changed(changed[each.number], each)
+            changed[each.number] = _change(changed[each.number], each)
     if not added:
         return tuple(changed)
     places: list[int] = []
     found: list[Instruction] = []
     for number, instruction in enumerate(changed):
         places.append(len(found))
-        found += [_new(each, instruction) for each in added.get(number, ())]
+        found += [_make(each, instruction) for each in added.get(number, ())]
         found.append(instruction)
     return tuple(each if each.target is None else replace(each, target=places[each.target]) for each in found)
 
 
-def waits_of(instruction: Instruction) -> dict[str, int]:
-    """The counts of an s_waitcnt, by counter, as its text says them; numbers without names are taken apart."""
+def parse_wait_counts(instruction: Instruction) -> dict[str, int]:
+    """The counts of an s_waitcnt by counter, from names or from the encoded number in its text."""
     written = instruction.text.partition(" ")[2]
     counts: dict[str, int] = {}
     for counter in _COUNTERS:
@@ -78,38 +77,38 @@ def waits_of(instruction: Instruction) -> dict[str, int]:
     return counts
 
 
-def _changed(instruction: Instruction, edit: Edit) -> Instruction:
-    counts = {} if edit.what == BARRIER else waits_of(instruction)
+def _change(instruction: Instruction, edit: Edit) -> Instruction:
+    counts = {} if edit.what == BARRIER else parse_wait_counts(instruction)
     counts.pop(edit.what, None)
     if edit.most is not None:
         counts[edit.what] = edit.most
     if not counts:
         return replace(instruction, opcode="s_nop", operands=("0",), modifiers=(), text="s_nop 0")
-    return _wait(instruction, counts)
+    return _make_wait(instruction, counts)
 
 
-def _wait(instruction: Instruction, counts: dict[str, int]) -> Instruction:
+def _make_wait(instruction: Instruction, counts: dict[str, int]) -> Instruction:
     operand = " ".join(f"{counter}({counts[counter]})" for counter in _COUNTERS if counter in counts)
     return replace(
         instruction, opcode="s_waitcnt", operands=(operand,), modifiers=(), text=f"s_waitcnt {operand}", target=None
     )
 
 
-def _new(edit: Edit, before: Instruction) -> Instruction:
-    """It stands where the next one does, but has no address."""
+def _make(edit: Edit, before: Instruction) -> Instruction:
+    # It has the line and source of the instruction after it, but no address.
     here = replace(_NOTHING, line=before.line, symbol=before.symbol, source=before.source)
     if edit.what == BARRIER:
         return replace(here, opcode="s_barrier", operands=(), text="s_barrier")
-    return _wait(here, {edit.what: edit.most or 0})
+    return _make_wait(here, {edit.what: edit.most or 0})
 
 
 Fix = tuple[Edit, ...]
-"""Edits that are made together."""
+"""Edits to make together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """Two operations that a finding is about, by number, and what might keep them apart."""
+    """Two operations that a finding is about, by number, and alternative fixes."""
 
     code: str
     number: int
@@ -118,19 +117,19 @@ class Remedy:
 
 
 def wait_before(number: int, counter: str, most: int) -> Fix:
-    """A wait in front of an operation."""
+    """Insert a wait before an operation."""
     return (Edit(number=number, what=counter, most=most, inserted=True),)
 
 
-def stronger(number: int, counter: str, most: int) -> tuple[Fix, ...]:
-    """A wait that is there with another count; none if the count would be below 0."""
+def strengthen(number: int, counter: str, most: int) -> tuple[Fix, ...]:
+    """Lower the count of an existing wait; no fix if the count would be negative."""
     return () if number < 0 or most < 0 else ((Edit(number=number, what=counter, most=most),),)
 
 
-def kept_apart(first: int, then: int, counters: tuple[str, str]) -> tuple[Fix, ...]:
-    """A barrier between two accesses of one stretch, with a wait for the one that comes before it or without.
+def separate(first: int, then: int, counters: tuple[str, str]) -> tuple[Fix, ...]:
+    """Insert a barrier between two accesses, with or without a wait for the first.
 
-    A loop comes to both in turn, so that either may be the one before.
+    In a loop either access may come first.
     """
     found: list[Fix] = []
     for place, counter in ((then, counters[0]), (first + 1, counters[0]), (first, counters[1])):
@@ -142,17 +141,17 @@ def kept_apart(first: int, then: int, counters: tuple[str, str]) -> tuple[Fix, .
 Pair = tuple[int, ...]
 """The lines of both instructions, or of the only one."""
 _MOST_PATHS = 4_000
-_MOST_TOLD = 64
+_MOST_FINDINGS = 64
 UNDECIDED = "undecided"
-"""The evidence that says which fact the proof lacks: without it nobody can say whether anything is wrong."""
+"""The key of the evidence that names a fact which the proof lacks to decide a finding."""
 _NOT_ASKED = "no replay was asked for"
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Alarm:
-    """Findings of one region and cause: the first of each pair of instructions, and every path on which it was met.
+    """Findings of one region and cause: one for each pair of instructions, and the paths that lead to them.
 
-    If not all paths are kept, or if the finding isn't about paths, it is `anywhere`: no path speaks for all others.
+    `anywhere` is set if not all paths are kept, or if the finding isn't about paths.
     """
 
     pairs: dict[Pair, Finding | None] = field(default_factory=dict)
@@ -161,21 +160,21 @@ class Alarm:
 
     @property
     def first(self) -> Finding:
-        """The one that was met first."""
+        """The first finding."""
         return next(each for each in self.pairs.values() if each is not None)
 
     def add(self, finding: Finding, path: Path | None) -> None:
-        """One more of the same."""
+        """Add a finding, and the path that led to it."""
         pair = pair_of(finding)
         if pair not in self.pairs:
-            self.pairs[pair] = finding if len(self.pairs) < _MOST_TOLD else None
+            self.pairs[pair] = finding if len(self.pairs) < _MOST_FINDINGS else None
         if path is None or len(self.paths) >= _MOST_PATHS:
             self.anywhere = True
         else:
-            self.paths.setdefault((path[0], id(path[1])), (pair, path))  # the chain is kept, so its id stays its own
+            self.paths.setdefault((path[0], id(path[1])), (pair, path))  # keeps the chain whose id is in the key
 
-    def told(self, pair: Pair | None = None) -> Finding:
-        """The finding about a pair, with how many there are."""
+    def report(self, pair: Pair | None = None) -> Finding:
+        """The finding about a pair, else the first, with the number of pairs."""
         finding = (None if pair is None else self.pairs.get(pair)) or self.first
         if len(self.pairs) == 1:
             return finding
@@ -183,50 +182,50 @@ class Alarm:
 
 
 def pair_of(finding: Finding) -> Pair:
-    """What a finding is about: one line only where an instruction of two waves is both ends."""
+    """The lines that a finding is about; one line if both ends are the same instruction in two waves."""
     return tuple(dict.fromkeys(concern.index for concern in finding.concerns if concern.index is not None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmed:
-    """Findings, each an error if it was replayed, and how many alarms were dropped."""
+    """Findings, each an error if a replay showed it, and the number of dropped alarms."""
 
     findings: tuple[Finding, ...]
     dropped: int = 0
 
 
-def unconfirmed(alarms: Sequence[Alarm], why: str = _NOT_ASKED) -> Confirmed:
-    """All alarms as warnings."""
-    return Confirmed(findings=tuple(doubted(each.told(), why) for each in alarms))
+def report_unconfirmed(alarms: Sequence[Alarm], why: str = _NOT_ASKED) -> Confirmed:
+    """Report all alarms as warnings, with the reason why no replay was made."""
+    return Confirmed(findings=tuple(doubt(each.report(), why) for each in alarms))
 
 
-def broken(alarms: Sequence[Alarm]) -> tuple[Finding, ...]:
-    """Rules broken, as warnings: no execution is asked about them, since it would apply the same rules."""
-    return tuple(replace(each.told(), severity=Severity.WARNING) for each in alarms)
+def report_broken_rules(alarms: Sequence[Alarm]) -> tuple[Finding, ...]:
+    """Report broken rules as warnings; a replay would only apply the same rules again."""
+    return tuple(replace(each.report(), severity=Severity.WARNING) for each in alarms)
 
 
-def doubted(finding: Finding, why: str) -> Finding:
-    """A finding as a warning, with why no execution has shown it."""
+def doubt(finding: Finding, why: str) -> Finding:
+    """Turn a finding into a warning, with the reason why no replay shows it."""
     if finding.severity is Severity.NOTE:
         return finding
     evidence = (*finding.evidence, ("not replayed", why))
     return replace(finding, severity=Severity.WARNING, evidence=evidence)
 
 
-def lacks(finding: Finding) -> str | None:
-    """The fact without which a finding can't be decided, if there is one."""
+def missing_fact(finding: Finding) -> str | None:
+    """The fact that the proof lacks to decide a finding, if any."""
     found = dict(finding.evidence).get(UNDECIDED)
     return None if found is None else str(found)
 
 
-STEPS_PER_SECOND = 40_000  # on one processor of 2020, about
-LEAST_SEARCH = 10_000  # steps in which a launch is looked for, however few the proof may take
-_REGISTERS, _PAIRS, _UNITS = 4, 64, 100  # registers of a state, pairs of accesses, units of z3: as long as a step
+STEPS_PER_SECOND = 40_000  # about, on a processor of 2020
+LEAST_SEARCH = 10_000  # steps for the search for a launch, however few the budget has
+_REGISTERS, _PAIRS, _UNITS = 4, 64, 100  # registers of a state, pairs of accesses and z3's units that cost one step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How much a proof may take: steps and states, and CPU seconds if the user wants a limit of these, too."""
+    """The most steps and states of a proof, and its most CPU seconds if there is such a limit."""
 
     steps: int = 60 * STEPS_PER_SECOND
     seconds: float | None = None
@@ -234,36 +233,36 @@ class Budget:
 
 
 class Meter:
-    """Counts what a proof and the search for its witnesses take."""
+    """Counts the effort of a proof and of the search for its witnesses."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget, self.spent, self._most = budget, 0, budget.steps
         self._ends = None if budget.seconds is None else time.process_time() + budget.seconds
 
     def spend(self, steps: int = 0, *, registers: int = 0, pairs: int = 0, units: int = 0) -> None:
-        """Counts work that was done."""
+        """Add effort."""
         self.spent += steps + registers // _REGISTERS + pairs // _PAIRS + units // _UNITS
 
     @property
-    def over(self) -> str:
-        """Which limit is reached: of steps, of seconds, or none."""
+    def exceeded(self) -> str:
+        """The limit that is exceeded, `steps` or `seconds`, else an empty string."""
         if self.spent > self._most:
             return "steps"
         return "seconds" if self._ends is not None and time.process_time() > self._ends else ""
 
     @property
     def units_left(self) -> int:
-        """How many of z3's units the steps that are left are worth."""
+        """The remaining steps in z3's units."""
         return max(self._most - self.spent, 0) * _UNITS
 
     def allow_search(self) -> None:
-        """Where a proof has used up its steps, alarms are still asked about, for a quarter as many and a few."""
+        """Allow a quarter more steps, and at least a few, for the search for witnesses."""
         self._most = max(self._most, self.spent + self.budget.steps // 4 + LEAST_SEARCH)
 
 
 _EARLY = frozenset({"I401", "I402"})
 _RULES = frozenset({"I104"})
-"""Rules between two instructions: an execution here would only look them up in the same table, and shows nothing."""
+"""Rules between two instructions; a replay would look them up in the same table, and so shows nothing."""
 
 
 class Status(enum.Enum):
@@ -286,9 +285,9 @@ _TONES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """What a proof took: steps of squads of waves, states, paths, and LDS sites with known addresses, of all.
+    """The size of a proof: steps of wave sets, states, paths, and LDS instructions, of which some have known addresses.
 
-    `effort` is what it took of its budget of steps, with the search for a launch.
+    `effort` are the steps of the budget that it took, with the search for a launch.
     """
 
     steps: int = 0
@@ -302,15 +301,17 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The answer about one kernel: proved only if every path was followed to its end and nothing is wrong.
+    """The verdict about one kernel.
 
-    Refuted is what an execution showed, a race or a value that differs: the finding, an error, has the launch and the
-    order.  An alarm is something wrong in the model, a warning, that no execution has shown.  A rule broken is a wait
-    state that is missing and nothing else: the finding says whose rule it is.  Undecided is a kernel whose findings all
-    rest on something that the proof doesn't know and that they name, such as a block that was assumed.  Inconclusive
-    is a proof that ended early, with what was found until then.  Assumptions and policies are what it rests on; `waves`
-    are those of a workgroup, `remedies` what might mend what was found; `dropped` alarms were on paths that no launch
-    can take.
+    - proved: every path was followed to its end, and nothing is wrong;
+    - refuted: a replay showed a race or a wrong value; the finding is an error, with the launch and the order of waves;
+    - alarm: something is wrong in the model, and no replay shows it; the finding is a warning;
+    - rule broken: only wait states are missing; the finding names the source of the rule;
+    - undecided: all findings depend on facts that the proof lacks and the findings name, such as an assumed block;
+    - inconclusive: the proof ended early, and found nothing wrong until then.
+
+    The verdict depends on its `assumptions` and `policies`.  `waves` are those of a workgroup, `remedies` fixes that
+    might help, `dropped` counts alarms on paths that no launch can take.
     """
 
     kernel: str
@@ -326,51 +327,45 @@ class Verdict:
 
     @property
     def proved(self) -> bool:
-        """Is it right, as far as the assumptions go?"""
+        """True if the kernel is right under the assumptions."""
         return self.status is Status.PROVED
 
     @property
     def ended_early(self) -> bool:
-        """Was a path left before its end?"""
+        """True if some path was not followed to its end."""
         return any(each.code in _EARLY for each in self.findings)
 
     @property
     def ran_out(self) -> bool:
-        """Did it end early, with nothing wrong until then?"""
+        """True if it ended early, and found nothing wrong until then."""
         return self.status is Status.INCONCLUSIVE
 
     def __str__(self) -> str:
         took = self.statistics
         line = (
             f"{self.kernel} ({self.arch}): {self.status.value}; {took.steps:,} steps, {took.states:,} states,"
-            f" {took.paths:,} paths,"
-            f" {took.concrete_sites} of {took.sites} LDS sites concrete, {took.seconds:.1f} s"
+            f" {took.paths:,} paths, {took.concrete_sites} of {took.sites} LDS sites concrete, {took.seconds:.1f} s"
         )
         rests = [f"  assumes: {each}" for each in self.assumptions] + [f"  policy: {each}" for each in self.policies]
-        if told := self._broken():
-            rests.insert(0, f"  wait states that are missing, by whose rule it is: {told}")
-        if self.dropped:
-            rests.insert(0, f"  {several(self.dropped, 'alarm')} on infeasible paths {_were(self.dropped)} dropped")
-        return "\n".join((line, *rests))
-
-    def _broken(self) -> str:
-        """How many findings are rules broken, by their source."""
         counts = Counter(str(dict(each.evidence).get("source", "")) for each in self.findings if each.code in _RULES)
-        return ", ".join(f"{source} {count}" for source, count in sorted(counts.items()))
+        if counts:
+            sources = ", ".join(f"{source} {count}" for source, count in sorted(counts.items()))
+            rests.insert(0, f"  missing wait states, by the source of their rule: {sources}")
+        if self.dropped:
+            were = "was" if self.dropped == 1 else "were"
+            rests.insert(0, f"  {several(self.dropped, 'alarm')} on infeasible paths {were} dropped")
+        return "\n".join((line, *rests))
 
     def _repr_html_(self) -> str:
         head, _, rests = str(self).partition("\n")
-        told = "".join(finding._repr_html_() for finding in self.findings)
-        return card(head, lines(rests), told, tone=_TONES[self.status])
+        findings = "".join(finding._repr_html_() for finding in self.findings)
+        return card(head, lines(rests), findings, tone=_TONES[self.status])
 
 
 def status_of(findings: tuple[Finding, ...], *, complete: bool) -> Status:
-    """Refuted if anything was shown to be wrong, an alarm if it may be, then a rule broken.
-
-    Undecided if only an unknown fact says whether anything is wrong; else it is whether the proof came to its end.
-    """
+    """The status of a proof with these findings; `complete` says that every path was followed to its end."""
     judged = [each for each in findings if each.code not in _EARLY | _RULES]
-    wrong = {(each.severity, lacks(each) is None) for each in judged}
+    wrong = {(each.severity, missing_fact(each) is None) for each in judged}
     if (Severity.ERROR, True) in wrong:
         return Status.REFUTED
     if (Severity.WARNING, True) in wrong:
@@ -380,7 +375,3 @@ def status_of(findings: tuple[Finding, ...], *, complete: bool) -> Status:
     if (Severity.WARNING, False) in wrong:
         return Status.UNDECIDED
     return Status.PROVED if complete else Status.INCONCLUSIVE
-
-
-def _were(count: int) -> str:
-    return "was" if count == 1 else "were"

@@ -1,22 +1,22 @@
-"""Counters of loops: takes a state and earlier visits of a loop, gives it with unknown multiples instead of numbers.
+"""Joins and widening: the states of a proof, their canonical names, and when one covers another.
 
-Only what differs by a constant is widened, to a multiple of that constant plus what it was: low bits stay known, and
-counters that count alike stay apart by what they were.  What was decided lately about a counter is told of the widened
-one, since another wave may come to the same decision a little later.
+Widening (Cousot and Cousot, 1977) replaces a loop counter by an unknown multiple of its step plus its value: low bits
+stay known, and counters with the same step keep their distance.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 
-from rota.prove.decisions import Chronicle, Decisions, Renamed, Widened, common, forgetting
+from rota.prove.decisions import Decisions, Renamed, StateGraph, Widened, forget_names, join_decisions
+from rota.prove.decisions import Key as DecisionKey
 from rota.prove.evaluation import Evaluator
-from rota.prove.state import Half, LdsUse, Mask, Squad, atoms_of
+from rota.prove.state import Half, LdsUse, Mask, WaveSet, atoms_of
 from rota.prove.symbol import (
     GROUP,
     LANE,
@@ -35,33 +35,35 @@ from rota.prove.symbol import (
     times,
 )
 
-Stands = Callable[[Symbol, int], Value | None]
-"""What an unknown that isn't made of arguments alone, times a number, is now; None if nothing says so."""
-_COMPARED = frozenset({"eq", "lt_u", "lt_i"})
+# Comparisons, expressed in the unknowns of another state.
+
+Substitution = Callable[[Symbol, int], Value | None]
+"""The value of an unstable symbol times a number, in another state; None if there is none."""
+_COMPARISONS = frozenset({"eq", "lt_u", "lt_i"})
 
 
-def restated(one: Evaluator, condition: Symbol, stands: Stands) -> bool | Linear | None:
-    """A comparison of what its unknowns are now: whether it holds, or its flag; None if they don't say it."""
-    if condition.op not in _COMPARED:
+def restate(evaluator: Evaluator, condition: Symbol, substitute: Substitution) -> bool | Linear | None:
+    """A comparison with its unknowns substituted: whether it holds, or its flag; None if it can't be expressed."""
+    if condition.op not in _COMPARISONS:
         return None
-    sides = [_restated(one, side, stands) for side in condition.args[:2]]
+    sides = [_restate_value(evaluator, side, substitute) for side in condition.args[:2]]
     if sides[0] is None or sides[1] is None:
         return None
-    made = one.compared(condition.op, sides[0], sides[1])
+    made = evaluator.compare_basic(condition.op, sides[0], sides[1])
     return made if isinstance(made, bool | Linear) else None
 
 
-def told(one: Evaluator, condition: Symbol, stands: Stands, known: Decisions) -> bool | None:
-    """Whether a comparison holds of what its unknowns are now, if that is known."""
-    made = restated(one, condition, stands)
+def holds_now(evaluator: Evaluator, condition: Symbol, substitute: Substitution, known: Decisions) -> bool | None:
+    """Whether a comparison holds with its unknowns substituted; None if that isn't known."""
+    made = restate(evaluator, condition, substitute)
     if not isinstance(made, Linear):
         return made
-    decided = known.decided(made.base) if made.base.spread == GROUP else None
+    decided = known.lookup(made.base) if made.base.spread == GROUP else None
     return None if decided is None else decided == (made.scale == 1)
 
 
 def value_of(key: object) -> Value | None:
-    """The value, the same in all lanes but for its unknown, of which a key is given."""
+    """The value with that key; None if it is an array, or its offset is."""
     if isinstance(key, int):
         return key
     if isinstance(key, tuple) and len(key) == 3 and isinstance(key[0], Symbol) and isinstance(key[2], int):
@@ -69,33 +71,36 @@ def value_of(key: object) -> Value | None:
     return None
 
 
-def _restated(one: Evaluator, key: object, stands: Stands) -> Value | None:
+def _restate_value(evaluator: Evaluator, key: object, substitute: Substitution) -> Value | None:
     value = value_of(key)
     if not isinstance(value, Linear) or value.base.stable:
         return value
-    base, scale, symbols = value.base, value.scale, one.symbols
-    found = stands(base, scale)
+    base, scale, symbols = value.base, value.scale, evaluator.symbols
+    found = substitute(base, scale)
     if found is None and base.op in {"+", "mul"}:
-        parts = [_restated(one, each, stands) for each in base.args[:2]]
+        parts = [_restate_value(evaluator, each, substitute) for each in base.args[:2]]
         if parts[0] is not None and parts[1] is not None:
-            made = plus(symbols, parts[0], parts[1]) if base.op == "+" else one.compute("mul", parts[0], parts[1])
+            made = plus(symbols, parts[0], parts[1]) if base.op == "+" else evaluator.compute("mul", parts[0], parts[1])
             found = times(made, scale)
     return None if found is None else plus(symbols, found, value.offset)
 
 
+# States.
+
 Shape = tuple[Hashable, ...]
 AGREED = 4
-"""Barriers that one wave may be behind another and still come to the same decision."""
+"""Barriers that one wave may pass after another and still make the same decision."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ProductState:
-    """All squads, what the path has decided, the barriers passed, and what earlier checkpoints looked like.
+    """All waves of a workgroup on one path: wave sets, decisions, barriers passed (`epoch`), and earlier visits.
 
-    `forks` counts decisions, `marked` those before the last checkpoint.
+    `forks` counts decisions, `marked` those before the last checkpoint.  `resumed` is set while the path goes on from a
+    checkpoint, `entry` is its entry among the seen states.
     """
 
-    squads: list[Squad]
+    wave_sets: list[WaveSet]
     known: Decisions
     epoch: int = 0
     forks: int = 0
@@ -105,21 +110,15 @@ class ProductState:
     history: dict[Hashable, tuple[LoopVisit, ...]] = field(default_factory=dict)
 
     def copy(self) -> ProductState:
-        """For another path."""
-        squads = [each.copy() for each in self.squads]
-        return ProductState(
-            squads=squads,
-            known=self.known.copy(),
-            epoch=self.epoch,
-            forks=self.forks,
-            marked=self.marked,
-            history=dict(self.history),
-        )
+        """A copy for another path."""
+        wave_sets = [each.copy() for each in self.wave_sets]
+        known, history = self.known.copy(), dict(self.history)
+        return replace(self, wave_sets=wave_sets, known=known, history=history, resumed=False, entry=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LoopVisit:
-    """What a checkpoint looked like: all but the registers, the registers, and how many decisions were made before."""
+    """The state at an earlier checkpoint of a loop."""
 
     shape: Shape
     registers: tuple[dict[int, Value | Half], ...]
@@ -128,194 +127,197 @@ class LoopVisit:
 
 
 def shape_of(product: ProductState) -> Shape:
-    """All of a state but registers and decisions; of barriers, who has come to fewer than others."""
-    most = max(squad.barriers for squad in product.squads)
+    """All of a state but registers and decisions; of barrier counts only which are smaller than others."""
+    most = max(wave_set.barriers for wave_set in product.wave_sets)
     return tuple(
         (
-            squad.waves, squad.at, squad.barriers < most,
-            squad.waiting, squad.ended, squad.exec, tuple(each.same for each in squad.vm),
-            tuple(each.same for each in squad.ds), tuple(each.same for each in squad.sm),
-            tuple((each.same, seen) for each, seen in squad.flat), frozenset(squad.done),
+            wave_set.waves, wave_set.at, wave_set.barriers < most,
+            wave_set.waiting, wave_set.ended, wave_set.exec, tuple(each.identity for each in wave_set.vm),
+            tuple(each.identity for each in wave_set.ds), tuple(each.identity for each in wave_set.sm),
+            tuple((each.identity, seen) for each, seen in wave_set.flat), frozenset(wave_set.covered),
         )
-        for squad in product.squads
+        for wave_set in product.wave_sets
     )  # fmt: skip
 
 
 def register_key(value: Value | Half) -> Hashable:
-    """Equal for equal contents."""
+    """A hashable key, equal for equal contents."""
     return ("half", value.mask, value.which) if isinstance(value, Half) else key_of(value)
 
 
-class Namer:
-    """Gives a state's unknowns their canonical names."""
+# Canonical names.
 
-    def __init__(self, one: Evaluator, needed: Sequence[int], for_addresses: Sequence[int], kernarg_row: int) -> None:
-        self._one, self._needed, self._for_addresses, self._kernarg_row = one, needed, for_addresses, kernarg_row
-        self._leaves: dict[Symbol, frozenset[Symbol]] = {}
+Names = dict[Symbol, tuple[Symbol, int]]
+"""By old unknown: its new name and a shift, with old = name - shift."""
+
+
+class Namer:
+    """Gives the unknowns of a state canonical names, so that equal states look equal."""
+
+    def __init__(
+        self, evaluator: Evaluator, needed: Sequence[int], for_addresses: Sequence[int], kernarg_row: int
+    ) -> None:
+        self._evaluator, self._needed = evaluator, needed
+        self._for_addresses, self._kernarg_row = for_addresses, kernarg_row
+        self._arguments: dict[Symbol, frozenset[Symbol]] = {}
         self._joints: dict[Symbol, Value] = {}
 
     def rename(self, product: ProductState) -> None:
-        """Changes a state in place: dead registers and decisions go, unknowns get names."""
-        names: dict[Symbol, tuple[Symbol, int]] = {}
+        """Rename in place: drop dead registers and decisions, and number unknowns in the order of registers."""
+        names: Names = {}
         every: set[Symbol] = set()
-        living: dict[int, set[Symbol]] = {}
+        live: dict[int, set[Symbol]] = {}
         self._joints.clear()
-        alive_of: list[set[Symbol]] = []
-        for squad in product.squads:  # what addresses depend on gets its names first
-            self._one.symbols.company = squad.waves
+        live_of: list[set[Symbol]] = []
+        for wave_set in product.wave_sets:
+            self._evaluator.symbols.row_waves = wave_set.waves
             alive: set[Symbol] = set()
-            alive_of.append(alive)
-            living.update(dict.fromkeys(squad.waves, alive))
-            squad.exec = self._mask(squad.exec, names, alive)
-        kept = [0 if squad.ended else self._needed[squad.at] for squad in product.squads]
-        found: list[dict[int, Value | Half]] = [{} for _ in product.squads]
-        for first in (True, False):
-            for squad, needed, alive, rows in zip(product.squads, kept, alive_of, found, strict=True):
-                self._one.symbols.company = squad.waves
-                wanted = needed & self._for_addresses[squad.at] if first else needed & ~self._for_addresses[squad.at]
-                for row in sorted(squad.registers):
+            live_of.append(alive)
+            live.update(dict.fromkeys(wave_set.waves, alive))
+            wave_set.exec = self._rename_mask(wave_set.exec, names, alive)
+        kept = [0 if wave_set.ended else self._needed[wave_set.at] for wave_set in product.wave_sets]
+        found: list[dict[int, Value | Half]] = [{} for _ in product.wave_sets]
+        for first in (True, False):  # what addresses depend on gets its names first
+            for wave_set, needed, alive, rows in zip(product.wave_sets, kept, live_of, found, strict=True):
+                self._evaluator.symbols.row_waves = wave_set.waves
+                addresses = self._for_addresses[wave_set.at]
+                wanted = needed & addresses if first else needed & ~addresses
+                for row in sorted(wave_set.registers):
                     if wanted >> row & 1:
-                        rows[row] = self._renamed(squad.registers[row], names, alive)
-        for squad, alive, rows in zip(product.squads, alive_of, found, strict=True):
-            squad.registers = dict(sorted(rows.items()))
+                        rows[row] = self._rename_value(wave_set.registers[row], names, alive)
+        for wave_set, alive, rows in zip(product.wave_sets, live_of, found, strict=True):
+            wave_set.registers = dict(sorted(rows.items()))
             every |= alive
-        self._forget(product, names, every, living)
+        self._rename_decisions(product, names, every, live)
 
-    def _renamed(
-        self, value: Value | Half, names: dict[Symbol, tuple[Symbol, int]], alive: set[Symbol]
-    ) -> Value | Half:
+    def _rename_value(self, value: Value | Half, names: Names, alive: set[Symbol]) -> Value | Half:
         if isinstance(value, Half):
-            return Half(self._mask(value.mask, names, alive), value.which)
+            return Half(self._rename_mask(value.mask, names, alive), value.which)
         if not isinstance(value, Linear):
             return value
         base = value.base
         if base.stable:
-            alive |= self.leaves(base)
+            alive |= self._arguments_of(base)
             return value
-        if base.op == "select" or (base.op == "pick" and not _nested(base)):
+        if base.op == "select" or (base.op == "pick" and not _is_nested(base)):
             joint = self._joints.get(base)
             if joint is None:
                 chooser, one, other = parts_of(base)
                 one, other = (self._plain(each, names, alive) for each in (one, other))
                 if base.op == "pick":
-                    here = self._one.symbols.company
-                    self._one.symbols.company = base.company or here  # its rows are those of whom it was made for
-                    joint = self._one.merged(self._mask(chooser, names, alive), one, other)
-                    self._one.symbols.company = here
+                    here = self._evaluator.symbols.row_waves
+                    self._evaluator.symbols.row_waves = base.row_waves or here  # the waves that it was made for
+                    joint = self._evaluator.merge(self._rename_mask(chooser, names, alive), one, other)
+                    self._evaluator.symbols.row_waves = here
                 else:
-                    joint = self._one.select(self._named(chooser, 1, 0, names, alive)[0], one, other)
+                    joint = self._evaluator.select(self._name(chooser, 1, 0, names, alive)[0], one, other)
                 self._joints[base] = joint
-            return plus(self._one.symbols, times(joint, value.scale), value.offset)
-        new, shift = self._named(base, value.scale, value.offset, names, alive)
+            return plus(self._evaluator.symbols, times(joint, value.scale), value.offset)
+        new, shift = self._name(base, value.scale, value.offset, names, alive)
         return linear(new, value.scale, value.offset - value.scale * shift)
 
-    def _plain(self, value: Value, names: dict[Symbol, tuple[Symbol, int]], alive: set[Symbol]) -> Value:
-        renamed = self._renamed(value, names, alive)
+    def _plain(self, value: Value, names: Names, alive: set[Symbol]) -> Value:
+        renamed = self._rename_value(value, names, alive)
         return 0 if isinstance(renamed, Half) else renamed
 
-    def _named(
-        self, base: Symbol, scale: int, offset: object, names: dict[Symbol, tuple[Symbol, int]], alive: set[Symbol]
-    ) -> tuple[Symbol, int]:
+    def _name(self, base: Symbol, scale: int, offset: object, names: Names, alive: set[Symbol]) -> tuple[Symbol, int]:
         if base.stable:
-            alive |= self.leaves(base)
+            alive |= self._arguments_of(base)
             return base, 0
         found = names.get(base)
         if found is None:
             shift = offset // scale if isinstance(offset, int) and base.bits == M32 and scale < 1 << 31 else 0
-            new = self._one.symbols.make("name", (len(names),), spread=base.spread, bits=base.bits, depth=99)
+            new = self._evaluator.symbols.make("name", (len(names),), spread=base.spread, bits=base.bits, depth=99)
             found = names[base] = (new, shift)
         alive.add(found[0])
         return found
 
-    def _mask(self, mask: Mask, names: dict[Symbol, tuple[Symbol, int]], alive: set[Symbol]) -> Mask:
+    def _rename_mask(self, mask: Mask, names: Names, alive: set[Symbol]) -> Mask:
         if mask.leaf is not None:
             return mask
-        turned = {atom: self._named(atom, 1, 0, names, alive)[0] for atom in atoms_of(mask)}
-        if all(atom is new for atom, new in turned.items()):
+        renamed = {atom: self._name(atom, 1, 0, names, alive)[0] for atom in atoms_of(mask)}
+        if all(atom is new for atom, new in renamed.items()):
             return mask
-        return self._one.masks.renamed(mask, turned)
+        return self._evaluator.masks.rename(mask, renamed)
 
-    def leaves(self, symbol: Symbol) -> frozenset[Symbol]:
-        """The arguments that a symbol is made of."""
-        found = self._leaves.get(symbol)
+    def _arguments_of(self, symbol: Symbol) -> frozenset[Symbol]:
+        """The symbols without operands that a symbol is made of."""
+        found = self._arguments.get(symbol)
         if found is None:
-            parts = list(symbols_in(symbol.args))
-            found = frozenset({symbol}) if not parts else frozenset().union(*(self.leaves(each) for each in parts))
-            self._leaves[symbol] = found
+            parts = [self._arguments_of(each) for each in symbols_in(symbol.args)]
+            found = self._arguments[symbol] = frozenset[Symbol]().union(*parts) if parts else frozenset({symbol})
         return found
 
-    def _forget(  # noqa: C901
+    def _rename_decisions(  # noqa: C901
         self,
         product: ProductState,
-        names: dict[Symbol, tuple[Symbol, int]],
+        names: Names,
         every: set[Symbol],
-        living: dict[int, set[Symbol]],
+        live: dict[int, set[Symbol]],
     ) -> None:
-        """Keeps the decisions about what can be met again, by the wave that they are about."""
-        again = {
-            wave: not squad.ended and bool(self._needed[squad.at] >> self._kernarg_row & 1)
-            for squad in product.squads
-            for wave in squad.waves
+        """Keep the decisions about symbols that can still appear, by the wave that they are about."""
+        reloads = {  # whether a wave may still load arguments
+            wave: not wave_set.ended and bool(self._needed[wave_set.at] >> self._kernarg_row & 1)
+            for wave_set in product.wave_sets
+            for wave in wave_set.waves
         }
-        anywhere = any(again.values())
+        any_reloads = any(reloads.values())
         known, old = Decisions(), product.known
         known.trail, known.path = old.trail, old.path
-        known.happened(Renamed(names={new: (old_name, shift) for old_name, (new, shift) in names.items()}))
+        known.record(Renamed(names={new: (old_name, shift) for old_name, (new, shift) in names.items()}))
 
-        def lives(symbol: Symbol, wave: int | None) -> bool:
+        def is_live(symbol: Symbol, wave: int | None) -> bool:
             if wave is None:
-                return self._lives(symbol, every, again=anywhere)
-            return self._lives(symbol, living.get(wave, set()), again=again.get(wave, False))
+                return self._is_live(symbol, every, reloads=any_reloads)
+            return self._is_live(symbol, live.get(wave, set()), reloads=reloads.get(wave, False))
 
         for key, holds in old.known.items():
-            condition, wave = key if isinstance(key, tuple) else (key, None)
-            if not isinstance(condition, Symbol):
-                continue
+            condition, wave = key
             if condition.stable:
-                if lives(condition, wave):
+                if is_live(condition, wave):
                     known.known[key] = holds
-                    known.when[key] = old.when.get(key, 0)
-            elif wave is None and len(product.squads) > 1 and product.epoch - old.when.get(key, 0) <= AGREED:
-                named = self._condition(condition, names)
+                    known.epochs[key] = old.epochs.get(key, 0)
+            elif wave is None and len(product.wave_sets) > 1 and product.epoch - old.epochs.get(key, 0) <= AGREED:
+                named = self._rename_condition(condition, names)
                 if named is not None:
-                    known.known[named[0]] = holds == named[1]
-                    known.when[named[0]] = old.when.get(key, 0)
+                    known.known[named[0], None] = holds == named[1]
+                    known.epochs[named[0], None] = old.epochs.get(key, 0)
         for key, arc in old.arcs.items():
-            base, wave = key if isinstance(key, tuple) else (key, None)
+            base, wave = key
             if base.stable:
-                if lives(base, wave):
+                if is_live(base, wave):
                     known.arcs[key] = arc
-            elif base in names and (wave is None or names[base][0] in living.get(wave, ())):
+            elif base in names and (wave is None or names[base][0] in live.get(wave, ())):
                 new, shift = names[base]
-                known.arcs[new if wave is None else (new, wave)] = ((arc[0] + shift) & M32, arc[1])
+                known.arcs[new, wave] = ((arc[0] + shift) & M32, arc[1])
         product.known = known
 
-    def _condition(self, condition: Symbol, names: dict[Symbol, tuple[Symbol, int]]) -> tuple[Symbol, bool] | None:
-        """A comparison by the new names, if they say it, and whether it is the same or the contrary."""
+    def _rename_condition(self, condition: Symbol, names: Names) -> tuple[Symbol, bool] | None:
+        """A comparison in the new names, and whether it is the same or the opposite; None if it can't be expressed."""
 
-        def stands(base: Symbol, scale: int) -> Value | None:
+        def substitute(base: Symbol, scale: int) -> Value | None:
             if base in names:
                 new, shift = names[base]
                 return linear(new, scale, -scale * shift)
             joint = self._joints.get(base)
             return None if joint is None else times(joint, scale)
 
-        made = restated(self._one, condition, stands)
+        made = restate(self._evaluator, condition, substitute)
         return (made.base, made.scale == 1) if isinstance(made, Linear) else None
 
-    def _lives(self, symbol: Symbol, alive: set[Symbol], *, again: bool) -> bool:
-        leaves = self.leaves(symbol)
-        return not leaves.isdisjoint(alive) or (again and any(each.op == "argument" for each in leaves))
+    def _is_live(self, symbol: Symbol, alive: set[Symbol], *, reloads: bool) -> bool:
+        arguments = self._arguments_of(symbol)
+        return not arguments.isdisjoint(alive) or (reloads and any(each.op == "argument" for each in arguments))
 
 
-def _nested(base: Symbol) -> bool:
-    """Is a value picked from one that was picked before?  Chains of these would grow with every round of a loop."""
+def _is_nested(base: Symbol) -> bool:
+    """True if a value is picked from a picked one: such chains would grow with every iteration of a loop."""
     _, one, other = parts_of(base)
     return any(isinstance(each, Linear) and each.base.op == "pick" for each in (one, other))
 
 
 def symbols_in(args: object) -> list[Symbol]:
-    """The symbols that a symbol is made of."""
+    """The symbols among the operands of a symbol."""
     found: list[Symbol] = []
     if isinstance(args, Symbol):
         found.append(args)
@@ -328,68 +330,65 @@ def symbols_in(args: object) -> list[Symbol]:
 
 
 class Recorder(Protocol):
-    """What is told about a proof under way; it changes nothing."""
+    """Observes a proof, without changing it."""
 
-    def came(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
-        """A checkpoint, with the name of its state: at a loop's head `head` is the first wave of who came there."""
+    def record_checkpoint(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
+        """Record a checkpoint and the key of its state; at a loop head, `head` is the first wave that reached it."""
         ...
 
-    def accessed(self, product: ProductState, squad: Squad, access: LdsUse) -> None:
-        """A squad issues an access of LDS."""
+    def record_access(self, product: ProductState, wave_set: WaveSet, access: LdsUse) -> None:
+        """Record an LDS access that a wave set issues."""
         ...
 
+
+# Widening.
 
 Bases = dict[tuple[Hashable, int], tuple[Symbol, int]]
-"""By origin and step: the unknown that a counter became, and the number that it is counted from."""
+"""By origin and step of a counter: the unknown that it became, and the number that it counts from."""
 
 
 class Widener:
     """Widens the counters of loops."""
 
-    deadline = 10
-    """Visits after which a counter that addresses depend on is widened, keeping its low bits."""
-    despair = 40
-    """Visits after which whatever differs is taken for unknown."""
-    concrete = 600
-    """Visits of a loop whose end was never in doubt."""
+    visits_to_widen = 10
+    """Visits of a loop head after which a counter that addresses depend on is widened, keeping its low bits."""
+    visits_to_forget = 40
+    """Visits after which whatever differs becomes unknown."""
+    visits_if_decided = 600
+    """Visits of a loop that needs no decision, before it is widened at all."""
 
-    def __init__(self, one: Evaluator, for_addresses: Sequence[int]) -> None:
-        self._one, self._for_addresses = one, for_addresses
-        self.widened = 0
+    def __init__(self, evaluator: Evaluator, for_addresses: Sequence[int]) -> None:
+        self._evaluator, self._for_addresses = evaluator, for_addresses
 
     def widen(self, product: ProductState, visits: tuple[LoopVisit, ...], shape: Shape) -> bool:
-        """Widens the state in place against an earlier visit; says whether it did."""
+        """Widen the state in place against an earlier visit; True if it did."""
         count = len(visits)
-        if not count or (visits[-1].forks == product.forks and count < self.concrete):
+        if not count or (visits[-1].forks == product.forks and count < self.visits_if_decided):
             return False
         for away, visit in enumerate(reversed(visits[-9:]), 1):
-            if visit.shape != shape:
-                continue
-            differing = self._differing(product, visit)
-            if differing is None:
-                continue
-            if not differing and count < 4:  # what was decided may yet be the same next time
+            differing = self._compare(product, visit) if visit.shape == shape else None
+            if differing is None or (not differing and count < 4):  # with nothing, the decisions may still become equal
                 continue
             addressed = any(
-                self._for_addresses[product.squads[number].at] >> row & 1 for number, row, shift in differing
+                self._for_addresses[product.wave_sets[number].at] >> row & 1 for number, row, shift in differing
             )
             shifted = all(shift is not None for _, _, shift in differing)
             if (
                 (not addressed and (shifted or count >= 3))
-                or (count >= self.deadline and away >= 8 and shifted)
-                or count >= self.despair
+                or (count >= self.visits_to_widen and away >= 8 and shifted)
+                or count >= self.visits_to_forget
             ):
-                self._apply(product, visit, differing)
+                self._widen(product, visit, differing)
                 return True
         return False
 
-    def _differing(self, product: ProductState, visit: LoopVisit) -> list[tuple[int, int, int | None]] | None:
-        """The registers that differ, with how far, None if not by a constant; None if masks differ."""
+    def _compare(self, product: ProductState, visit: LoopVisit) -> list[tuple[int, int, int | None]] | None:
+        """The registers that differ, by how much (None if not by a constant); None if masks differ."""
         found: list[tuple[int, int, int | None]] = []
-        for number, (squad, before) in enumerate(zip(product.squads, visit.registers, strict=True)):
-            if squad.registers.keys() != before.keys():
+        for number, (wave_set, before) in enumerate(zip(product.wave_sets, visit.registers, strict=True)):
+            if wave_set.registers.keys() != before.keys():
                 return None
-            for row, value in squad.registers.items():
+            for row, value in wave_set.registers.items():
                 old = before[row]
                 if isinstance(value, Half) or isinstance(old, Half):
                     if register_key(value) != register_key(old):
@@ -397,48 +396,50 @@ class Widener:
                 elif value is not old and key_of(value) != key_of(old):
                     shift = shift_between(value, old)
                     if shift is None and isinstance(value, Linear) and not value.base.stable:
-                        return None  # more is unknown now than it was then
+                        return None  # more is unknown now than before
                     found.append((number, row, shift))
         return found
 
-    def _apply(self, product: ProductState, visit: LoopVisit, differing: list[tuple[int, int, int | None]]) -> None:
-        self.widened += 1
+    def _widen(self, product: ProductState, visit: LoopVisit, differing: list[tuple[int, int, int | None]]) -> None:
         bases: Bases = {}
-        fresh: dict[Hashable, Value] = {}  # registers that were equal then and are equal now stay equal
+        fresh: dict[Hashable, Value] = {}  # registers that were equal before and are now stay equal
         for number, row, shift in differing:
-            registers = product.squads[number].registers
+            registers = product.wave_sets[number].registers
             value = registers[row]
             if isinstance(value, Half):
                 continue
             if shift is None:
                 before = visit.registers[number][row]
                 spread = LANE if isinstance(before, Half) else max(spread_of(value), spread_of(before))
-                alike = (register_key(value), register_key(before), product.squads[number].waves if spread else ())
+                alike = (register_key(value), register_key(before), product.wave_sets[number].waves if spread else ())
                 if alike not in fresh:
-                    fresh[alike] = self._one.symbols.fresh("wide", spread)
+                    fresh[alike] = self._evaluator.symbols.fresh("wide", spread)
                 registers[row] = fresh[alike]
                 continue
-            registers[row] = stepped(self._one.symbols, value, shift, bases)
+            registers[row] = widen_counter(self._evaluator.symbols, value, shift, bases)
         known = Decisions()
         known.trail, known.path = product.known.trail, product.known.path
-        known.happened(_event(bases))
+        known.record(_make_event(bases))
         known.known = {key: holds for key, holds in product.known.known.items() if visit.known.known.get(key) == holds}
         self._carry_over(product, known, bases)
-        known.when |= {key: product.known.when[key] for key in known.known if key in product.known.when}
+        known.epochs |= {key: product.known.epochs[key] for key in known.known if key in product.known.epochs}
         known.arcs = {base: arc for base, arc in product.known.arcs.items() if visit.known.arcs.get(base) == arc}
         product.known = known
 
     def _carry_over(self, product: ProductState, known: Decisions, bases: Bases) -> None:
-        """What was decided lately about a counter's value is told of the widened one: it holds where it came from."""
+        """Carry recent decisions about a counter over to its widened value.
+
+        Another wave may make the same decision a few barriers later.
+        """
         old = product.known
-        for about, holds in old.known.items():
-            when = old.when.get(about, 0)
-            if not isinstance(about, Symbol) or about.op not in {"eq", "lt_u", "lt_i"} or product.epoch - when > AGREED:
+        for (about, wave), holds in old.known.items():
+            epoch = old.epochs.get((about, wave), 0)
+            if wave is not None or about.op not in _COMPARISONS or product.epoch - epoch > AGREED:
                 continue
             for (origin, shift), (base, anchor) in bases.items():
-                difference = about.op == "eq"  # of which the second side is 0
+                difference = about.op == "eq"  # compares a difference with 0
                 sides = [
-                    _counted(self._one.symbols, side, origin, shift, base, anchor, difference=difference)
+                    _express(self._evaluator.symbols, side, origin, shift, base, anchor, difference=difference)
                     for side in about.args[: 1 if difference else 2]
                 ] + [None] * difference
                 if all(side is None for side in sides):
@@ -448,13 +449,13 @@ class Widener:
                 ]
                 if values[0] is None or values[1] is None:
                     continue
-                made = self._one.compared(about.op, values[0], values[1])
+                made = self._evaluator.compare_basic(about.op, values[0], values[1])
                 if isinstance(made, Linear):
-                    known.known[made.base] = holds == (made.scale == 1)
-                    known.when[made.base] = when
+                    known.known[made.base, None] = holds == (made.scale == 1)
+                    known.epochs[made.base, None] = epoch
 
 
-def _event(bases: Bases) -> Widened:
+def _make_event(bases: Bases) -> Widened:
     counters: dict[Symbol, tuple[int, Symbol | None, int, int]] = {}
     for (origin, shift), (base, anchor) in bases.items():
         unit, old, scale = shift & -shift, None, 0
@@ -465,13 +466,13 @@ def _event(bases: Bases) -> Widened:
     return Widened(counters=counters)
 
 
-_NEAR = 16  # steps of a counter within which a constant is taken for one of its values
+_NEAR = 16  # steps within which a constant counts as one of a counter's values
 
 
-def _counted(  # noqa: PLR0917
+def _express(  # noqa: PLR0917
     symbols: Symbols, key: object, origin: Hashable, shift: int, base: Symbol, anchor: int, *, difference: bool
 ) -> Value | None:
-    """A value that a comparison names, by the widened counter it came from; None if it isn't one of its values."""
+    """A side of a comparison, expressed by the widened counter; None if it isn't one of the counter's values."""
     unit = shift & -shift
     step = min(shift, -shift & M32)
 
@@ -489,7 +490,7 @@ def _counted(  # noqa: PLR0917
         away = near(sign * offset & M32)
         if away is None:
             continue
-        if origin is None and difference:  # of the counter and an argument
+        if origin is None and difference:  # the difference of the counter and an argument
             return plus(symbols, Linear(symbol, scale, 0), linear(base, sign * unit, sign * away))
         if origin == (symbol, sign * scale & M32):
             return linear(base, sign * (min(scale & -scale, unit)), sign * away)
@@ -497,7 +498,7 @@ def _counted(  # noqa: PLR0917
 
 
 def shift_between(value: Value, old: Value) -> int | None:
-    """How much larger a value is, the same in all lanes."""
+    """By how much a value is larger than the old one; None if not by the same in all lanes."""
     if isinstance(value, Linear) != isinstance(old, Linear):
         return None
     if isinstance(value, Linear) and isinstance(old, Linear):
@@ -506,10 +507,10 @@ def shift_between(value: Value, old: Value) -> int | None:
     return int(away.flat[0]) if bool((away == away.flat[0]).all()) else None
 
 
-def stepped(symbols: Symbols, value: Value, shift: int, bases: Bases) -> Value:
-    """What a value becomes that differs from an earlier one by a constant: an unknown multiple of it, plus what it was.
+def widen_counter(symbols: Symbols, value: Value, shift: int, bases: Bases) -> Value:
+    """Replace a counter by an unknown multiple of its step, plus what it was.
 
-    Values of one origin and step share their unknown, which `bases` keeps with the number that it is counted from.
+    Counters of one origin and step share their unknown, which `bases` keeps with the number that it counts from.
     """
     unit, spread = shift & -shift, 0
     origin: Hashable = None
@@ -526,58 +527,59 @@ def stepped(symbols: Symbols, value: Value, shift: int, bases: Bases) -> Value:
     return linear(base, unit, offset - anchor)
 
 
+# Matching and joining states.
+
 Registers = tuple[dict[int, Value | Half], ...]
 
 
 class StateMatch:
-    """What the unknowns of an earlier state stand for in a later one, and the registers for which that fails."""
+    """Binds the unknowns of an earlier state to values of a later one; `failing` are registers that don't fit."""
 
-    def __init__(self, one: Evaluator, earlier: Registers, known: Decisions, product: ProductState) -> None:
-        self._one, self._earlier, self._known, self._product = one, earlier, known, product
+    def __init__(self, evaluator: Evaluator, earlier: Registers, known: Decisions, product: ProductState) -> None:
+        self._evaluator, self._earlier, self._known, self._product = evaluator, earlier, known, product
         self.bound: dict[Symbol, Value] = {}
         self.failing: list[tuple[int, int]] = []
-        for squad in product.squads:
-            self._same(squad.exec)
+        for wave_set in product.wave_sets:
+            self._bind_to_itself(wave_set.exec)
         rest = []
         for number, row, old, value in self.pairs():
             if register_key(old) == register_key(value):
-                self._same(old)
+                self._bind_to_itself(old)
             else:
                 rest.append((number, row, old, value))
         for number, row, old, value in rest:
-            if isinstance(old, Half) or isinstance(value, Half) or not self._stands(old, value):
+            if isinstance(old, Half) or isinstance(value, Half) or not self._bind(old, value):
                 self.failing.append((number, row))
 
     def pairs(self) -> Iterator[tuple[int, int, Value | Half, Value | Half]]:
-        """Registers by the number of their squad, with what they hold in both; one that nobody wrote as it started."""
-        for number, (squad, before) in enumerate(zip(self._product.squads, self._earlier, strict=True)):
-            for row in sorted(squad.registers.keys() | before.keys()):
-                started = self._one.started(row)
-                yield number, row, before.get(row, started), squad.registers.get(row, started)
+        """All registers, by the number of the wave set and the row, with their values in both states."""
+        for number, (wave_set, before) in enumerate(zip(self._product.wave_sets, self._earlier, strict=True)):
+            for row in sorted(wave_set.registers.keys() | before.keys()):
+                initial = self._evaluator.make_initial(row)
+                yield number, row, before.get(row, initial), wave_set.registers.get(row, initial)
 
-    def _same(self, value: Value | Half | Mask) -> None:
-        """All unknowns of a value stand for themselves."""
+    def _bind_to_itself(self, value: Value | Half | Mask) -> None:
         if isinstance(value, Half):
             value = value.mask
         if isinstance(value, Mask):
             for atom in atoms_of(value):
-                self._itself(atom)
+                self._bind_symbol(atom)
         elif isinstance(value, Linear):
-            self._itself(value.base)
+            self._bind_symbol(value.base)
 
-    def _itself(self, symbol: Symbol) -> None:
+    def _bind_symbol(self, symbol: Symbol) -> None:
         if symbol.stable or symbol in self.bound:
             return
         self.bound[symbol] = Linear(symbol, 1, 0)
         if symbol.op != "name":
             for part in symbols_in(symbol.args):
-                self._itself(part)
+                self._bind_symbol(part)
 
-    def _stands(self, old: Value, value: Value) -> bool:
+    def _bind(self, old: Value, value: Value) -> bool:
         if not isinstance(old, Linear) or old.base.stable or old.base.op in {"select", "pick"}:
             return False
-        away = plus(self._one.symbols, value, times(old.offset, M32))
-        found = _divided(away, old.scale)
+        away = plus(self._evaluator.symbols, value, times(old.offset, M32))
+        found = _divide(away, old.scale)
         if found is None or spread_of(found) > old.base.spread or bits_of(found) & ~old.base.bits:
             return False
         bound = self.bound.get(old.base)
@@ -586,30 +588,28 @@ class StateMatch:
         self.bound[old.base] = found
         return True
 
-    def holds(self, key: Hashable, *, wanted: bool) -> bool:
-        """Has the later state decided the same?"""
-        condition, wave = key if isinstance(key, tuple) else (key, None)
-        if not isinstance(condition, Symbol):
-            return False
-        if self._means_itself(condition):
-            return self._product.known.decided(condition, wave) is wanted
-        return wave is None and told(self._one, condition, self._meant, self._product.known) is wanted
+    def holds(self, key: DecisionKey, *, wanted: bool) -> bool:
+        """True if the later state has decided the same."""
+        condition, wave = key
+        if self._is_unchanged(condition):
+            return self._product.known.lookup(condition, wave) is wanted
+        return wave is None and holds_now(self._evaluator, condition, self._substitute, self._product.known) is wanted
 
-    def _meant(self, base: Symbol, scale: int) -> Value | None:
+    def _substitute(self, base: Symbol, scale: int) -> Value | None:
         bound = self.bound.get(base)
         return None if bound is None else times(bound, scale)
 
-    def _means_itself(self, symbol: Symbol) -> bool:
+    def _is_unchanged(self, symbol: Symbol) -> bool:
         if symbol.stable:
             return True
         if symbol.op == "name":
             bound = self.bound.get(symbol)
             return isinstance(bound, Linear) and bound.base is symbol and bound.scale == 1 and not np.any(bound.offset)
-        return all(self._means_itself(each) for each in symbols_in(symbol.args))
+        return all(self._is_unchanged(each) for each in symbols_in(symbol.args))
 
-    def within(self, key: Hashable, arc: tuple[int, int]) -> bool:
-        """Is what an unknown stands for within that arc?"""
-        base, wave = key if isinstance(key, tuple) else (key, None)
+    def is_within(self, key: DecisionKey, arc: tuple[int, int]) -> bool:
+        """True if the value that an unknown is bound to is within an arc."""
+        base, wave = key
         value: Value | None = Linear(base, 1, 0) if base.stable else self.bound.get(base)
         if isinstance(value, int):
             return (value - arc[0]) & M32 <= arc[1]
@@ -620,47 +620,43 @@ class StateMatch:
 
     @property
     def covers(self) -> bool:
-        """Is every launch of the later state one of the earlier?"""
+        """True if the earlier state includes every launch of the later one."""
         return (
             not self.failing
             and all(self.holds(key, wanted=holds) for key, holds in self._known.known.items())
-            and all(self.within(key, arc) for key, arc in self._known.arcs.items())
+            and all(self.is_within(key, arc) for key, arc in self._known.arcs.items())
         )
 
 
-def covers(one: Evaluator, earlier: Registers, known: Decisions, product: ProductState) -> bool:
-    """Is every launch that a state stands for one of the earlier state?"""
-    return StateMatch(one, earlier, known, product).covers
-
-
-def generalise(one: Evaluator, earlier: Registers, known: Decisions, epoch: int, product: ProductState) -> None:
-    """Makes a state so general, in place, that it stands for all launches of the earlier one, too."""
-    match = StateMatch(one, earlier, known, product)
+def generalise(evaluator: Evaluator, earlier: Registers, known: Decisions, epoch: int, product: ProductState) -> None:
+    """Join the earlier state into a state in place, so that it includes the launches of both."""
+    match = StateMatch(evaluator, earlier, known, product)
     made = Decisions()
-    made.trail, made.path = product.known.trail, forgetting(product.known.path)
+    made.trail, made.path = product.known.trail, forget_names(product.known.path)
     for key, holds in known.known.items():
         if match.holds(key, wanted=holds):
             made.known[key] = holds
-            made.when[key] = min(
-                product.known.when.get(key, product.epoch), known.when.get(key, epoch) + product.epoch - epoch
+            made.epochs[key] = min(
+                product.known.epochs.get(key, product.epoch), known.epochs.get(key, epoch) + product.epoch - epoch
             )
-    made.arcs = {key: arc for key, arc in known.arcs.items() if match.within(key, arc)}
+    made.arcs = {key: arc for key, arc in known.arcs.items() if match.is_within(key, arc)}
     failing = set(match.failing)
     fresh: dict[Hashable, Value | Mask] = {}
     bases: Bases = {}
     for number, row, old, value in list(match.pairs()):
-        squad = product.squads[number]
-        squad.registers[row] = (
-            _joint(one, old, value, len(squad.waves), fresh, bases) if (number, row) in failing else old
-        )
-    _carry_over(one, known, product.known, made, fresh)
+        wave_set = product.wave_sets[number]
+        if (number, row) in failing:
+            wave_set.registers[row] = _join_values(evaluator, old, value, len(wave_set.waves), fresh, bases)
+        else:
+            wave_set.registers[row] = old
+    _carry_over(evaluator, known, product.known, made, fresh)
     product.known = made
 
 
 def _carry_over(
-    one: Evaluator, earlier: Decisions, later: Decisions, made: Decisions, fresh: dict[Hashable, Value | Mask]
+    evaluator: Evaluator, earlier: Decisions, later: Decisions, made: Decisions, fresh: dict[Hashable, Value | Mask]
 ) -> None:
-    """What both have decided about values that have become one unknown is told of that."""
+    """Carry over what both states have decided about values that became one unknown."""
     for pair, joint in fresh.items():
         if not isinstance(joint, Linear) or not isinstance(pair, tuple):
             continue
@@ -670,74 +666,73 @@ def _carry_over(
         for known, value in ((earlier, old), (later, new)):
             if not isinstance(value, Linear) or value.base.stable:
                 continue
-            for condition, holds in known.known.items():
-                about = restated(one, condition, _becomes(value, joint)) if isinstance(condition, Symbol) else None
+            for (condition, wave), holds in known.known.items():
+                about = restate(evaluator, condition, _substitute_for(value, joint)) if wave is None else None
                 if not isinstance(about, Linear):
                     continue
                 wanted = holds == (about.scale == 1)
                 if all(
-                    told(one, about.base, _becomes(joint, was), state) is wanted
+                    holds_now(evaluator, about.base, _substitute_for(joint, was), state) is wanted
                     for was, state in ((old, earlier), (new, later))
                 ):
-                    made.known[about.base] = wanted
-                    made.when[about.base] = later.when.get(condition, 0)
+                    made.known[about.base, None] = wanted
+                    made.epochs[about.base, None] = later.epochs.get((condition, None), 0)
 
 
-def _becomes(value: Linear, other: Value) -> Stands:
-    """A value without offset is another one now."""
-
-    def stands(base: Symbol, scale: int) -> Value | None:
+def _substitute_for(value: Linear, other: Value) -> Substitution:
+    def substitute(base: Symbol, scale: int) -> Value | None:
         return times(other, scale // value.scale) if base is value.base and not scale % value.scale else None
 
-    return stands
+    return substitute
 
 
-def _joint(  # noqa: PLR0917
-    one: Evaluator,
+def _join_values(  # noqa: PLR0917
+    evaluator: Evaluator,
     old: Value | Half,
     value: Value | Half,
     waves: int,
     fresh: dict[Hashable, Value | Mask],
     bases: Bases,
 ) -> Value | Half:
-    """A value that is either of two."""
+    """An unknown that may be either of two values."""
     pair = (register_key(old), register_key(value))
     if isinstance(old, Half) and isinstance(value, Half) and old.which == value.which:
-        masks = one.masks
+        masks = evaluator.masks
         chosen = fresh.get((old.mask, value.mask))
         if not isinstance(chosen, Mask):
             possible = masks.leaf(masks.possible(masks.combine("or", old.mask, value.mask)))
             certain = masks.leaf(masks.certain(masks.combine("and", old.mask, value.mask)))
-            atom = masks.unknown(one.symbols.fresh("joint", LANE).base, waves)
+            atom = masks.unknown(evaluator.symbols.fresh("joint", LANE).base, waves)
             chosen = masks.combine("or", certain, masks.combine("and", possible, atom))
             fresh[old.mask, value.mask] = chosen
         return Half(chosen, value.which)
     if isinstance(old, Half) or isinstance(value, Half):
         found = fresh.get(pair)
         if found is None or isinstance(found, Mask):
-            found = fresh[pair] = one.symbols.fresh("joint", LANE)
+            found = fresh[pair] = evaluator.symbols.fresh("joint", LANE)
         return found
     shift = shift_between(value, old)
     if shift is not None:
-        return stepped(one.symbols, value, shift, bases)
+        return widen_counter(evaluator.symbols, value, shift, bases)
     bits = M32 if isinstance(old, Linear) else bits_of(old) | bits_of(value)
-    away = _offset(value, old) if bits == M32 else 0  # registers that are as far apart as they were share their unknown
-    old, value = (plus(one.symbols, each, -away & M32) for each in (old, value))
+    # Registers that keep their distance share their unknown.
+    away = _first_offset(value, old) if bits == M32 else 0
+    old, value = (plus(evaluator.symbols, each, -away & M32) for each in (old, value))
     pair = (key_of(old), key_of(value))
     found = fresh.get(pair)
     if found is None or isinstance(found, Mask):
-        found = fresh[pair] = one.symbols.fresh("joint", max(spread_of(old), spread_of(value)), bits)
-    return plus(one.symbols, found, away)
+        found = fresh[pair] = evaluator.symbols.fresh("joint", max(spread_of(old), spread_of(value)), bits)
+    return plus(evaluator.symbols, found, away)
 
 
-def _offset(*values: Value) -> int:
-    """What is added to the first unknown among values."""
+def _first_offset(*values: Value) -> int:
+    """The offset of the first unknown among values."""
     found = [each.offset for each in values if isinstance(each, Linear)]
     return found[0] if found and isinstance(found[0], int) else 0
 
 
-def _divided(value: Value, scale: int) -> Value | None:
-    """What times a scale is the value, if that is known."""
+def _divide(value: Value, scale: int) -> Value | None:
+    """The value divided by a power of two; None if it may not be a multiple."""
     if scale == 1:
         return value
     if scale & (scale - 1):
@@ -751,12 +746,14 @@ def _divided(value: Value, scale: int) -> Value | None:
     return value // scale
 
 
+# Seen states.
+
 Key = tuple[Hashable, ...]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Entry:
-    """A state: its number, registers, what it had decided, and itself as long as nobody has gone on from it."""
+    """A seen state; `waiting` is the state itself while no path has gone on from it."""
 
     number: int
     registers: Registers
@@ -765,104 +762,107 @@ class _Entry:
     waiting: ProductState | None
 
 
-class MetStates:
-    """All states of a proof, by where waves are, what is under way, and the registers that addresses depend on."""
+class SeenStates:
+    """All states of a proof, by place: shape, and the registers that addresses depend on."""
 
-    apart = 2
-    """States with equal registers, of which some have been followed, that are kept apart by decisions."""
-    growing = 2
-    """How often states with equal registers are joined before what keeps growing in them is given up."""
-    most = 12
-    """States with equal addresses that are kept apart by other registers."""
+    max_alike = 2
+    """States of equal registers and different decisions, before they are joined."""
+    max_joins = 2
+    """Joins of such states, before arcs that still change are dropped."""
+    max_places = 12
+    """States of one place with different registers, before one general state replaces them."""
 
-    def __init__(self, one: Evaluator, namer: Namer, for_addresses: Sequence[int], chronicle: Chronicle) -> None:
-        self._one, self._namer, self._for_addresses, self._chronicle = one, namer, for_addresses, chronicle
+    def __init__(self, evaluator: Evaluator, namer: Namer, for_addresses: Sequence[int], graph: StateGraph) -> None:
+        self._evaluator, self._namer, self._for_addresses, self._graph = evaluator, namer, for_addresses, graph
         self._groups: dict[Hashable, dict[Hashable, list[_Entry]]] = {}
         self._general: dict[Hashable, _Entry] = {}
         self._joined: Counter[Hashable] = Counter()
 
     def _place(self, product: ProductState, head: Key, shape: Shape) -> tuple[Hashable, Hashable]:
         keys = tuple(
-            tuple((row, register_key(value)) for row, value in squad.registers.items()) for squad in product.squads
+            tuple((row, register_key(value)) for row, value in wave_set.registers.items())
+            for wave_set in product.wave_sets
         )
         addresses = tuple(
-            tuple(pair for pair in key if self._for_addresses[squad.at] >> pair[0] & 1)
-            for key, squad in zip(keys, product.squads, strict=True)
+            tuple(pair for pair in key if self._for_addresses[wave_set.at] >> pair[0] & 1)
+            for key, wave_set in zip(keys, product.wave_sets, strict=True)
         )
         return (head, shape, addresses), keys
 
-    def covering(self, product: ProductState, head: Key, shape: Shape) -> int | None:
-        """The number of a state that was met and covers this one; notes how it was come to."""
-        return self._covering(product, *self._place(product, head, shape))
+    def find_covering(self, product: ProductState, head: Key, shape: Shape) -> int | None:
+        """The number of a seen state that covers this one, to which the path is added; None if there is none."""
+        return self._find_covering(product, *self._place(product, head, shape))
 
-    def _covering(self, product: ProductState, place: Hashable, keys: Hashable) -> int | None:
+    def _find_covering(self, product: ProductState, place: Hashable, keys: Hashable) -> int | None:
         for each in self._groups.get(place, {}).get(keys, ()):
-            if each.known.allows(product.known):
-                self._chronicle.arrive(each.number, product.known.path)
+            if each.known.is_implied_by(product.known):
+                self._graph.add_arrival(each.number, product.known.path)
                 return each.number
         general = self._general.get(place)
-        if general is not None and covers(self._one, general.registers, general.known, product):
-            self._chronicle.arrive(general.number, forgetting(product.known.path))
+        if general is not None and StateMatch(self._evaluator, general.registers, general.known, product).covers:
+            self._graph.add_arrival(general.number, forget_names(product.known.path))
             return general.number
         return None
 
     def arrive(self, product: ProductState, head: Key, shape: Shape) -> tuple[int, bool]:
-        """The number of a state and whether to go on from it: it may have become more general, or others cover it."""
+        """Add a state: its number, and whether to go on from it.  Joining may make it more general."""
         place, keys = self._place(product, head, shape)
-        found = self._covering(product, place, keys)
+        found = self._find_covering(product, place, keys)
         if found is not None:
             return found, False
         group = self._groups.setdefault(place, {})
         alike = group.setdefault(keys, [])
         general = self._general.get(place)
         if general is not None:
-            return self._under(general, product)
+            return self._extend_general(general, product)
         for entry in alike:
             if entry.waiting is not None:
-                self._chronicle.arrive(entry.number, product.known.path)
-                known = common(product.known, entry.known, entry.epoch - product.epoch)
-                self._chronicle.replace(entry.number, known)
+                self._graph.add_arrival(entry.number, product.known.path)
+                known = join_decisions(product.known, entry.known, entry.epoch - product.epoch)
+                self._graph.weaken(entry.number, known)
                 entry.waiting.known, entry.known = known, known.copy()
                 return entry.number, False
-        if len(alike) >= self.apart:
-            often = self._joined[place, keys] >= self.growing
+        if len(alike) >= self.max_alike:
+            often = self._joined[place, keys] >= self.max_joins
             self._joined[place, keys] += 1
             for entry in alike:
-                product.known = common(entry.known, product.known, product.epoch - entry.epoch, settled=often)
+                product.known = join_decisions(
+                    entry.known, product.known, product.epoch - entry.epoch, drop_changed=often
+                )
             alike.clear()
-        elif len(group) > self.most:
+        elif len(group) > self.max_places:
             last = next(each for each in group.values() if each)[-1]
-            generalise(self._one, last.registers, last.known, last.epoch, product)
+            generalise(self._evaluator, last.registers, last.known, last.epoch, product)
             self._namer.rename(product)
-            self._general[place] = entry = self._entry(product)
+            self._general[place] = entry = self._add_entry(product)
             return entry.number, True
-        entry = self._entry(product)
+        entry = self._add_entry(product)
         alike.append(entry)
         return entry.number, True
 
-    def _under(self, general: _Entry, product: ProductState) -> tuple[int, bool]:
-        """The most general state of a place becomes more general: it doesn't cover a state."""
-        generalise(self._one, general.registers, general.known, general.epoch, product)
+    def _extend_general(self, general: _Entry, product: ProductState) -> tuple[int, bool]:
+        """Extend the general state of a place by a state that it doesn't cover."""
+        generalise(self._evaluator, general.registers, general.known, general.epoch, product)
         self._namer.rename(product)
         waiting = general.waiting
         if waiting is not None:
-            self._chronicle.arrive(general.number, forgetting(product.known.path))
-            for squad, new in zip(waiting.squads, product.squads, strict=True):
-                squad.registers, squad.exec = new.registers, new.exec
-            waiting.known = product.known.later(waiting.epoch - product.epoch)
-            self._chronicle.replace(general.number, waiting.known)
+            self._graph.add_arrival(general.number, forget_names(product.known.path))
+            for wave_set, new in zip(waiting.wave_sets, product.wave_sets, strict=True):
+                wave_set.registers, wave_set.exec = new.registers, new.exec
+            waiting.known = product.known.shift_epochs(waiting.epoch - product.epoch)
+            self._graph.weaken(general.number, waiting.known)
         else:
-            general.number = self._chronicle.begin(product.known)
+            general.number = self._graph.add_state(product.known)
             general.waiting = product
             product.entry = general
-        general.registers = tuple(dict(squad.registers) for squad in product.squads)
+        general.registers = tuple(dict(wave_set.registers) for wave_set in product.wave_sets)
         general.known, general.epoch = (waiting or product).known.copy(), (waiting or product).epoch
         return general.number, waiting is None
 
-    def _entry(self, product: ProductState) -> _Entry:
+    def _add_entry(self, product: ProductState) -> _Entry:
         product.entry = _Entry(
-            number=self._chronicle.begin(product.known),
-            registers=tuple(dict(squad.registers) for squad in product.squads),
+            number=self._graph.add_state(product.known),
+            registers=tuple(dict(wave_set.registers) for wave_set in product.wave_sets),
             known=product.known.copy(),
             epoch=product.epoch,
             waiting=product,
@@ -870,8 +870,8 @@ class MetStates:
         return product.entry
 
     @staticmethod
-    def leave(product: ProductState) -> None:
-        """Somebody goes on from that state: it can't become more general any more."""
+    def close(product: ProductState) -> None:
+        """Close a state from which a path goes on: it can't become more general any more."""
         if isinstance(product.entry, _Entry):
             product.entry.waiting = None
         product.entry = None

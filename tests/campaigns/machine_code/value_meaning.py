@@ -32,7 +32,7 @@ class DifferError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A wave, and its place in a squad of so many."""
+    """A wave, and its place in a wave_set of so many."""
 
     wave: int
     row: int

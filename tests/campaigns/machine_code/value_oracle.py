@@ -30,8 +30,8 @@ from rota.prove import kernel_proof as proving
 from rota.prove.operation import EXEC_BITS, Operation, OperationKind
 from rota.prove.paths import Explorer, ForkError
 from rota.prove.slicing import BackwardSlice, derive_slice
-from rota.prove.state import Half, Squad
-from rota.prove.symbol import M32, Linear, Symbol
+from rota.prove.state import Half, WaveSet
+from rota.prove.symbol import M32, Linear
 from rota.prove.verdict import Budget, Verdict
 from rota.prove.widening import ProductState
 from tests.campaigns.machine_code.drawn_kernels import Drawn, drawn
@@ -82,10 +82,10 @@ class Led(Explorer):
         self.place[wave] = place
         return place
 
-    def _step(self, product: ProductState, squad: Squad, operation: Operation) -> bool:
-        places = {wave: self._reach(wave, operation.number) for wave in squad.waves}
-        waves = squad.waves
-        going = super()._step(product, squad, operation)
+    def _step(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool:
+        places = {wave: self._reach(wave, operation.number) for wave in wave_set.waves}
+        waves = wave_set.waves
+        going = super()._step(product, wave_set, operation)
         for wave in waves:
             self._now[wave].update(self.records[wave].after[places[wave]])
             self.place[wave] = places[wave] + 1
@@ -93,55 +93,57 @@ class Led(Explorer):
             if operation.kind in {OperationKind.BRANCH, OperationKind.CALL}:
                 self._went(product, waves, places)
             else:
-                self._compare(squad, operation, places)
+                self._compare(wave_set, operation, places)
         except DifferError as error:
             raise DifferError(f"{told(operation.instruction)}: {error}") from error
         return going
 
     def _went(self, product: ProductState, waves: Sequence[int], places: dict[int, int]) -> None:
-        for squad in product.squads:
-            for wave in set(squad.waves) & set(waves):
+        for wave_set in product.wave_sets:
+            for wave in set(wave_set.waves) & set(waves):
                 due = self.records[wave].pcs[places[wave] + 1]
-                if squad.at != due:
-                    raise DifferError(f"wave {wave} goes to {squad.at}, in the launch to {due}")
+                if wave_set.at != due:
+                    raise DifferError(f"wave {wave} goes to {wave_set.at}, in the launch to {due}")
 
-    def _compare(self, squad: Squad, operation: Operation, places: dict[int, int]) -> None:
-        for row, wave in enumerate(squad.waves):
-            at, record, place = Where(wave, row, len(squad.waves)), self.records[wave], places[wave]
+    def _compare(self, wave_set: WaveSet, operation: Operation, places: dict[int, int]) -> None:
+        for row, wave in enumerate(wave_set.waves):
+            at, record, place = Where(wave, row, len(wave_set.waves)), self.records[wave], places[wave]
             if operation.writes & EXEC_BITS or place == 0:
-                self.meaning.hold_mask(squad.exec, at, record.exec[place])
+                self.meaning.hold_mask(wave_set.exec, at, record.exec[place])
             for register, contents in record.after[place].items():
                 if not operation.writes >> register & 1 and register < SCALAR + 200:
                     raise DifferError(f"row {register} is written, which the proof doesn't know of")
-                held = squad.registers.get(register)
-                wanted = operation.writes & self._wanted[min(squad.at, len(self._wanted) - 1)]
+                held = wave_set.registers.get(register)
+                wanted = operation.writes & self._wanted[min(wave_set.at, len(self._wanted) - 1)]
                 if held is not None and self._evaluated[operation.number] and wanted >> register & 1:
                     try:
                         self.meaning.hold(held, at, _lanes(contents), again=True)
                     except DifferError as error:
                         raise DifferError(f"wave {wave}, row {register}: {error}") from error
-            self._compare_bytes(squad, operation, row, record.lds.get(place, 0))
+            self._compare_bytes(wave_set, operation, row, record.lds.get(place, 0))
 
-    def _compare_bytes(self, squad: Squad, operation: Operation, row: int, used: int) -> None:
+    def _compare_bytes(self, wave_set: WaveSet, operation: Operation, row: int, used: int) -> None:
         if operation.kind is not OperationKind.LDS and not operation.to_lds:
             return
-        flight = (squad.ds if operation.kind is OperationKind.LDS else squad.vm)[-1]
+        flight = (wave_set.ds if operation.kind is OperationKind.LDS else wave_set.vm)[-1]
         if flight.number != operation.number or flight.access is None:
             raise DifferError("the proof has no access of it")
         if used & ~flight.access.bytes[row]:
             extra = used & ~flight.access.bytes[row]
-            raise DifferError(f"wave {squad.waves[row]} uses byte {(extra & -extra).bit_length() - 1} of LDS as well")
+            raise DifferError(
+                f"wave {wave_set.waves[row]} uses byte {(extra & -extra).bit_length() - 1} of LDS as well"
+            )
         self.sites += 1
 
     # Decisions.
 
-    def _fork(self, product: ProductState, squad: Squad, fork: ForkError) -> None:
-        wave = fork.waves[0] if fork.waves else squad.waves[0]
-        at = Where(wave, squad.waves.index(wave), len(squad.waves))
-        self._hold_all(squad, at, masks=True)  # a branch may have put unknowns of its own into masks
+    def _fork(self, product: ProductState, wave_set: WaveSet, fork: ForkError) -> None:
+        wave = fork.waves[0] if fork.waves else wave_set.waves[0]
+        at = Where(wave, wave_set.waves.index(wave), len(wave_set.waves))
+        self._hold_all(wave_set, at, masks=True)  # a branch may have put unknowns of its own into masks
         found = self.meaning.symbol(fork.condition, at)
         if not found.lanes.any():
-            raise DifferError(f"nothing is known of the condition {fork.condition} at {squad.at}")
+            raise DifferError(f"nothing is known of the condition {fork.condition} at {wave_set.at}")
         holds = bool(found.numbers[found.lanes][0])
         product.forks += 1
         product.known.decide(fork.condition, holds=holds, epoch=product.epoch, wave=wave if fork.waves else None)
@@ -149,22 +151,19 @@ class Led(Explorer):
 
     def _decided(self, product: ProductState) -> None:
         """All that a path takes for decided is so."""
-        anybody = product.squads[0].waves[0]
-        for about, holds in product.known.known.items():
-            condition, wave = about if isinstance(about, tuple) else (about, anybody)
-            found = self.meaning.symbol(condition, Where(wave, 0, -1))
+        anybody = product.wave_sets[0].waves[0]
+        for (condition, wave), holds in product.known.known.items():
+            found = self.meaning.symbol(condition, Where(anybody if wave is None else wave, 0, -1))
             if found.lanes.any() and bool(found.numbers[found.lanes][0]) != holds:
                 raise DifferError(f"{condition} is taken for {holds}")
-        for about, (first, length) in product.known.arcs.items():
-            base, wave = about if isinstance(about, tuple) else (about, anybody)
-            assert isinstance(base, Symbol)
-            found = self.meaning.symbol(base, Where(wave, 0, -1))
+        for (base, wave), (first, length) in product.known.arcs.items():
+            found = self.meaning.symbol(base, Where(anybody if wave is None else wave, 0, -1))
             if found.lanes.any() and (int(found.numbers[found.lanes][0]) - first) & M32 > length:
                 raise DifferError(f"{base} is taken to be from {first:#x} on")
 
     # Checkpoints.
 
-    def _can_leave(self, product: ProductState, waves: int = 1) -> bool:
+    def _is_independent(self, product: ProductState, waves: int = 1) -> bool:
         """All waves of the launch are followed together: what they compute is the same."""
         del product, waves
         return False
@@ -175,34 +174,34 @@ class Led(Explorer):
         super()._checkpoint(product, head)
         self.meaning.forget()
         for _ in range(2):  # what the first round learns from a later register, the second knows of an earlier one
-            for squad in product.squads:
-                for row, wave in enumerate(squad.waves):
-                    if not squad.ended:
-                        self._hold_all(squad, Where(wave, row, len(squad.waves)))
+            for wave_set in product.wave_sets:
+                for row, wave in enumerate(wave_set.waves):
+                    if not wave_set.ended:
+                        self._hold_all(wave_set, Where(wave, row, len(wave_set.waves)))
         self._decided(product)
         return True
 
-    def _hold_all(self, squad: Squad, at: Where, *, masks: bool = False) -> None:
+    def _hold_all(self, wave_set: WaveSet, at: Where, *, masks: bool = False) -> None:
         now = self._now[at.wave]
-        self.meaning.hold_mask(squad.exec, at, self.records[at.wave].exec[max(self.place[at.wave] - 1, 0)])
+        self.meaning.hold_mask(wave_set.exec, at, self.records[at.wave].exec[max(self.place[at.wave] - 1, 0)])
 
         def order(row: int) -> tuple[int, int]:
-            held = squad.registers[row]
+            held = wave_set.registers[row]
             if isinstance(held, Half):
                 return 0, row
             return (1, held.scale & -held.scale) if isinstance(held, Linear) else (2, row)
 
-        for register in sorted(squad.registers, key=order):
+        for register in sorted(wave_set.registers, key=order):
             if (
                 register in now
-                and self._wanted[squad.at] >> register & 1
-                and (not masks or isinstance(squad.registers[register], Half))
+                and self._wanted[wave_set.at] >> register & 1
+                and (not masks or isinstance(wave_set.registers[register], Half))
             ):
                 try:
-                    self.meaning.hold(squad.registers[register], at, _lanes(now[register]))
+                    self.meaning.hold(wave_set.registers[register], at, _lanes(now[register]))
                 except DifferError as error:
                     raise DifferError(
-                        f"at a checkpoint at {squad.at}, wave {at.wave}, row {register}: {error}"
+                        f"at a checkpoint at {wave_set.at}, wave {at.wave}, row {register}: {error}"
                     ) from error
 
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from rota.cycles.predict import predict
 from rota.errors import RotaError, Severity
 from rota.lift.hipblaslt import Reading, lower_table
-from rota.lift.schedule_table import ScheduleTable, SyncOp, read_table, without_sync
+from rota.lift.schedule_table import ScheduleTable, SyncOp, read_table, remove_sync
 from rota.lift.table_loop import loop_of
 from rota.targets.device import Device
 from rota.targets.registry import device_named
@@ -111,7 +111,7 @@ def needed(table: ScheduleTable, device: Device, reading: Reading) -> Needed:
     for barrier in (True, False):
         number = 0
         while number < len(less.syncs):
-            tried = without_sync(less, number)
+            tried = remove_sync(less, number)
             if less.syncs[number].barrier is barrier and _proved(tried, device, reading):
                 less = tried
             else:

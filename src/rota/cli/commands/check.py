@@ -142,12 +142,12 @@ def advise(code: CodeObject, verdict: Verdict, asked: Asked, block: Block | None
         with progress(f"what {facts.name} needs") as counted:
             needed = find_needed(facts, instructions, verdict, block=block, policies=policies, progress=counted.proofs)
         text.append(
-            "which waits are needed is asked of a proved kernel" if needed is None else needed.told(instructions)
+            "which waits are needed is asked of a proved kernel" if needed is None else needed.describe(instructions)
         )
     if asked.suggest:
         with progress(f"mending {facts.name}") as counted:
             suggestion = suggest(facts, instructions, verdict, block=block, policies=policies, progress=counted.proofs)
-        text += ["nothing to mend" if suggestion is None else suggestion.told(instructions)]
+        text += ["nothing to mend" if suggestion is None else suggestion.describe(instructions)]
     return Advice(needed, suggestion, "\n".join(text))
 
 
