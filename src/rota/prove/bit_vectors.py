@@ -189,6 +189,21 @@ _OPERANDS = {"bfe_u": 3}  # the form with offset and width in one operand isn't 
 _Key = tuple[Symbol, int | None, int | None]
 
 
+# The conditions of a path.
+#
+# Every concrete execution of a path satisfies all of its conditions, so conditions that can't hold together rule the
+# path out.  Each step must therefore claim no more than is the case:
+#
+# - A symbol's op and arguments are what an instruction computed.  An op that isn't modelled here becomes an
+#   unconstrained unknown, and so does, each time anew, a value that differs between lanes and a table per wave.
+# - A symbol made of arguments alone is one unknown for the whole launch: memory that scalar loads read doesn't change,
+#   which the verdict names as an assumption.  Any other symbol has, for a wave, one value between two renamings (a
+#   frame).  Wave sets only split within a frame, so a table's rows stay those of the same waves.
+# - A renaming says what each new name was in the frame before; in the first frame names are free.
+# - A widened counter keeps its value at the widening; afterwards only the way back to that state constrains it.
+# - What the first state knows holds on every path that reaches it, since equal states know the same.
+
+
 class PathTerms:
     """The conditions of one path.
 

@@ -79,7 +79,10 @@ class OrderResult:
 
 
 class Replay:
-    """Executes launches of one kernel in the interpreter."""
+    """Executes launches of one kernel in the interpreter, one workgroup under a few orders of its waves.
+
+    Replays show values and races.  Wait states are rules, which the interpreter could only look up again.
+    """
 
     def __init__(
         self,

@@ -225,7 +225,11 @@ _REGISTERS, _PAIRS, _UNITS = 4, 64, 100  # registers of a state, pairs of access
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The most steps and states of a proof, and its most CPU seconds if there is such a limit."""
+    """The most steps and states of a proof, and its most CPU seconds if there is such a limit.
+
+    Steps decide, and they are the same on every machine: steps of waves, registers of states that are compared, pairs of
+    accesses, z3's own units, replayed instructions.  Only a user sets a limit in seconds; the verdict names it.
+    """
 
     steps: int = 60 * STEPS_PER_SECOND
     seconds: float | None = None
