@@ -1,11 +1,11 @@
 """Advice about synchronisation: which waits and barriers a proved kernel needs, and which an unproved one lacks.
 
-*Needed* means that the proof, with its policies, fails without it.  Each wait and barrier is tried alone; then those that
-can go are removed one after the other, in the order of the listing, as long as the proof succeeds: these can go together.
-Another order may give another set.
+*Needed* means that the proof, with its policies, fails without it. Each wait and barrier is tried alone; then those
+that can go are removed one after the other, in the order of the listing, as long as the proof succeeds: these can go
+together. Another order may give another set.
 
 A suggestion is found by the size of the set: where a proof fails, the edits that its findings offer are added, one at a
-time, until one succeeds.  It is called the smallest only if the proof failed with all smaller sets of the offered edits.
+time, until one succeeds. It is called the smallest only if the proof failed with all smaller sets of the offered edits.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ _REGISTERS, _PAIRS, _UNITS = 4, 64, 100  # registers of a state, pairs of access
 class Budget:
     """The most steps and states of a proof, and its most CPU seconds if there is such a limit.
 
-    Steps decide, and they are the same on every machine: steps of waves, registers of states that are compared, pairs of
+    Steps decide, and they are the same on every machine: steps of waves, registers of compared states, pairs of
     accesses, z3's own units, replayed instructions.  Only a user sets a limit in seconds; the verdict names it.
     """
 
