@@ -94,7 +94,8 @@ INTERRUPTED = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from threading import Timer
-from rota.cli import {module} as module
+from importlib import import_module
+module = import_module("rota.cli.{module}")
 from rota.cli.main import main
 
 def interrupted(*arguments, do=module.{function}, **named):
@@ -112,17 +113,17 @@ main()
 @pytest.mark.parametrize(
     ("line", "module", "function"),
     [
-        ("check ping_pong", "check", "summarise"),
-        ("check ping_pong", "kernel_argument", "_registered"),
-        ("show ping_pong", "show", "predicted"),
-        ("diff ping_pong", "diff", "predicted"),
-        ("trace ping_pong", "trace", "predicted"),
-        ("emit ping_pong", "emit", "source_of"),
-        ("audit ping_pong", "audit", "built"),
-        ("run ping_pong", "run", "built"),
-        ("explain R102", "explain", "give"),
-        ("kernels ping_pong", "kernels", "leaves"),
-        ("targets", "targets", "_text"),
+        ("check ping_pong", "commands.check", "summarise"),
+        ("check ping_pong", "arguments", "_find_kernel"),
+        ("show ping_pong", "commands.show", "predict_kernel"),
+        ("diff ping_pong", "commands.show", "predict_kernel"),
+        ("trace ping_pong", "commands.show", "predict_kernel"),
+        ("emit ping_pong", "commands.emit", "source_of"),
+        ("audit ping_pong", "commands.run", "build_code"),
+        ("run ping_pong", "commands.run", "build_code"),
+        ("explain R102", "commands.look_up", "give"),
+        ("kernels ping_pong", "commands.look_up", "leaves"),
+        ("targets", "commands.look_up", "_text"),
     ],
 )
 def test_ctrl_c_ends_every_command_with_the_shells_status_and_one_line(line: str, module: str, function: str) -> None:
