@@ -32,9 +32,10 @@ _IN_ORDER = re.compile(r"(?:(?:buffer|global|scratch)_load|ds_read2?(?:st64)?)_(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelProgram:
-    """Decoded once, run under as many interleavings as wanted; `findings` are what a reader of results must know.
+    """A decoded kernel, which any number of interleavings can run.
 
-    From the instructions that `endless` numbers no way leads to an end.  `image` is what is loaded with the code.
+    The results are subject to its `findings`. From the instructions in `endless` no path reaches an end. `image` is the
+    memory that is loaded with the code.
     """
 
     facts: KernelFacts
@@ -46,9 +47,9 @@ class KernelProgram:
 
 
 def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, image: bytes = b"") -> KernelProgram:
-    """Decodes a kernel; every instruction that isn't known is named, all of them at once.
+    """Decodes a kernel; the error names all instructions that the interpreter lacks.
 
-    `image` is that of its code object, for kernels with constants or variables of their own.
+    A kernel with constants or variables needs the `image` of its code object.
     """
     architecture = architecture_named(facts.arch)
     if architecture is None or not _runs(architecture):
@@ -89,12 +90,11 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, 
 
 
 def _counted(findings: list[Finding]) -> Finding:
-    """The first of findings that say the same, with their number."""
     return replace(findings[0], evidence=(*findings[0].evidence, ("sites", len(findings))))
 
 
 def _runs(architecture: Architecture) -> bool:
-    """Has it the waves and the counters that the interpreter knows?"""
+    """True if its wave size and its counters are those of the interpreter."""
     counters = {counter.name for counter in architecture.counters}
     return architecture.lanes.value == LANES and counters == set(COUNTERS)
 
@@ -102,9 +102,9 @@ def _runs(architecture: Architecture) -> bool:
 def decode(
     instruction: Instruction, architecture: Architecture, places: Mapping[int, int] = MappingProxyType({})
 ) -> Step:
-    """One instruction as a step; one that isn't known is an error.
+    """Decodes one instruction; an unknown one is an error.
 
-    `places` are the numbers of the kernel's instructions by address: jumps go there that a register names.
+    `places` maps addresses to instruction numbers, for jumps to an address in a register.
     """
     step = _decode(instruction, architecture, places)
     if instruction.opcode.startswith("s_"):
@@ -114,7 +114,7 @@ def decode(
 
 @cache
 def _extensions() -> frozenset[str]:
-    """Instructions that not every machine has."""
+    """Instructions that only some architectures have."""
     return frozenset(name for each in known_architectures() for name in each.extensions)
 
 
@@ -160,9 +160,9 @@ def waves_at(
     *,
     reached: range = range(0),
 ) -> dict[int, frozenset[int] | None]:
-    """For each instruction number the waves, of this many, that execute it; None where it depends on something else.
+    """For each instruction number the waves that execute it; None if that depends on arguments or memory.
 
-    What is to be found holds if the stretch `reached` is: branches from before it to after it aren't taken.
+    The answer assumes that waves reach the instructions in `reached`: it takes no branch around them.
     """
     indirect = any(each.opcode.startswith(_INDIRECT) for each in instructions)
     steps = [
@@ -201,7 +201,7 @@ def _started(number: int, architecture: Architecture) -> Wave:
 
 
 class _Walk:
-    """One wave's way from top to bottom; loops are gone through once, from whatever their trips may have left."""
+    """One pass of a wave over the code; a loop body runs once, with everything that it writes unknown."""
 
     def __init__(
         self, steps: Sequence[Step | None], instructions: Sequence[Instruction], wave: Wave, reached: range
@@ -217,7 +217,7 @@ class _Walk:
         self._skippable = 0  # before this number, a branch that isn't known may have skipped everything
 
     def passed(self) -> list[bool | None]:
-        """Whether the wave executes each instruction; None where that isn't known."""
+        """Whether the wave executes each instruction; None if unknown."""
         passed: list[bool | None] = [False] * len(self._steps)
         number = 0
         while number < len(self._steps):
@@ -239,7 +239,7 @@ class _Walk:
                     self._forget(step)
 
     def _after(self, number: int, *, certain: bool) -> int:
-        """The number of the instruction to look at next."""
+        """Runs or forgets an instruction; returns the number of the next one."""
         step, target = self._steps[number], self._instructions[number].target
         if step is not None and target is not None:
             taken = (step.act(self._wave) is not None) if certain and step.sources <= self._known else None
@@ -255,15 +255,15 @@ class _Walk:
         return number + 1
 
     def _leads_past(self, number: int, target: int) -> bool:
-        """Does a branch skip what is taken to be reached?"""
+        """True if a branch skips the code that waves are assumed to reach."""
         return bool(self._reached) and number < self._reached.start and target >= self._reached.stop
 
     def _forget(self, step: Step | None) -> None:
-        """What an instruction writes; one that isn't decoded may write anything."""
+        """Drops what an instruction writes; an undecoded one may write anything."""
         self._known -= self._known.copy() if step is None else step.results
 
     def _is_computed(self, step: Step) -> bool:
-        """Does the result follow from what is known?  Lanes that EXEC leaves out keep what they had."""
+        """True if the result follows from known registers; lanes outside EXEC keep their old value."""
         instruction = step.instruction
         if _COMPUTED.match(instruction.opcode) is None or not step.sources <= self._known:
             return False

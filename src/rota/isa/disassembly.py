@@ -42,9 +42,9 @@ _WORD = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeLine:
-    """One instruction: where it is in the text, its text, its encoding, and the place that it jumps to.
+    """One instruction of a listing, by its place: a byte address, or a number in assembly.
 
-    `follows` is the place after it; `label` is what a jump names in assembly.
+    `follows` is the next place, `target` the place a jump goes to, `label` the name of that place in assembly.
     """
 
     number: int
@@ -56,13 +56,12 @@ class CodeLine:
 
     @property
     def opcode(self) -> str:
-        """Its first word."""
         return self.text.partition(" ")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeListing:
-    """Instructions by place, and the places that have names; `addressed` says that places are byte addresses."""
+    """Instructions and names by place; places are byte addresses if `addressed`."""
 
     lines: Mapping[int, CodeLine]
     names: Mapping[str, int]
@@ -71,7 +70,7 @@ class CodeListing:
 
 @lru_cache(maxsize=4)  # kernel after kernel is read from one listing
 def parse_listing(text: str) -> CodeListing:
-    """Every instruction of a text, of all functions together."""
+    """Parses the instructions of all functions in a text."""
     lines = text.splitlines()
     return _disassembly(lines) if any(_ENCODED.search(line) for line in lines) else _assembly(lines)
 
@@ -98,7 +97,7 @@ def _disassembly(text: list[str]) -> CodeListing:
 
 
 def _assembly(text: list[str]) -> CodeListing:
-    """Places are numbers; one is left out where data or another section stands, so that nothing runs across it."""
+    """Numbers the instructions; skips a number at data and at a new section, so that no path runs across them."""
     lines: dict[int, CodeLine] = {}
     labels: dict[str, list[int]] = {}
     place = 0
@@ -154,13 +153,13 @@ _SUMS = {"s_add_u32": (1, False), "s_addc_u32": (1, True), "s_sub_u32": (-1, Fal
 
 
 def joined(one: State, other: State) -> State:
-    """What is known wherever one comes from."""
+    """Join of two paths: keeps what both know, and drops registers with too many values."""
     both = {key: one[key] | other[key] for key in one.keys() & other.keys()}
     return {key: values for key, values in both.items() if len(values) <= _MOST_VALUES}
 
 
 def jump_targets(line: CodeLine, state: State) -> Values | None:
-    """Where s_setpc_b64 or s_swappc_b64 may go, if that is known."""
+    """The targets of s_setpc_b64 or s_swappc_b64; None if a half of the address is unknown."""
     halves = [state.get(key) for key in _keys(line.text.split()[-1])]
     if len(halves) != 2 or halves[0] is None or halves[1] is None:
         return None
@@ -168,7 +167,7 @@ def jump_targets(line: CodeLine, state: State) -> Values | None:
 
 
 def behind(line: CodeLine, state: State) -> State:
-    """What the registers may hold after an instruction."""
+    """Transfer function: what the registers may hold after an instruction."""
     opcode, _, rest = line.text.partition(" ")
     if opcode.startswith(_RELATIVE):
         return {}
@@ -197,7 +196,7 @@ def _lane_of(key: Key, named: set[Key]) -> bool:
 
 
 def _keys(operand: str) -> list[Key]:
-    """The scalar registers, and the vector registers with all of their lanes, that an operand names."""
+    """The scalar registers that an operand names, and the vector registers with all of their lanes."""
     keys: list[Key] = []
     for found in _REGISTERS.finditer(operand):
         first, last = int(found["one"] or found["first"]), int(found["one"] or found["last"])
@@ -207,7 +206,7 @@ def _keys(operand: str) -> list[Key]:
 
 
 def _here(line: CodeLine, operands: list[str], _: State) -> _Written:
-    """The address after the instruction: of s_getpc_b64, and where a call returns to."""
+    """Writes the address after the instruction, for s_getpc_b64 and for calls."""
     halves = (frozenset({line.follows & _M32}), frozenset({line.follows >> 32}))
     return dict(zip(_keys(operands[0]), halves, strict=True))
 
@@ -303,9 +302,9 @@ _NO_WAY_ON = ENDS | _INDIRECT | {"s_branch", "s_call_b64", "s_trap"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeFlow:
-    """The places that can be come to, the jumps that are not understood, and where the code shows nothing.
+    """The places that a kernel can reach.
 
-    `missing` are pairs of a place and where it leads: no instruction is there.
+    `unresolved` are jumps with unknown targets; `missing` are pairs of a place and a successor without an instruction.
     """
 
     places: frozenset[int]
@@ -314,7 +313,7 @@ class CodeFlow:
 
 
 def derive_flow(listing: CodeListing, entry: int, functions: Iterable[int] = ()) -> CodeFlow:
-    """Everything that can be come to from `entry`; `functions` are where a jump may go that isn't understood."""
+    """Follows all paths from `entry`; an unresolved jump may go to each of the `functions`."""
     walk = _Walk(listing.lines)
     walk.start(entry)
     if walk.unresolved:
@@ -328,7 +327,7 @@ def derive_flow(listing: CodeListing, entry: int, functions: Iterable[int] = ())
 
 
 def falls_through(opcode: str) -> bool:
-    """Can the next thing be what is after it?  A call comes back there by a jump of its own."""
+    """True if the next instruction can follow; a call returns there by a jump of its own."""
     return opcode not in _NO_WAY_ON
 
 
@@ -346,7 +345,7 @@ def _endless_search(lines: Mapping[int, CodeLine], place: int) -> IsaError:
 
 
 class _Walk:
-    """What the registers may hold at each place, until nothing new is found."""
+    """Fixpoint of what the registers may hold at each place."""
 
     def __init__(self, lines: Mapping[int, CodeLine]) -> None:
         self._lines = lines
@@ -358,7 +357,7 @@ class _Walk:
         self._left = _FREE_VISITS + _MOST_VISITS * len(lines)
 
     def start(self, place: int) -> None:
-        """Goes on from a place of which nothing is known, and from behind calls whose return isn't understood."""
+        """Follows paths from `place` with unknown registers, then from returns that no path has reached."""
         self._go({place: {}})
         while late := sorted(self._returns - self.states.keys()):
             self._go({late[0]: {}})
@@ -404,11 +403,11 @@ _ENCODING = re.compile(r"_(e32|e64|dpp|sdwa)$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruction:
-    """One instruction: its opcode, its operands, the modifiers that follow them, and where it is.
+    """One instruction of a kernel.
 
-    `line` is that of the listing, `address` the byte address in the code object, if the listing says it, `target` the
-    number of the instruction that a branch goes to.  `symbol` is the function that it is in, `source` the line that
-    it was compiled from, `encoding` its words.
+    `line` is its line in the listing, `address` its byte address in the code object, `target` the number of the
+    instruction that a branch goes to, `symbol` its function, `source` the line it was compiled from, `encoding` its
+    words.
     """
 
     opcode: str
@@ -424,16 +423,15 @@ class Instruction:
 
     @property
     def mnemonic(self) -> str:
-        """The opcode without the encoding that it ends with."""
+        """The opcode without its encoding suffix."""
         return _ENCODING.sub("", self.opcode)
 
     def concern(self, role: str = "line of the listing") -> Concern:
-        """This instruction as one end of a finding."""
         return Concern(label=self.text, index=self.line, role=role, source=self.source)
 
     @property
     def follows(self) -> int | None:
-        """The address after it, if its own is known."""
+        """The address of the next instruction, if addresses are known."""
         return None if self.address is None else self.address + 4 * len(self.encoding)
 
 
@@ -445,10 +443,10 @@ def read_listing(
     kernels: Collection[str] = (),
     lines: LineTable | None = None,
 ) -> tuple[Instruction, ...]:
-    """The instructions of `kernel`, the one at its entry first, in the order of their addresses, then those before it.
+    """Reads the instructions of `kernel`: from its entry on in address order, then those before the entry.
 
-    `entry` is the address of the first one, where the name isn't enough.  A jump that isn't understood may go to any
-    function that the listing names, but to none of the `kernels`: those are launched, not called.
+    `entry` is the address of the first instruction, for listings where the name isn't enough. An unresolved jump may go
+    to any function in the listing except the `kernels`, which are launched and never called.
     """
     listing = parse_listing(text)
     start = entry if entry is not None and listing.addressed else listing.names.get(kernel)
@@ -471,14 +469,13 @@ def read_listing(
 
 
 def _lost(listing: CodeListing, flow: CodeFlow) -> list[int]:
-    """Branches of assembly to labels that aren't there."""
+    """Branches in assembly whose label is missing."""
     return [
         place for place in sorted(flow.places) if listing.lines[place].label and listing.lines[place].target is None
     ]
 
 
 def _astray(listing: CodeListing, flow: CodeFlow) -> Finding:
-    """The finding about code that leads to where no instruction is shown."""
     lost = _lost(listing, flow)
     place = lost[0] if lost else flow.missing[0][0]
     line = listing.lines[place]
@@ -524,7 +521,7 @@ def instruction_of(
     symbol: str | None = None,
     source: SourceLine | None = None,
 ) -> Instruction:
-    """One line of a listing, with where it is as far as that is known."""
+    """Splits a line of a listing into opcode, operands and modifiers."""
     opcode, _, rest = line.text.partition(" ")
     operands = [part.strip() for part in _OPERANDS.split(rest.strip())] if rest.strip() else []
     modifiers: tuple[str, ...] = ()
@@ -553,7 +550,7 @@ def instruction_of(
 
 
 def without_end(instructions: Sequence[Instruction]) -> frozenset[int]:
-    """The numbers from which neither an end, nor a trap, nor a jump that a register decides can be come to."""
+    """The numbers of instructions from which no path reaches an end, a trap or an indirect jump."""
     into: dict[int, list[int]] = defaultdict(list)
     ending = []
     for number, each in enumerate(instructions):
@@ -581,14 +578,14 @@ _USED_REGISTERS = re.compile(r"(?<!\w)(?P<file>[vas])(?:\[\d+:(?P<last>\d+)\]|(?
 
 
 def told_otherwise(facts: KernelFacts, instructions: Sequence[Instruction]) -> list[Finding]:
-    """All findings about one kernel, wherever it is to run."""
+    """Compares the descriptor with the notes and with the registers that the instructions use."""
     return [*_of_notes(facts), *_of_instructions(facts, instructions)]
 
 
 def _of_notes(facts: KernelFacts) -> Iterator[Finding]:
-    """Memory is the same number in both; registers are allocated in granules, and may be more than are used.
+    """Memory sizes must be equal; registers are allocated in granules, so the descriptor may have more.
 
-    Hardware doesn't ask how many bytes of arguments there are; hand-written descriptors leave the number at 0.
+    Hardware ignores the size of the arguments, and hand-written descriptors leave it at 0.
     """
     descriptor = facts.descriptor
     named = sum(size for _, size in facts.user_sgprs)
@@ -663,9 +660,9 @@ _BY_REGISTER = frozenset({"s_setpc_b64", "s_swappc_b64", "s_call_b64"})
 
 
 def without_skipping(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """The same instructions if none sets VSKIP, else both halves; a jump by register would not know its half.
+    """Replaces VSKIP by control flow: returns the code twice if an instruction sets VSKIP, else unchanged.
 
-    What s_setreg makes of that bit is followed only where it stays 0.
+    Raises I102 for an indirect jump, which would not know its half, and for an s_setreg that may set the bit.
     """
     skips = any(each.opcode == "s_setvskip" for each in instructions)
     for each in instructions:
@@ -685,7 +682,7 @@ def without_skipping(instructions: Sequence[Instruction]) -> tuple[Instruction, 
 
 
 def _may_set(instruction: Instruction, *, skips: bool) -> bool:
-    """May an s_setreg change VSKIP?  Where s_setvskip has set it, a 0 would be a change too."""
+    """True if an s_setreg may change VSKIP; after s_setvskip, writing 0 is a change too."""
     found = _MODE.search(instruction.text)
     first, bits = (int(found["first"] or 0), int(found["bits"] or 32)) if found else (0, 0)
     if not first <= _VSKIP < first + bits:

@@ -44,7 +44,6 @@ _XF32_DROPPED = 13  # bits of a float32's fraction that xf32 hasn't
 
 
 def _by_lane(registers: Registers, dtype: Any) -> NDArray[Any]:  # noqa: ANN401  # any of NumPy's element types
-    """Elements of whole bytes, elements by lanes."""
     lanes: NDArray[Any] = np.ascontiguousarray(registers.T).view(dtype)
     return lanes.T
 
@@ -58,7 +57,7 @@ def _from_bf16(registers: Registers) -> Values:
 
 
 def _from_xf32(registers: Registers) -> Values:
-    """Ten bits of fraction; rounded to the nearest even one, since how the rest is dropped isn't published."""
+    """Ten bits of fraction, rounded to nearest even: how hardware drops the rest isn't published."""
     half, odd = np.uint32((1 << _XF32_DROPPED - 1) - 1), registers >> np.uint32(_XF32_DROPPED) & np.uint32(1)
     rounded = (registers + half + odd) & np.uint32(~((1 << _XF32_DROPPED) - 1) & 0xFFFF_FFFF)
     special = registers & np.uint32(0x7F80_0000) == np.uint32(0x7F80_0000)
@@ -82,7 +81,7 @@ def _from_bits(bits: int, table: NDArray[np.float64]) -> Elements:
 
 
 def small_float_table(*, exponent: int, mantissa: int, bias: int) -> NDArray[np.float64]:
-    """The values of a float of 6 or 4 bits (OCP microscaling formats specification): no infinities, no NaN."""
+    """The values of a float of 6 or 4 bits (OCP microscaling formats specification): no infinity, no NaN."""
     values = []
     for code in range(1 << (1 + exponent + mantissa)):
         power, fraction = code >> mantissa & ((1 << exponent) - 1), code & ((1 << mantissa) - 1)
@@ -94,8 +93,8 @@ def small_float_table(*, exponent: int, mantissa: int, bias: int) -> NDArray[np.
 def float8_table(*, exponent: int, bias: int, fnuz: bool) -> NDArray[np.float32]:
     """The 256 values of an 8-bit float (OCP 8-bit floating point specification; FNUZ as in the CDNA3 ISA).
 
-    OCP's e5m2 has infinities and NaNs as IEEE does, e4m3 only the NaN with all bits set; FNUZ has neither negative zero
-    nor infinity, and one NaN: 0x80.
+    OCP's e5m2 has infinities and NaNs as in IEEE 754, e4m3 only the NaN with all bits set; FNUZ has no negative zero,
+    no infinity, and one NaN: 0x80.
     """
     mantissa = 7 - exponent
     values = []
@@ -142,12 +141,12 @@ _COMMON: dict[str, Elements] = {
 
 
 def elements_of(name: str, float8: Float8) -> Elements:
-    """The reader of a format; what 8-bit floats mean is the architecture's choice."""
+    """The reader of a format; the architecture decides what 8-bit floats mean."""
     return {**_COMMON, **_FLOAT8[float8]}[name]
 
 
 def scale_values(registers: Registers, byte: int) -> Values:
-    """Powers of two from one byte of a register (OCP's E8M0: biased by 127, 255 is NaN), one a lane."""
+    """A power of two per lane, from one byte of a register (OCP's E8M0: biased by 127, 255 is NaN)."""
     codes = (registers >> np.uint32(8 * byte) & np.uint32(0xFF)).astype(np.int64)
     return np.where(codes == 0xFF, np.nan, np.ldexp(1.0, codes - 127))
 
@@ -164,7 +163,7 @@ _BLOCK_OF_SCALE = 32  # elements of K that share a scale
 
 
 def factor(elements: Values, side: int, blocks: int, *, split: bool = False) -> Values:
-    """A factor as blocks by rows by K, from its elements by lanes; `split` where they come in two parts."""
+    """A factor as blocks by rows by K, from elements by lanes; `split` if elements come in two parts."""
     count, groups = len(elements), LANES // (side * blocks)
     if split:
         parts = elements.reshape(count // _PART, _PART, groups, blocks, side)
@@ -174,12 +173,12 @@ def factor(elements: Values, side: int, blocks: int, *, split: bool = False) -> 
 
 
 def scales(values: Values, side: int) -> Values:
-    """Scales as rows by K, from one a lane: lane i + M * g has that of row i and the g-th 32 elements of K."""
+    """Scales as rows by K, from one per lane: lane i + M * g has that of row i and the g-th 32 elements of K."""
     return values.reshape(LANES // side, side).T.repeat(_BLOCK_OF_SCALE, axis=1)
 
 
 def decompressed(elements: Values, index: NDArray[np.uint32], start: int) -> Values:
-    """All elements of K from two of four: two bits of the index, from bit `start` on, say where each belongs."""
+    """Expands two of four elements to all of K: two bits of the index, from bit `start` on, place each."""
     count = len(elements)
     whole = np.zeros((2 * count, LANES))
     lanes = np.arange(LANES)
@@ -190,20 +189,20 @@ def decompressed(elements: Values, index: NDArray[np.uint32], start: int) -> Val
 
 
 def broadcast(blocks: int, cbsz: int, abid: int) -> NDArray[np.int64]:
-    """Which block of A each block uses: of every 2 ** cbsz the one that abid names."""
+    """The block of A that each block uses: of every 2 ** cbsz the one that abid names."""
     number = np.arange(blocks)
     return (number & -(1 << cbsz)) + (abid if cbsz else 0)
 
 
 def lane_pattern(blgp: int) -> NDArray[np.int64]:
-    """Which lane's part of B each lane uses."""
+    """The lane whose part of B each lane uses."""
     lane = np.arange(LANES)
     patterns = {0: lane, 1: lane % 32, 2: lane % 32 + 32, 3: (lane + 16) % LANES}
     return patterns.get(blgp, lane % 16 + 16 * (blgp - 4))
 
 
 def result_places(form: MatrixForm) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Block, row and column that each item of a lane's result holds: items by lanes."""
+    """Block, row and column of each item of a lane's result, items by lanes."""
     count = form.rows * form.columns * form.blocks // LANES
     item, lane = np.arange(count)[:, None], np.arange(LANES)[None]
     group = lane // form.columns
@@ -229,7 +228,7 @@ Product = Callable[["Wave"], Values]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """What an instruction's modifiers say."""
+    """The modifiers of a matrix instruction."""
 
     left: str
     right: str
@@ -241,7 +240,7 @@ class Fields:
 
 
 def decode_matrix(instruction: Instruction, architecture: Architecture) -> Step | None:
-    """The step of a matrix instruction, or None if the opcode isn't one."""
+    """Decodes a matrix instruction."""
     if not instruction.opcode.startswith(("v_mfma_", "v_smfmac_")):
         return None
     form = next((each for each in architecture.matrix_forms if each.name == instruction.opcode), None)
@@ -264,7 +263,7 @@ def decode_matrix(instruction: Instruction, architecture: Architecture) -> Step 
 
 
 def fields_of(instruction: Instruction, form: MatrixForm) -> Fields:
-    """The modifiers, where the instruction has them and their values are legal; others are refused."""
+    """The modifiers; raises I102 for those that the instruction lacks and for illegal values."""
     given = dict(modifier.partition(":")[::2] for modifier in instruction.modifiers)
     numbers = {name: int(given.pop(name, "0"), 0) for name in ("cbsz", "abid", "blgp")}
     vectors = {
@@ -297,7 +296,7 @@ def _legal(form: MatrixForm, cbsz: int, abid: int, blgp: int) -> bool:
 
 
 def _index_sets(form: MatrixForm) -> int:
-    """How many sets of two-bit indices a register holds."""
+    """The number of sets of two-bit indices in a register."""
     return 32 // (form.rows * form.depth // LANES)
 
 
@@ -356,7 +355,7 @@ def _multiplier(form: MatrixForm, fields: Fields, float8: Float8, operands: tupl
 
 
 def _multiplied(left: Values, right: Values) -> Values:
-    """Sums over K, one product after the other as the native core has it: no BLAS decides about the last bit."""
+    """Adds one product after the other as the native core does, so that no BLAS decides the last bit."""
     total = np.zeros((len(left), left.shape[1], right.shape[1]))
     for k in range(left.shape[2]):
         total += left[:, :, k, None] * right[:, None, :, k]
@@ -364,7 +363,7 @@ def _multiplied(left: Values, right: Values) -> Values:
 
 
 def _adder(form: MatrixForm, addend: Operand, *, negate: bool) -> Callable[[Wave, Values], Any]:
-    """Brings the product into the registers' layout, adds srcC and rounds."""
+    """Brings the product into the layout of the registers, adds srcC and rounds."""
     dtype, places = np.dtype(_SUMS[form.total]), result_places(form)
     rows = _rows(addend)
     wide = dtype.itemsize == 8

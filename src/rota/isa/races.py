@@ -76,8 +76,6 @@ SEEN_NO_CHANGE = "not in this order: separated only by how long things take; her
 
 
 class LdsAccess(NamedTuple):
-    """One instruction of one wave that uses LDS."""
-
     wave: int
     epoch: int
     instruction: Instruction
@@ -88,7 +86,7 @@ class LdsAccess(NamedTuple):
 
 
 class AccessOrder:
-    """Accesses are numbered; a byte knows the number of its last write, and of each wave's last read and atomic."""
+    """Numbers the accesses; each byte records its last write, and each wave's last read and last atomic."""
 
     def __init__(self, size: int, waves: int, faults: Faults) -> None:
         self._faults = faults
@@ -103,7 +101,7 @@ class AccessOrder:
         self._changed = np.zeros(size, np.bool_)  # by the last write
 
     def begin_read(self, index: Octets, wave: int, epoch: int, instruction: Instruction, *, flat: bool = False) -> int:
-        """A read needs the last write of its bytes after it, and one to have been."""
+        """Checks a read against the last write and the atomics of its bytes, and that something was written."""
         access = LdsAccess(wave, epoch, instruction, writes=False, reads=True)
         self._check(access, index, self._written[index], ~self._changed[index])
         self._check_atomics(access, index)
@@ -125,11 +123,11 @@ class AccessOrder:
         *,
         equal: NDArray[np.bool_] | None = None,
     ) -> int:
-        """A write needs all reads and the last write of its bytes after it; `equal` bytes stay as they are."""
+        """Checks a write against all reads and writes of its bytes; it leaves the `equal` bytes unchanged."""
         return self._begin_write(index, LdsAccess(wave, epoch, instruction, writes=True, reads=False), equal)
 
     def begin_load(self, index: Octets, wave: int, epoch: int, instruction: Instruction, source: bytes) -> int:
-        """A load from memory to LDS, which is a write like others; `source` says from where each lane loads."""
+        """Checks a load from memory to LDS (DMA) as a write; `source` identifies what each lane loads."""
         access = LdsAccess(wave, epoch, instruction, writes=True, reads=False, dma=True, source=source)
         before = set(np.unique(self._written[index]).tolist()) - {_NONE}
         number = self._begin_write(index, access)
@@ -148,7 +146,7 @@ class AccessOrder:
         return number
 
     def begin_atomic(self, index: Octets, wave: int, epoch: int, instruction: Instruction) -> int:
-        """An atomic access needs all plain ones after it, and goes with other atomics in any order."""
+        """Checks an atomic against plain accesses only; atomics may run in any order."""
         access = LdsAccess(wave, epoch, instruction, writes=True, reads=True)
         self._check(access, index, self._read[index])
         self._check(access, index, self._written[index])
@@ -160,11 +158,10 @@ class AccessOrder:
         return number
 
     def cover(self, number: int, epoch: int) -> None:
-        """A wait has covered an access."""
         self._covered[number] = epoch
 
     def disturbed(self, number: int, index: Octets) -> None:
-        """The read of that number landed with bytes that a write changed: what is known of the two was seen."""
+        """Upgrades known races of a read to "seen": it landed with bytes that a write was changing."""
         read = self._accesses[number - 1]
         others = set(np.unique(self._written[index]).tolist())
         if self._atomic is not None:
@@ -194,7 +191,7 @@ class AccessOrder:
     def _check(
         self, access: LdsAccess, index: Octets, earlier: NDArray[np.int32], equal: NDArray[np.bool_] | None = None
     ) -> None:
-        """`earlier` are the accesses of the bytes in `index`, one per byte, or one per byte and wave."""
+        """Checks an access against `earlier` ones of the bytes in `index`: one per byte, or one per byte and wave."""
         late = self._covered[earlier] >= access.epoch
         if self._same:
             late |= np.isin(earlier, list(self._same))
@@ -217,7 +214,7 @@ class AccessOrder:
         return self._accesses[number - 1]
 
     def _races(self, access: LdsAccess, other: LdsAccess, octets: Octets, *, same: bool) -> None:
-        """`same`: the write that is one of the two, the later one of both, changed nothing."""
+        """Reports a race; `same` says that the later write changed no byte."""
         close = access.epoch == other.epoch
         verb, noun = "writes" if access.writes else "reads", "write" if other.writes else "read"
         plain = not (access.dma or other.dma or (access.reads and access.writes) or (other.reads and other.writes))
@@ -249,7 +246,7 @@ class AccessOrder:
         )
 
     def _overtakes(self, access: LdsAccess, other: LdsAccess, octets: Octets) -> None:
-        """A wave's load to LDS and another access of it: told of the read, or of the later write."""
+        """Reports a DMA and another access of its wave, at the read if there is one, else at the later write."""
         told, against = (other, access) if not other.writes else (access, other)
         what = "writes LDS while another write to it" if told.writes else "reads LDS while a write to it"
         self._faults.add(
@@ -263,13 +260,13 @@ class AccessOrder:
 
 
 def _of_same_words(access: LdsAccess, other: LdsAccess) -> bool:
-    """Do two waves load the same words to the same bytes, by one instruction and in one stretch between barriers?"""
+    """True if two waves load the same words to the same bytes, by one instruction and in one epoch."""
     apart = access.wave != other.wave and access.epoch == other.epoch
     return apart and access.dma and access.instruction is other.instruction and access.source == other.source
 
 
 def _rests_on(access: LdsAccess, other: LdsAccess) -> str:
-    """Which rule is broken; see the module's docstring."""
+    """The broken rule, as described at the top of this module."""
     if other.epoch == access.epoch:
         return "no barrier"
     if not other.writes and not access.dma:
@@ -278,7 +275,7 @@ def _rests_on(access: LdsAccess, other: LdsAccess) -> str:
 
 
 def unwritten(faults: Faults, instruction: Instruction, wave: int, octets: Octets) -> None:
-    """Remembers that LDS is read where nobody has written."""
+    """Reports a read of LDS bytes that no wave has written."""
     faults.add(
         "I301",
         instruction,
@@ -289,7 +286,6 @@ def unwritten(faults: Faults, instruction: Instruction, wave: int, octets: Octet
 
 
 def span(octets: Octets) -> str:
-    """The bytes of a set, as few words as it takes."""
     distinct = np.unique(octets)
     first, last = int(distinct[0]), int(distinct[-1])
     if len(distinct) == last - first + 1:
@@ -322,8 +318,6 @@ def span(octets: Octets) -> str:
 
 
 class MemoryUse(enum.Enum):
-    """What an access does."""
-
     READ = "read"
     WRITE = "write"
     ATOMIC = "atomic"
@@ -331,12 +325,10 @@ class MemoryUse(enum.Enum):
 
     @property
     def writes(self) -> bool:
-        """Does it change memory?"""
         return self is not MemoryUse.READ
 
     @property
     def atomic(self) -> bool:
-        """Does it read and change memory at once?"""
         return self in {MemoryUse.ATOMIC, MemoryUse.BLIND_ATOMIC}
 
 
@@ -349,7 +341,6 @@ class Scope(enum.IntEnum):
 
 
 def scope_of(flags: Iterable[str]) -> Scope:
-    """The scope of a load or store with those flags."""
     given = set(flags)
     if given & {"sc1", "glc"}:
         return Scope.DEVICE
@@ -370,7 +361,7 @@ class _Access:
     places: list[tuple[Places, int, NDArray[np.bool_] | None]] = field(default_factory=list)
 
     def bytes(self) -> tuple[Places, NDArray[np.bool_]]:
-        """All bytes it uses, and which of them it left as they were."""
+        """All bytes of the access, and which of them it left unchanged."""
         if not self.places:
             return np.zeros(0, np.int64), np.zeros(0, np.bool_)
         octets = [(place[:, None] + np.arange(size)).reshape(-1) for place, size, _ in self.places]
@@ -382,7 +373,7 @@ class _Access:
 
 
 class GlobalOrder:
-    """The accesses of a launch, and what is known of each byte from workgroups that are done."""
+    """The accesses of a launch, and each byte's last write and read by workgroups that have ended."""
 
     def __init__(self, starts: tuple[int, ...], size: int, faults: Faults) -> None:
         self._faults = faults
@@ -397,7 +388,7 @@ class GlobalOrder:
         self._reader: NDArray[np.int32] | None = None
 
     def begin(self, wave: Wave, instruction: Instruction, use: MemoryUse, scope: Scope = Scope.WAVE) -> int:
-        """An access is issued; gives its number."""
+        """Records the issue of an access; returns its number."""
         group = self._groups.get(wave.workgroup)
         if group is None:
             group = self._groups[wave.workgroup] = len(self._names)
@@ -409,7 +400,7 @@ class GlobalOrder:
         return number
 
     def touch(self, number: int, place: Places, size: int, equal: NDArray[np.bool_] | None = None) -> None:
-        """The access uses this many bytes at each place; `equal` ones it leaves as they were."""
+        """Adds `size` bytes at each place to an access; it leaves the `equal` bytes unchanged."""
         if place.size:
             access = self._accesses[number]
             access.places.append((place, size, equal))
@@ -418,18 +409,17 @@ class GlobalOrder:
                     self._shared.setdefault(each, []).append(number)
 
     def cover(self, number: int, epoch: int) -> None:
-        """A wait has covered an access."""
         access = self._accesses[number]
         access.covered, access.over = epoch, len(self._accesses)
 
     def close(self, workgroup: tuple[int, int, int]) -> None:
-        """A workgroup is done: it is judged alone, and against those before it."""
+        """Checks the accesses of a workgroup that has ended, among themselves and against earlier workgroups."""
         group = self._groups.get(workgroup)
         if group in self._open:
             self._judge(self._open.pop(group))
 
     def finish(self) -> None:
-        """The launch is done: judges the workgroups that nobody has closed."""
+        """Checks the workgroups that are still open at the end of the launch."""
         while self._open:
             self._judge(self._open.pop(min(self._open)))
 
@@ -442,7 +432,7 @@ class GlobalOrder:
             access.places = []
 
     def _within(self, accesses: list[_Access]) -> None:
-        """Bytes that several waves use and one writes are replayed in the order in which they were used."""
+        """Replays in order the accesses to bytes that several waves use and at least one writes."""
         used = [_Used(access, *access.bytes()) for access in accesses]
         asked = _contested(used, self._size)
         if not asked.any():
@@ -469,7 +459,7 @@ class GlobalOrder:
                 self._races(access, other, octets[hit], same=equal is not None and bool(equal[hit].all()))
 
     def _between(self, accesses: list[_Access]) -> None:
-        """Against the last write and the last read of each byte by workgroups before this one."""
+        """Checks against the last write and the last read of each byte by earlier workgroups."""
         if self._writer is None or self._reader is None:
             self._writer, self._reader = np.full(self._size, -1, np.int32), np.full(self._size, -1, np.int32)
         if len(self._names) > 1:
@@ -488,14 +478,14 @@ class GlobalOrder:
             (self._writer if access.use.writes else self._reader)[access.bytes()[0]] = access.time
 
     def _synchronised(self, one: _Access, another: _Access) -> bool:
-        """Do cache bits or atomics make the two right, whatever barriers do?"""
+        """True if cache bits or atomics order the two, with or without a barrier."""
         wanted = Scope.WORKGROUP if one.group == another.group else Scope.DEVICE
         if min(one.scope, another.scope) >= wanted:
             return True
         return self._ordered(one, another, wanted) or self._ordered(another, one, wanted)
 
     def _ordered(self, first: _Access, second: _Access, wanted: Scope) -> bool:
-        """Does a shared write after the first and a shared read before the second order them?"""
+        """True if a shared write after the first and a shared read before the second order them."""
         for numbers in self._shared.values():
             shared = [each for each in (self._accesses[number] for number in numbers) if each.scope >= wanted]
             released = [
@@ -546,7 +536,6 @@ class GlobalOrder:
 
 
 def _plain(access: _Access) -> bool:
-    """Does it write what it was given, and nothing else?"""
     return access.use is MemoryUse.WRITE
 
 
@@ -557,7 +546,7 @@ class _Used(NamedTuple):
 
 
 def _contested(used: list[_Used], size: int) -> NDArray[np.bool_]:
-    """The bytes that several waves use and one writes."""
+    """The bytes that several waves use and at least one writes."""
     low, high = np.full(size, 127, np.int8), np.full(size, -1, np.int8)
     written = np.zeros(size, np.bool_)
     for access, octets, _ in used:
@@ -568,7 +557,7 @@ def _contested(used: list[_Used], size: int) -> NDArray[np.bool_]:
 
 
 class _Tables:
-    """By byte the last plain write, and each wave's last plain read and atomic."""
+    """For each byte the last plain write, and each wave's last plain read and atomic."""
 
     def __init__(self, size: int, waves: int) -> None:
         self._write = np.full(size, -1, np.int64)
@@ -577,7 +566,7 @@ class _Tables:
     def looked_at(
         self, access: _Access, at: Places, equal: NDArray[np.bool_]
     ) -> list[tuple[NDArray[np.int64], NDArray[np.bool_] | None]]:
-        """What an access is judged against, and where it leaves bytes as a plain write before it had made them."""
+        """Earlier accesses that may conflict, and for a plain write which bytes it leaves unchanged."""
         tables: list[tuple[NDArray[np.int64], NDArray[np.bool_] | None]]
         tables = [(self._write[at], equal if _plain(access) else None)]
         if access.use.writes:
@@ -587,7 +576,6 @@ class _Tables:
         return tables
 
     def note(self, access: _Access, at: Places) -> None:
-        """The access is the last of its kind."""
         if access.use.atomic:
             self._atomic[at, access.wave] = access.time
         elif access.use.writes:
@@ -626,7 +614,7 @@ _SPACE = re.compile(r"^\S+ ")
 
 
 def stretches(instructions: Sequence[Instruction]) -> dict[int, int]:
-    """By the line of each instruction, the number of its stretch."""
+    """Numbers the stretches of code between barriers and branches; returns the number for each line."""
     targets = {each.target for each in instructions}
     found, number = {}, 0
     for place, each in enumerate(instructions):
@@ -637,7 +625,7 @@ def stretches(instructions: Sequence[Instruction]) -> dict[int, int]:
 
 
 def cause_of(finding: Finding, stretch: dict[int, int]) -> Hashable:
-    """Equal for findings that are alike; None if it is no race between two instructions."""
+    """A key that is equal for races with one cause; None for other findings."""
     if finding.code not in _RACES or len(finding.concerns) != 2:  # both ends
         return None
     ends = tuple((stretch.get(end.index or 0), end.source) for end in finding.concerns)
@@ -648,7 +636,7 @@ def cause_of(finding: Finding, stretch: dict[int, int]) -> Hashable:
 
 
 def more_like_it(findings: Sequence[Finding]) -> str:
-    """What findings that are alike say together: how many, where, which bytes and waves."""
+    """Sums up races with one cause: how many pairs, and their instructions, bytes and waves."""
     ends = [_between(sorted({finding.concerns[end].index or 0 for finding in findings}), "#") for end in (0, 1)]
     told = [dict(finding.evidence) for finding in findings]
     waves = [_waves({str(each[name]) for each in told if name in each}) for name in ("wave", "other wave")]

@@ -54,8 +54,8 @@ _USER_SGPRS = (
 class CodeObject:
     """A compiled source: the file, what its kernels demand, and its instructions as text.
 
-    `disassembly` is the text of llvm-objdump where the toolchain has one, else the `assembly` that was assembled; a
-    code object that was read from a file has no assembly.  `lines` are the source lines that it was compiled from.
+    `disassembly` is the text of llvm-objdump if the toolchain has one, else the `assembly`; a code object read from a
+    file has no assembly. `lines` maps addresses to source lines.
     """
 
     arch: str
@@ -82,23 +82,22 @@ class CodeObject:
         )
 
     def image(self) -> bytes:
-        """What a loader puts into memory, from `rota.isa.binary.elf.CODE_BASE` on: code, constants and variables."""
+        """What a loader puts into memory from `rota.isa.binary.elf.CODE_BASE` on: code, constants and variables."""
         return build_image(read_elf(self.hsaco))
 
     def instructions(self, name: str | None = None) -> tuple[Instruction, ...]:
-        """The instructions of one kernel."""
         kernel = self.kernel(name)
         names = [each.name for each in self.kernels]
         return read_listing(self.disassembly, kernel.name, entry=kernel.entry, kernels=names, lines=self.lines)
 
 
 def read_kernels(hsaco: bytes) -> tuple[KernelFacts, ...]:
-    """The kernels of a code object, in the order of its notes, then those that only have a descriptor."""
+    """The kernels in the order of the notes, then those that only have a descriptor."""
     return kernels_of(read_elf(hsaco))
 
 
 def kernels_of(file: ElfFile) -> tuple[KernelFacts, ...]:
-    """The kernels of a file that was read; one in the notes without a descriptor can't be launched, and is damage."""
+    """A kernel in the notes without a descriptor can't be launched, so it is an error (T103)."""
     notes = {} if file.metadata is None else unpack_notes(file.metadata)
     arch = _arch(file.flags, optional(notes, "amdhsa.target", str))
     noted: dict[str, object] = {}
@@ -118,7 +117,7 @@ def kernels_of(file: ElfFile) -> tuple[KernelFacts, ...]:
 
 
 def _symbol(notes: object) -> str:
-    """The descriptor's symbol; by custom it is the kernel's name and .kd."""
+    """The descriptor's symbol: by custom the kernel's name and .kd."""
     symbol, name = optional(notes, ".symbol", str), optional(notes, ".name", str)
     if symbol is None and name is None:
         raise damaged("no .symbol")
@@ -126,7 +125,7 @@ def _symbol(notes: object) -> str:
 
 
 def _descriptors(file: ElfFile, noted: Container[str]) -> dict[str, int]:
-    """Where descriptors are: at the symbols that the notes name, and at those that are named as descriptors are."""
+    """Addresses of descriptors: symbols that the notes name, and symbols that end in .kd."""
     found: dict[str, set[int]] = defaultdict(set)
     for symbol in file.symbols:
         if symbol.name.endswith(".kd") or symbol.name in noted:
@@ -222,10 +221,10 @@ def _arguments(notes: object) -> Iterator[Argument]:
 
 
 def _arch(flags: int, target: str | None) -> str:
-    """What the flags say, which is what is loaded; the notes of a few compilers name no target.
+    """The architecture of the ELF flags, which the loader obeys; the notes must agree if they name a target.
 
-    A target is written amdgcn-amd-amdhsa--gfx942:xnack- by most compilers, amdgpu9.42-amd-amdhsa-unknown-gfx942 by
-    Triton 3.9.
+    Most compilers write a target as amdgcn-amd-amdhsa--gfx942:xnack-, Triton 3.9 as
+    amdgpu9.42-amd-amdhsa-unknown-gfx942.
     """
     number = flags & _MACH
     architecture = architecture_with(number)

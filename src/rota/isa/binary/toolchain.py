@@ -43,9 +43,9 @@ _PLAIN_NAME = re.compile(r"[\w.$@]+")
 
 
 def disassemble(file: ElfFile, starts: Mapping[int, str], objdump: tuple[str, ...]) -> str:
-    """The listing of everything executable; `starts` are the addresses where code is known to begin, with a name.
+    """The listing of all executable bytes; `starts` names the addresses where code is known to begin.
 
-    The same code gives the same listing, so the last ones are kept: kernels are loaded again and again.
+    Recent listings are cached, because kernels are loaded again and again.
     """
     return _listing(bare_file(file, starts), objdump)
 
@@ -76,7 +76,7 @@ def _listing(bare: bytes, objdump: tuple[str, ...]) -> str:
 
 
 def bare_file(file: ElfFile, starts: Mapping[int, str]) -> bytes:
-    """An ELF file with the executable bytes at their addresses and a symbol at each start, and nothing else."""
+    """An ELF file with the executable bytes at their addresses, a symbol at each start, and nothing else."""
     code = [segment for segment in file.segments if segment.executable and segment.contents]
     names = _Strings()
     symbols = [b"\0" * _SYMBOL_BYTES]
@@ -108,8 +108,6 @@ def bare_file(file: ElfFile, starts: Mapping[int, str]) -> bytes:
 
 
 class _Strings:
-    """A table of names."""
-
     def __init__(self) -> None:
         self.contents = b"\0"
 
@@ -120,7 +118,7 @@ class _Strings:
 
 
 def _plain(name: str, address: int) -> str:
-    """A name that a listing can show on one line; a damaged symbol table may say anything."""
+    """A name that fits a line of a listing; a damaged symbol table may hold anything."""
     return name if _PLAIN_NAME.fullmatch(name) else f"code_{address:x}"
 
 
@@ -146,7 +144,7 @@ _MOST_SWEEPS = 8
 def read_code_object(
     contents: bytes, objdump: tuple[str, ...], *, arch: str | None = None, toolchain: str = "", assembly: str = ""
 ) -> CodeObject:
-    """What the bytes of a code object say, whoever made them; of a bundle, the one for `arch` is taken."""
+    """Reads a code object of any producer; of a bundle, the one for `arch`."""
     hsaco = unbundled(contents, arch)
     file = read_elf(hsaco)
     kernels = kernels_of(file)
@@ -186,7 +184,7 @@ def _swept(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, 
 
 
 def _inside(address: int, file: ElfFile) -> bool:
-    """Does it lie within a function, as an entry after the loads of preloaded arguments does?"""
+    """True inside a function, as for an entry after the loads of preloaded arguments."""
     return any(each.function and each.address < address < each.address + each.size for each in file.symbols)
 
 
@@ -205,7 +203,7 @@ _INSTALL = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
-    """One compiler: the commands that start it, its linker and its disassembler, if it has one."""
+    """One compiler: the commands for it, its linker and its disassembler, if it has one."""
 
     name: str
     compiler: tuple[str, ...]
@@ -213,7 +211,7 @@ class Toolchain:
     objdump: tuple[str, ...] | None
 
     def compile(self, source: str, arch: str) -> CodeObject:
-        """HIP source as a code object for `arch`, such as gfx950."""
+        """Compiles HIP source to a code object for `arch`, such as gfx950."""
         with tempfile.TemporaryDirectory(prefix="rota-") as name:
             folder = Path(name)
             (folder / "kernel.hip").write_text(source, encoding="utf-8")
@@ -222,14 +220,14 @@ class Toolchain:
             return self._assembled(folder, arch)
 
     def assemble(self, assembly: str, arch: str) -> CodeObject:
-        """Assembly as a code object: what a compiler would have made, edited."""
+        """Assembles a code object, for example from edited compiler output."""
         with tempfile.TemporaryDirectory(prefix="rota-") as name:
             folder = Path(name)
             (folder / "kernel.s").write_text(assembly, encoding="utf-8")
             return self._assembled(folder, arch)
 
     def version(self) -> str:
-        """The first line of what the compiler says about itself."""
+        """The first line that the compiler prints about itself."""
         return self._run((*self.compiler, "--version"), Path.cwd(), "any").splitlines()[0]
 
     def _assembled(self, folder: Path, arch: str) -> CodeObject:
@@ -300,7 +298,7 @@ def explicit_toolchain(compiler: str) -> Toolchain:
 
 
 def find_objdump() -> tuple[str, ...]:
-    """The first disassembler of the toolchains on this machine, or a llvm-objdump without a compiler."""
+    """The first disassembler of the toolchains on this machine, or an llvm-objdump without a compiler."""
     for toolchain in found_toolchains():
         if toolchain.objdump is not None:
             return toolchain.objdump
@@ -312,7 +310,7 @@ def find_objdump() -> tuple[str, ...]:
 
 
 def ziglang_toolchain() -> Toolchain | None:
-    """The ziglang wheel of this Python, if it is installed.  It disassembles nothing."""
+    """The ziglang wheel of this Python, if installed; it has no disassembler."""
     if importlib.util.find_spec("ziglang") is None:
         return None
     zig = (sys.executable, "-m", "ziglang")
@@ -335,7 +333,7 @@ def _rocm_clangs() -> Iterator[Path]:
 
 
 def _clang(name: str, clang: Path) -> Toolchain:
-    """A clang with the lld and the objdump that belong to it: beside it, or with its version on the PATH."""
+    """A clang with its lld and objdump: beside it, or with the same version suffix on the PATH."""
     version = re.search(r"-\d+$", clang.name)
     suffix = version[0] if version else ""
     return Toolchain(
@@ -365,7 +363,7 @@ def _absent(wanted: str) -> ToolchainError:
 
 
 def _refuse_compilation(toolchain: str, arch: str, command: tuple[str, ...], said: str) -> ToolchainError:
-    """The compiler's own first errors, without the lines of context around them."""
+    """Quotes the compiler's first errors, without the lines of context around them."""
     lines = [line for line in said.splitlines() if "error" in line.lower()] or said.splitlines()
     return ToolchainError(
         Finding(

@@ -46,7 +46,7 @@ _VECTORS = frozenset({Kind.VECTOR, Kind.MATRIX, Kind.MEMORY, Kind.LDS})
 
 
 def needs(first: Spacing, then: Spacing, hazards: Hazards) -> tuple[Need, ...]:
-    """All that `then` has to keep behind `first`; remembered, since loops come back to the same pairs."""
+    """What `then` must keep after `first`; cached, because loops repeat the same pairs."""
     known = first.known.get(then)
     if known is None:
         due = _Rules(hazards).between(first, then)
@@ -55,10 +55,10 @@ def needs(first: Spacing, then: Spacing, hazards: Hazards) -> tuple[Need, ...]:
 
 
 def left_of(need: Need, multiplied: Rows, ended: Rows) -> bool:
-    """Does a need still hold, where later MFMAs and later scalar instructions wrote those rows?
+    """True if a need still holds after later MFMAs and scalar instructions wrote those rows.
 
-    What a later MFMA writes has the wait states of that one.  A scalar register that was written again holds what the
-    later instruction wrote, which the hardware waits for, or which has wait states of its own.
+    A result that a later MFMA overwrites has the wait states of that one. For a scalar register written again, the
+    hardware interlocks or the later instruction has wait states of its own.
     """
     if not need.rows:
         return True
@@ -66,7 +66,7 @@ def left_of(need: Need, multiplied: Rows, ended: Rows) -> bool:
 
 
 class _Rules:
-    """The rules, by the numbers of one architecture."""
+    """The rules, with the numbers of one architecture."""
 
     def __init__(self, hazards: Hazards) -> None:
         self._hazards = hazards
@@ -75,7 +75,7 @@ class _Rules:
         self, rule: str, rows: Rows, why: str, passes: int = 0, *, more: int = 0, reads: bool = False,
         matrix: bool = False,
     ) -> Iterator[Need]:  # fmt: skip
-        """A rule by its name, where instructions share rows; some are counted after the last of this many passes."""
+        """A rule by its name, if instructions share rows; some rules count from the last of `passes`."""
         fact: Fact | None = getattr(self._hazards, rule)
         if fact is not None and rows:
             states = passes + fact.value + more
@@ -158,7 +158,7 @@ class _Rules:
                 yield from self._need("exec_permlane", EXEC_ROWS, "exchanges lanes behind v_cmpx")
 
     def _forwarded(self, first: Spacing, then: Spacing) -> Iterator[Need]:
-        """Results that the next VALU instruction can't have at once."""
+        """Results that the next VALU instruction can't read at once."""
         read = first.writes & then.all_reads
         if Trait.TRANSCENDENTAL in first.traits and Trait.TRANSCENDENTAL not in then.traits:
             yield from self._need("transcendental", read, "reads a transcendental's result", reads=True)
@@ -171,7 +171,7 @@ class _Rules:
             yield from self._need("packed", named, "uses, made by a packed instruction,", reads=bool(read))
 
     def _scalar_results(self, scalars: Rows, then: Spacing) -> Iterator[Need]:
-        """A VALU instruction wrote scalar registers."""
+        """Rules for scalar registers that a VALU instruction wrote."""
         if then.kind is Kind.MEMORY:
             implied = scalars & (EXEC_ROWS | M0_ROWS)
             yield from self._need("scalar", (scalars - implied) & then.reads, "reads for memory", reads=True)
@@ -212,7 +212,7 @@ class _Rules:
             yield from self._need("permlane", first.writes & then.reads, "exchanges lanes of", reads=True)
 
     def _result(self, first: Spacing, rows: Rows, *, memory: bool) -> Iterator[Need]:
-        """Until the result of an MFMA may be read, as a factor if by another MFMA."""
+        """Wait states until the result of an MFMA may be read, also as a factor of another one."""
         rule, passes = self._ends(first)
         if first.pipe is Pipe.DOUBLE and memory:
             rule = "double_large_memory" if first.large else "double_small_memory"
@@ -220,7 +220,7 @@ class _Rules:
 
     @staticmethod
     def _ends(first: Spacing) -> tuple[str, int]:
-        """The rule until the result of an MFMA is there, and the passes after which it counts."""
+        """The rule for when the result of an MFMA is complete, and the passes after which it counts."""
         if first.pipe is Pipe.DOUBLE:
             return ("double_large" if first.large else "double_small"), 0
         if first.pipe is Pipe.SINGLE:
@@ -228,7 +228,7 @@ class _Rules:
         return ("short_result" if first.passes == SHORT else "result"), first.passes
 
     def _overwritten(self, first: Spacing, then: Spacing) -> Iterator[Need]:
-        """Until another may overwrite what an MFMA makes, or what it adds to."""
+        """Wait states until the result or the addend of an MFMA may be overwritten."""
         rows, hazards = first.writes & then.writes, self._hazards
         rule, passes = self._ends(first)
         large = first.pipe is Pipe.DOUBLE and first.large
@@ -247,7 +247,7 @@ class _Rules:
                 yield from self._need("load_over", rows, why, first.passes, more=hazards.overwrite.value)
 
     def _sum(self, first: Spacing, then: Spacing, rows: Rows) -> Iterator[Need]:
-        """Until an MFMA may add to the result of another: at once, mostly, where ranges and passes are the same."""
+        """Wait states until an MFMA may add to another's result: mostly none for equal ranges and passes."""
         rule = self._sum_rule(first, then, same=first.write_range == then.sum_range)
         if rule:
             behind = rule in {"single_overlap", "short_overlap", "unequal", "different", "overlap"}
@@ -287,7 +287,7 @@ _SCALARS = {VCC: "vcc_lo", VCC + 1: "vcc_hi", M0: "m0", EXEC: "exec_lo", EXEC + 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Early:
-    """An instruction, by its number, that comes `short` wait states too early after another."""
+    """Instruction number `then` comes `short` wait states too early after number `first`."""
 
     first: int
     then: int
@@ -296,23 +296,22 @@ class Early:
 
     @property
     def weight(self) -> tuple[bool, int]:
-        """What counts most of several: whose rule it is, then how much too early."""
+        """Rules of the device weigh more than those of LLVM; then the number of missing wait states."""
         return self.need.required, self.short
 
 
 def row_name(row: int) -> str:
-    """A register's name in assembly."""
     if row < SCALAR:
         return f"v{row}" if row < ACC else f"a{row - ACC}"
     return _SCALARS.get(row - SCALAR, f"s{row - SCALAR}")
 
 
 class Behind(NamedTuple):
-    """What lies between an instruction and a later one: wait states, and which rows were written again.
+    """What lies between an instruction and a later one: wait states, and the rows that were written again.
 
-    `unit` is the pipe of the nearest MFMA between, or the later one's own, and `begun` how long before the later
-    one it began.  `counted` are the wait states without those for which the later one itself waits for its unit: an
-    s_nop before it passes at the same time.
+    `unit` is the pipe of the nearest MFMA between them, or of the later one, and `begun` how long before the later one
+    it began. `counted` leaves out the wait states for which the later one itself waits for its unit, because an s_nop
+    before it passes at the same time.
     """
 
     passed: int = 0
@@ -323,14 +322,14 @@ class Behind(NamedTuple):
     begun: int = 0
 
     def before(self, first: Spacing) -> Behind:
-        """The same seen from an instruction right in front, with the passes for which it holds its unit."""
+        """The same distance as seen by the instruction right in front, with the passes for which it holds its unit."""
         if first.pipe is not self.unit:
             return self
         passed = max(self.passed, self.begun + first.passes - first.states)
         return self._replace(passed=passed, counted=self.counted + (passed - self.passed if self.begun else 0))
 
     def with_first(self, first: Spacing, named: Rows) -> Behind:
-        """That instruction among what lies between; of rows, those that the later one names."""
+        """Adds an instruction to the distance, restricted to rows that the later one names."""
         passed, counted, multiplied, ended, unit, begun = self
         passed += first.states
         if first.passes:
@@ -341,14 +340,14 @@ class Behind(NamedTuple):
         return Behind(passed, counted + first.states, multiplied, ended, unit, begun)
 
     def due(self, first: Spacing, then: Spacing, hazards: Hazards) -> Iterator[tuple[int, Need]]:
-        """How much too early the later instruction comes, and why."""
+        """The wait states that are missing, with the need that asks for them."""
         for need in needs(first, then, hazards):
             if need.states > self.passed and left_of(need, self.multiplied, self.ended):
                 yield need.states - self.counted, need
 
 
 class SpacingWalk:
-    """A kernel's control flow, with what each instruction needs."""
+    """The control flow of a kernel, with the spacing of each instruction."""
 
     def __init__(self, instructions: Sequence[Instruction], architecture: Architecture) -> None:
         self.instructions = instructions
@@ -369,9 +368,9 @@ class SpacingWalk:
         self._before[following].append(number)
 
     def early(self, numbers: Iterable[int] | None = None, *, plain: bool = False) -> tuple[Early, ...]:
-        """The instructions, among those numbered, that come too early: each once for each one in front.
+        """The instructions among `numbers` that come too early, once for each one they follow.
 
-        With `plain`, every instruction is one wait state, and a register that is written again counts all the same.
+        With `plain`, every instruction is one wait state, and rewritten registers still count.
         """
         found: dict[tuple[int, int], Early] = {}
         left = -1 if plain else _FREE_PLACES + _MOST_PLACES * len(self.spacings)
@@ -380,10 +379,9 @@ class SpacingWalk:
         return tuple(found.values())
 
     def _early(self, then: int, most: int, found: dict[tuple[int, int], Early]) -> int:
-        """Goes back from an instruction, on all ways; gives the number of places, each with what lies after it.
+        """Walks back from an instruction on all paths; returns the number of visited places.
 
-        Where there are more than `most`, wait states alone count and not what was written again: no fewer
-        instructions are too early then.
+        Beyond `most` places only wait states count, not rewritten rows: that finds no fewer violations.
         """
         spacing = self.spacings[then]
         named = spacing.all_reads | spacing.writes | spacing.zeros | EXEC_ROWS
@@ -421,7 +419,6 @@ class SpacingWalk:
                 found[key] = Early(first=number, then=then, short=short, need=need)
 
     def reachable(self) -> frozenset[int]:
-        """The instructions that can be come to from the first."""
         found: set[int] = set()
         stack = [0] if self.spacings else []
         while stack:
@@ -431,7 +428,7 @@ class SpacingWalk:
         return frozenset(found)
 
     def near(self, number: int) -> frozenset[int]:
-        """The instructions that follow one closely enough to depend on its wait states."""
+        """The instructions that follow closely enough to depend on the wait states of `number`."""
         best: dict[int, int] = {}
         stack = [(following, 0) for following in self._after[number]]
         while stack:
@@ -444,7 +441,7 @@ class SpacingWalk:
 
 
 def check_spacing(instructions: Sequence[Instruction], architecture: Architecture) -> tuple[Finding, ...]:
-    """An I104 for each instruction that comes too early on some path, with the one that it comes too early behind."""
+    """An I104 for each instruction that comes too early on some path, with the worst of the instructions before it."""
     walk = SpacingWalk(instructions, architecture)
     worst: dict[int, Early] = {}
     for each in walk.early():
@@ -467,13 +464,11 @@ def _finding(instructions: Sequence[Instruction], early: Early) -> Finding:
 
 
 def early_message(then: Instruction, need: Need, short: int) -> str:
-    """What an instruction does too early."""
     name = f" {row_name(min(need.rows))}" if need.rows else ""
     return f"{then.opcode} {need.why}{name} {short} wait state{'s' * (short != 1)} too early"
 
 
 def early_evidence(need: Need, short: int) -> tuple[tuple[str, str | int], ...]:
-    """Which rule is broken, whose it is, and what would keep it."""
     return (
         ("rule", need.rule),
         ("source", need.source),
@@ -490,9 +485,9 @@ def early_evidence(need: Need, short: int) -> tuple[tuple[str, str | int], ...]:
 
 
 def keep_distance(wave: Wave, step: Step) -> None:
-    """Looks whether a step comes too early behind recent ones, and remembers it.
+    """Checks the wait states between recent steps and this one.
 
-    What an MFMA has not yet written is read as poison.  An MFMA waits until its unit is free.
+    An MFMA waits until its unit is free. Results that it has not written yet are read as poison.
     """
     spacing = step.spacing
     waited, began = (0, 0) if spacing.pipe is None else _wait_for_unit(wave, spacing)
@@ -516,9 +511,9 @@ def keep_distance(wave: Wave, step: Step) -> None:
 
 
 def _wait_for_unit(wave: Wave, spacing: Spacing) -> tuple[int, int]:
-    """An MFMA begins when the one before, if of its kind, has passed: how long it waits, and when that one began.
+    """Delays an MFMA until the unit is free; returns the delay, and when the MFMA before it began.
 
-    What was issued between the two gets nothing of that time: the walk backwards doesn't know of it there.
+    Instructions issued between the two gain nothing, as in the walk over paths, which can't know of the delay.
     """
     now = wave.now + wave.stalled
     pipe, began, free = wave.unit
@@ -534,9 +529,9 @@ def _wait_for_unit(wave: Wave, spacing: Spacing) -> tuple[int, int]:
 
 
 def _report(wave: Wave, step: Step, waited: int, began: int) -> None:
-    """What the step comes too early for, of what nothing else has written since.
+    """Reports what the step comes too early for, except rows written again since.
 
-    It waited for its unit itself, which counts for what was issued no later than the one that `began` there.
+    Its own delay counts for instructions issued no later than the MFMA that `began` on its unit.
     """
     multiplied = ended = NO_ROWS
     now = wave.now + wave.stalled

@@ -49,7 +49,7 @@ Value = Pointer | int | float | bytes | np.generic | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How large a launch is: workgroups, work-items of each, and LDS in bytes, fixed by the kernel or not."""
+    """The sizes of a launch: workgroups, work-items per workgroup, and LDS in bytes."""
 
     grid: Triple
     block: Triple
@@ -58,12 +58,11 @@ class Sizes:
 
 
 def service_pointer(name: str) -> int:
-    """Where a service that rota doesn't have would be: an address of no memory."""
+    """The address of a runtime service that rota lacks; no memory is there."""
     return _NOWHERE + (_SERVICES.index(name) << 32)
 
 
 def service_at(address: int) -> str | None:
-    """The service that an address belongs to, if any."""
     number = (address - _NOWHERE) >> 32
     return _SERVICES[number] if 0 <= number < len(_SERVICES) else None
 
@@ -71,7 +70,7 @@ def service_at(address: int) -> str | None:
 def build_kernarg(
     facts: KernelFacts, values: Sequence[Value], address: Callable[[Pointer], int], sizes: Sizes
 ) -> bytes:
-    """The segment, as long as the kernel says; without notes about arguments, values one after the other."""
+    """The kernarg segment; a kernel without argument metadata gets its values one after the other."""
     explicit = [argument for argument in facts.arguments if not argument.hidden]
     if not named_arguments(facts):
         return _unnamed(facts, values, address)
@@ -97,12 +96,12 @@ def build_kernarg(
 
 
 def named_arguments(facts: KernelFacts) -> bool:
-    """Do the notes say what the kernel takes?  Those of hand-written kernels often don't."""
+    """True if the metadata describes the arguments; that of hand-written kernels often doesn't."""
     return bool(facts.arguments) or not facts.kernarg_bytes
 
 
 def dynamic_lds(facts: KernelFacts, values: Sequence[Value], sizes: Sizes) -> int:
-    """Bytes of LDS that a launch needs after the fixed ones: what is asked for, and what pointers to LDS name."""
+    """Bytes of LDS after the fixed ones: the requested bytes, and what pointers to LDS need."""
     end = sizes.fixed_lds
     explicit = (argument for argument in facts.arguments if not argument.hidden)
     for argument, value in zip(explicit, values, strict=False):
@@ -112,7 +111,7 @@ def dynamic_lds(facts: KernelFacts, values: Sequence[Value], sizes: Sizes) -> in
 
 
 def _hidden(sizes: Sizes) -> dict[str, int]:
-    """Grids are whole numbers of workgroups, so there is no remainder; offsets of a grid are OpenCL's, and zero."""
+    """Grids are whole workgroups, so remainders are zero; global offsets are OpenCL's, and zero too."""
     found = {
         "hidden_grid_dims": max((axis + 1 for axis in range(3) if sizes.grid[axis] * sizes.block[axis] > 1), default=1)
     }
@@ -125,7 +124,7 @@ def _hidden(sizes: Sizes) -> dict[str, int]:
 
 
 def _unnamed(facts: KernelFacts, values: Sequence[Value], address: Callable[[Pointer], int]) -> bytes:
-    """Pointers and NumPy scalars as C would lay them out, bytes wherever the last value ended."""
+    """Aligns pointers and NumPy scalars as C does, and appends bytes without padding."""
     segment = bytearray()
     for number, value in enumerate(values):
         if isinstance(value, bytes):
@@ -208,13 +207,12 @@ _FIRST_WAVE = 1 << 31
 
 
 def waves_of(block: Triple) -> int:
-    """How many waves the work-items of a workgroup fill."""
     return -(-block[0] * block[1] * block[2] // LANES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispatch:
-    """What all waves of a launch start from: its sizes, and where its kernarg segment and its packet lie."""
+    """What all waves of a launch start from: the sizes, and the addresses of kernarg segment and packet."""
 
     facts: KernelFacts
     sizes: Sizes
@@ -225,11 +223,11 @@ class Dispatch:
 
     @property
     def waves(self) -> int:
-        """Waves of a workgroup."""
+        """Waves per workgroup."""
         return waves_of(self.sizes.block)
 
     def start(self, wave: Wave, workgroup: Triple) -> None:
-        """Gives a wave its first registers: user SGPRs, workgroup ids, work-item ids packed into v0 (from gfx90a)."""
+        """Sets a wave's first registers: user SGPRs, workgroup ids, and work-item ids packed into v0 (gfx90a on)."""
         wave.pc = self.entry
         wave.mode = self.facts.descriptor.float_mode.bits
         at = 0
@@ -246,7 +244,7 @@ class Dispatch:
         self._items(wave)
 
     def _user(self, name: str, size: int) -> list[int]:
-        """Words of one user SGPR value.  Scratch is found by the hardware itself, so its descriptors hold poison."""
+        """Words of one user SGPR value; hardware finds scratch by itself, so scratch descriptors are poison."""
         if name == "kernarg_preload":
             padded = self.kernarg[4 * self.facts.descriptor.preload_offset :].ljust(4 * size, b"\0")
             return list(struct.unpack_from(f"<{size}I", padded))
@@ -286,9 +284,9 @@ def build_packet(facts: KernelFacts, sizes: Sizes, kernarg_at: int) -> bytes:
 
 
 def first_instruction(facts: KernelFacts, instructions: Sequence[Instruction]) -> int:
-    """Where waves enter: after the loads for old firmware if arguments are preloaded, as current firmware does.
+    """The entry: with preloaded arguments, after the loads for old firmware.
 
-    A listing without addresses is entered at its top, which is right as well: the loads repeat what was preloaded.
+    A listing without addresses starts at its top, which is right too: the loads repeat what was preloaded.
     """
     entry = facts.entry
     if entry is None and "kernarg_preload" in dict(facts.user_sgprs) and instructions[0].address is not None:
@@ -302,7 +300,7 @@ _TRITON = "a kernel that Triton compiled takes two pointers more, to scratch mem
 
 
 def checked_sizes(program: KernelProgram, values: Sequence[Value], grid: Triple, block: Triple, more_lds: int) -> Sizes:
-    """The sizes of a launch, if the kernel takes that many arguments and the machine such workgroups."""
+    """The sizes of a launch; raises I107 if the arguments, the workgroup or its LDS don't fit the kernel."""
     facts, machine = program.facts, program.architecture
     declared = [argument for argument in facts.arguments if not argument.hidden]
     counted = not named_arguments(facts) or len(declared) == len(values)

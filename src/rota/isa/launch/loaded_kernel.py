@@ -52,13 +52,13 @@ MOST_INSTRUCTIONS = 5_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedKernel:
-    """One kernel of a code object, decoded."""
+    """One kernel of a code object, decoded and ready to launch."""
 
     program: KernelProgram
 
     @property
     def facts(self) -> KernelFacts:
-        """What the kernel demands of a launch."""
+        """What the kernel demands of a launch: registers, memory and arguments."""
         return self.program.facts
 
     @property
@@ -79,12 +79,12 @@ class LoadedKernel:
         most_instructions: int = MOST_INSTRUCTIONS,
         processes: int | None = None,
     ) -> LaunchResult:
-        """Runs the kernel under `orders` interleavings; with `check`, findings are raised as an error.
+        """Runs the kernel under `orders` interleavings; with `check`, raises its findings as an error.
 
-        `grid` counts workgroups, `block` work-items.  An argument is an array or tensor (passed by address), None (the
-        null pointer), a number or a NumPy scalar, or bytes (a struct by value); a pointer to LDS takes its size.
-        Workgroups and orders of long launches are shared by `processes`, by default one for each processor; the
-        result is the same with any number of them.
+        `grid` counts workgroups, `block` work-items. An argument is an array or tensor (passed by address), None (the
+        null pointer), a number or a NumPy scalar, or bytes (a struct by value); a pointer to LDS takes its size. Long
+        launches share their workgroups and orders among `processes`, by default one per processor; the result is the
+        same for any number of them.
         """
         shape, items = _triple(grid, "grid"), _triple(block, "block")
         held = _Held.of(self.facts, args)
@@ -121,7 +121,7 @@ class LoadedKernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Held:
-    """A launch's arguments: the arrays by number, the regions they lie in and what these held, and values to pack."""
+    """The arguments of a launch: arrays by number, their regions with the contents before, and the values to pack."""
 
     spans: dict[int, HostSpan]
     regions: tuple[Region, ...]
@@ -150,7 +150,7 @@ class _Held:
         return cls(spans=spans, regions=regions, before=[region.octets.copy() for region in regions], values=values)
 
     def write_back(self, outcome: KernelOutcome) -> Iterator[Finding]:
-        """Gives the arrays what the kernel wrote; one that may not be written stays, and that is a finding."""
+        """Copies the results into the arrays; a write to a read-only array is a finding instead."""
         for number, (region, old, new) in enumerate(zip(self.regions, self.before, outcome.buffers, strict=True)):
             if region.writeable:
                 region.octets[:] = new
@@ -171,7 +171,7 @@ def _told(progress: Progress | None, whole: int) -> Callable[[int], None]:
 
 
 def _triple(sizes: int | Sequence[int], name: str) -> Triple:
-    """One to three sizes; those that are left out are 1."""
+    """One to three sizes; missing ones are 1."""
     given = (sizes,) if isinstance(sizes, int | np.integer) else tuple(sizes)
     if not 1 <= len(given) <= 3 or min(given) < 1:
         raise IsaError(
@@ -197,7 +197,7 @@ _KEYS = ("args", "grid", "block", "dynamic_lds", "expected", "rtol", "atol")
 def launch_described(
     kernel: LoadedKernel, told: object, *, orders: int, seed: int = 0, progress: Progress | None = None
 ) -> LaunchResult:
-    """Launches as told; outputs that are not as expected are findings too."""
+    """Launches as described and compares the outputs with the expected ones."""
     launch = _checked(told)
     result = kernel.launch(
         *launch["args"],
@@ -230,7 +230,7 @@ def _checked(told: object) -> Mapping[str, Any]:
 
 
 def _wrong(launch: Mapping[str, Any]) -> Iterator[Finding]:
-    """Compared in double precision."""
+    """Compares in double precision."""
     for number, value in launch.get("expected", {}).items():
         got, due = (np.asarray(each).astype(np.float64) for each in (launch["args"][number], value))
         if got.shape != due.shape:
@@ -268,9 +268,9 @@ SOURCES = frozenset({".hip", ".cpp", ".cu"})
 def load_kernel(
     source: str | PathLike[str] | bytes, name: str | None = None, *, arch: str | None = None
 ) -> LoadedKernel:
-    """The kernel of that name in a code object, or in that of a bundle for `arch`; without a name, the only one.
+    """Loads a kernel from a code object, or from the one for `arch` in a bundle; `name` may be None if there is one.
 
-    An instruction that isn't known is an error here, before anything runs.
+    Raises I102 for an instruction that the interpreter lacks, before anything runs.
     """
     code = read_object(source, arch)
     instructions = code.instructions(name)
@@ -280,12 +280,12 @@ def load_kernel(
 
 
 def load_source(path: Path, arch: str, name: str | None = None, *, compiler: str | None = None) -> LoadedKernel:
-    """The kernel in a HIP source, compiled for `arch` with its lines, and with what lies beside it."""
+    """Compiles a HIP source for `arch` and loads a kernel from it."""
     return load_kernel(compile_source(path, arch, compiler=compiler).hsaco, name)
 
 
 def compile_source(path: Path, arch: str, *, compiler: str | None = None) -> CodeObject:
-    """A HIP source, compiled for `arch` with its lines, and with what lies beside it."""
+    """Compiles a HIP source for `arch` with line tables and its own folder on the include path."""
     toolchain = find_toolchain(compiler)
     beside = (f"-I{path.parent.resolve()}", "-gline-tables-only")
     text = _read(path).decode("utf-8", errors="replace")
@@ -294,7 +294,7 @@ def compile_source(path: Path, arch: str, *, compiler: str | None = None) -> Cod
 
 
 def read_object(source: str | PathLike[str] | bytes, arch: str | None = None) -> CodeObject:
-    """A code object from a file or bytes, disassembled."""
+    """Reads and disassembles a code object."""
     contents = source if isinstance(source, bytes) else _read(Path(source))
     return read_code_object(contents, find_objdump(), arch=arch)
 

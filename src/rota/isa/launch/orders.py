@@ -39,7 +39,7 @@ SKEW = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSpan:
-    """One array: where its first element and its bytes lie, whether they may be written, and how to show them."""
+    """One array: its first element, its bytes, whether they may be written, and how to show them."""
 
     start: int  # address of the first element
     low: int
@@ -51,7 +51,7 @@ class HostSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """Memory that one array lies in, or several that overlap."""
+    """Memory that one array, or several overlapping ones, lie in."""
 
     low: int
     octets: NDArray[np.uint8]
@@ -59,7 +59,7 @@ class Region:
 
 
 def is_array(value: object) -> bool:
-    """Is it passed by address?  Numbers, NumPy scalars and plain bytes are not."""
+    """True if a kernel gets it by address; numbers, NumPy scalars and plain bytes go by value."""
     if isinstance(value, bool | int | float | complex | bytes | str | np.generic) or value is None:
         return False
     return (
@@ -68,7 +68,6 @@ def is_array(value: object) -> bool:
 
 
 def span_of(value: Any, name: str) -> HostSpan:  # noqa: ANN401  # an array of anyone's
-    """Where an array lies."""
     if _is_tensor(value):
         return _tensor_span(value, name)
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
@@ -82,7 +81,7 @@ def span_of(value: Any, name: str) -> HostSpan:  # noqa: ANN401  # an array of a
 
 
 def regions_of(spans: Sequence[HostSpan]) -> tuple[Region, ...]:
-    """Spans that overlap, joined; in the order in which they are given."""
+    """Joins spans that overlap; keeps the order in which they are given."""
     found: list[tuple[int, int, bool]] = []
     for span in sorted(spans, key=lambda span: (span.low, span.high)):
         if span.low == span.high:
@@ -98,7 +97,7 @@ def regions_of(spans: Sequence[HostSpan]) -> tuple[Region, ...]:
 
 
 def place_of(span: HostSpan, regions: Sequence[Region]) -> tuple[int, int] | None:
-    """The region that a span's first element lies in and how far inside; None for an array without elements."""
+    """The region of a span's first element and the offset inside; None for an empty array."""
     if span.low == span.high:
         return None
     for number, region in enumerate(regions):
@@ -108,7 +107,7 @@ def place_of(span: HostSpan, regions: Sequence[Region]) -> tuple[int, int] | Non
 
 
 def _octets(low: int, high: int) -> NDArray[np.uint8]:
-    """The memory itself; whoever owns it is kept by the spans."""
+    """A view of the memory itself; the spans keep its owner alive."""
     return np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low))
 
 
@@ -165,9 +164,9 @@ Ran = KernelOutcome | IsaError
 def outcomes(
     dispatch: Callable[..., KernelOutcome], orders: Sequence[Interleaving], count: int, processes: int, told: Tell
 ) -> Iterator[tuple[Interleaving, Ran]]:
-    """Each order with its outcome; none after one that didn't reach its end.
+    """Each order with its outcome, up to the first that didn't reach its end.
 
-    A launch has `count` workgroups; `told` hears how many have ended, all orders together.
+    `count` is the number of workgroups; `told` is called with how many have ended, over all orders.
     """
     began = perf_counter()
     first = _ran(dispatch, orders[0], processes, told)
@@ -199,7 +198,7 @@ def _ran(dispatch: Callable[..., KernelOutcome], order: Interleaving, processes:
 def _apart(
     dispatch: Callable[..., KernelOutcome], order: Interleaving, first: KernelOutcome, told: Tell
 ) -> Ran:  # pragma: no cover  # in another process
-    """Without its buffers if they are those of the first order, as they should be: they may be large."""
+    """Leaves out buffers that equal the first order's, because sending them may be expensive."""
     found = _ran(dispatch, order, 1, told)
     if isinstance(found, IsaError):
         return IsaError(*found.findings)  # without the frames it came through
@@ -226,10 +225,10 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchResult:
-    """What a launch under several orders showed.
+    """The findings of a launch under several orders.
 
-    Each finding says in its evidence in how many orders it was seen; `seen` has the labels of those orders, for each
-    finding in turn.  `notes` are legal and yet worth a look.
+    Each finding says in its evidence how many orders showed it; `seen` has the labels of those orders for each finding.
+    `notes` are legal but worth a look.
     """
 
     findings: tuple[Finding, ...]
@@ -240,11 +239,11 @@ class LaunchResult:
 
     @property
     def ok(self) -> bool:
-        """Was nothing wrong in any order?"""
+        """True if no order showed an error."""
         return not any(finding.severity is Severity.ERROR for finding in self.findings)
 
     def raise_findings(self) -> None:
-        """Raises what was wrong, if anything was."""
+        """Raises `IsaError` with the errors, if there are any."""
         if not self.ok:
             raise IsaError(*(finding for finding in self.findings if finding.severity is Severity.ERROR))
 
@@ -255,7 +254,7 @@ class LaunchResult:
 
 @dataclass(slots=True, kw_only=True)
 class OrderRuns:
-    """What was seen so far."""
+    """Collects outcomes, and compares each with the first."""
 
     program: KernelProgram
     spans: Mapping[int, HostSpan]
@@ -266,7 +265,6 @@ class OrderRuns:
     _seen: dict[tuple[Any, ...], _Seen] = field(default_factory=dict)
 
     def add(self, label: str, outcome: KernelOutcome) -> None:
-        """One more order, with what it found and what it computed."""
         self.orders.append(label)
         self.instructions += outcome.instructions
         self._note(label, (*outcome.findings, *outcome.notes))
@@ -276,16 +274,15 @@ class OrderRuns:
             self._note(label, self._differences(self.first.buffers, outcome.buffers))
 
     def broke(self, label: str, error: IsaError) -> None:
-        """One more order, which didn't reach its end."""
+        """Adds an order that didn't reach its end."""
         self.orders.append(label)
         self._note(label, error.findings)
 
     def add_finding(self, finding: Finding) -> None:
-        """What was found about the launch itself."""
+        """Adds a finding about the launch itself."""
         self._note(self.orders[0], (finding,))
 
     def result(self) -> LaunchResult:
-        """All of it: errors first, each with the orders that showed it."""
         ranks = [*Severity]
         seen = sorted(self._grouped(), key=lambda each: ranks.index(each.finding.severity))
         told = [each for each in seen if each.finding.severity is not Severity.NOTE]
@@ -298,7 +295,7 @@ class OrderRuns:
         )
 
     def _grouped(self) -> list[_Seen]:
-        """Races that are alike are one: the first of those that did harm, with the number of the others."""
+        """Merges races with one cause into the first that did harm, with the number of the others."""
         if len(self._seen) < 2:  # which every clean launch comes to
             return [*self._seen.values()]
         stretch = stretches([step.instruction for step in self.program.steps])
@@ -320,7 +317,6 @@ class OrderRuns:
                     seen.met += 1
 
     def _with_arguments(self, finding: Finding) -> Finding:
-        """Names arguments instead of buffers, which are what they lie in."""
         return with_buffers(finding, self._buffer)
 
     def _buffer(self, number: int) -> str:
@@ -385,7 +381,7 @@ def _one(alike: Sequence[_Seen]) -> _Seen:
 
 
 def weight_of(opcodes: Sequence[str]) -> tuple[Severity, str]:
-    """How bad it is that outputs differ: sums of floats depend on their order, and so may who draws which ticket."""
+    """How bad differing outputs are: float sums depend on their order, and so may the order of tickets."""
     if any(map(_SUMS.search, opcodes)):
         return Severity.NOTE, "atomic sums of floats are rounded in the order in which they come"
     if any(map(_TICKETS.search, opcodes)):
@@ -394,7 +390,7 @@ def weight_of(opcodes: Sequence[str]) -> tuple[Severity, str]:
 
 
 def _shown(span: HostSpan, octets: NDArray[Any], low: int) -> NDArray[Any]:
-    """An argument as it lies in a copy of its region, contiguous; plain bytes if NumPy has no name for its type."""
+    """An argument in a copy of its region, contiguous; plain bytes if NumPy lacks its type."""
     if span.numbers is None:
         return octets[span.low - low : span.high - low].copy()
     array = span.numbers

@@ -39,7 +39,7 @@ _WORKERS = "PYTEST_XDIST_WORKER_COUNT"  # that many processes share the machine 
 
 
 def processes_of(asked: int | None) -> int:
-    """As many as asked for; by default one for each processor that this process may use."""
+    """The number of processes: as asked, by default one per processor that this process may use."""
     if asked is not None and (type(asked) is not int or not 1 <= asked <= _MOST):
         raise IsaError(Finding(code="I107", message=f"processes is {asked!r:.60}, not a number from 1 to {_MOST}"))
     if not sys.platform.startswith("linux"):  # macOS has fork, and libraries that don't survive one
@@ -49,9 +49,9 @@ def processes_of(asked: int | None) -> int:
 
 
 def run_forked(work: Sequence[Callable[[Tell], T]], processes: int, tell: Tell) -> list[T | None]:
-    """Runs all of it, at most `processes` at a time; None where a process ended without a result.
+    """Runs all of `work`, at most `processes` at a time; None where a process ended without a result.
 
-    `tell` hears the sum of what all of them have done.  Whatever ends this, Ctrl-C included, ends all processes.
+    Calls `tell` with the sum of what all of them have done. Ends all processes on any exit, Ctrl-C included.
     """
     results: list[T | None] = [None] * len(work)
     done = [0] * len(work)
@@ -89,7 +89,7 @@ def run_forked(work: Sequence[Callable[[Tell], T]], processes: int, tell: Tell) 
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C is heard at the end of the block; a process that is forked in it never hears one."""
+    """Delays Ctrl-C to the end of the block; a process forked inside never gets one."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -111,7 +111,7 @@ def _started(work: Callable[[Tell], object]) -> tuple[Connection, int]:
 
 
 def _child(work: Callable[[Tell], object], sender: Connection, parent: int) -> None:  # pragma: no cover
-    """Ends with its work, with its parent, or by its parent's hand; Ctrl-C is the parent's to hear."""
+    """Ends with its work or with its parent; the parent handles Ctrl-C."""
     try:
         last = 0
 
@@ -139,7 +139,7 @@ _until: ContextVar[tuple[float, float] | None] = ContextVar("until", default=Non
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Launches inside, all together, end after this many seconds by the clock, in an I108 if not by themselves."""
+    """Ends the launches inside after `seconds` of wall time, all together, with an I108."""
     token = _until.set((monotonic() + seconds, seconds))
     try:
         yield
@@ -148,7 +148,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 def heed_time(wave: int, instruction: Instruction | None = None) -> None:
-    """Raises if the time is over; called at loops."""
+    """Raises I108 if the time limit has passed; called at backward branches."""
     if (until := _until.get()) is not None and monotonic() > until[0]:
         raise IsaError(
             Finding(

@@ -45,7 +45,7 @@ _BUFFER = re.compile(r"\bbuffer (\d+)")
 
 
 def with_buffers(finding: Finding, name: Callable[[int], str]) -> Finding:
-    """The finding with `name` of a number wherever its evidence says "buffer" and that number."""
+    """Replaces "buffer N" in the evidence by `name(N)`."""
     evidence = (
         (key, _BUFFER.sub(lambda found: name(int(found[1])), value) if isinstance(value, str) else value)
         for key, value in finding.evidence
@@ -73,7 +73,7 @@ class Visit:
 
 
 def revisited(wave: Wave, pc: int) -> bool:
-    """Notes that a wave goes back to `pc`; was it there with the same registers?"""
+    """Records a backward branch to `pc`; True if the wave was there with the same registers."""
     kept = wave.visit
     wave.branches += 1
     under_way = len(wave.vm) + len(wave.ds) + len(wave.sm) + len(wave.flat)
@@ -92,7 +92,7 @@ def revisited(wave: Wave, pc: int) -> bool:
 
 
 def state_of(waves: Sequence[Wave], memory: Memory) -> bytes:
-    """A digest of all that waves can see and of where they are: equal if nothing has changed."""
+    """A digest of where the waves are and of everything they can read."""
     digest = hashlib.blake2b(digest_size=16)
     for wave in waves:
         digest.update(repr((wave.pc, wave.waiting, wave.ended, wave.scc, wave.mode, wave.s)).encode())
@@ -116,7 +116,7 @@ MOST_ASIDE = 512
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class WaveGroup:
-    """Its waves, and what chooses between them."""
+    """The waves of a workgroup, and the driver that chooses between them."""
 
     number: int
     waves: list[Wave]
@@ -126,7 +126,7 @@ class WaveGroup:
     seen: set[bytes] = field(default_factory=set)  # states in which no wave could go on
 
     def run(self, turn: Turn, memory: Memory) -> bool:
-        """Runs until all waves have ended; False if none of them can go on unless somebody else changes memory."""
+        """Runs until all waves have ended; False if only a change of memory from outside lets one go on."""
         while runnable := self._runnable():
             awake = [number for number in runnable if not self.waves[number].spinning]
             if not awake:
@@ -143,20 +143,18 @@ class WaveGroup:
         return True
 
     def close(self, memory: Memory) -> None:
-        """All waves have ended: what they did to memory can be judged."""
         memory.order.close(self.waves[0].workgroup)
 
     @property
     def executed(self) -> int:
-        """Instructions of all waves together."""
         return sum(wave.executed for wave in self.waves)
 
     def moved(self, memory: Memory) -> bool:
-        """Has anything changed since the workgroup was put aside?"""
+        """True if something has changed since the workgroup was put aside."""
         return state_of(self.waves, memory) not in self.seen
 
     def _woken(self, memory: Memory) -> bool:
-        """Lets all waves look again, unless they did in this very state."""
+        """Lets spinning waves run again; False if they did so in this state before."""
         state = state_of(self.waves, memory)
         if state in self.seen:
             return False
@@ -166,7 +164,6 @@ class WaveGroup:
         return True
 
     def _runnable(self) -> list[int]:
-        """The waves that can go on."""
         alive = [wave for wave in self.waves if not wave.ended]
         if alive and all(wave.waiting for wave in alive):
             self.meet({wave.pc - 1: wave.number for wave in reversed(alive)})
@@ -175,7 +172,7 @@ class WaveGroup:
         return [wave.number for wave in alive if not wave.waiting]
 
     def meet(self, places: dict[int, int]) -> None:
-        """Waves meet at the barriers of these numbers; of each, a wave that waits there."""
+        """Notes that a barrier opens for waves at different s_barrier; `places` has a wave for each."""
         if len(places) > 1:
             (here, wave), (there, other) = sorted(places.items())[:2]
             self.faults.add(
@@ -189,7 +186,7 @@ class WaveGroup:
             )
 
     def count_barriers(self) -> None:
-        """Tells of a wave that came to fewer barriers than another one; all of them have ended."""
+        """Notes that a wave ended after fewer barriers than another one."""
         counts = [wave.epoch for wave in self.waves]
         fewest, most = (counts.index(count) for count in (min(counts), max(counts)))
         if counts[fewest] != counts[most]:
@@ -211,7 +208,7 @@ def run_workgroups(
     memory: Memory,
     ended: Callable[[int], None],
 ) -> int:
-    """Runs all workgroups and gives the number of instructions; `ended` is told how many have ended."""
+    """Runs all workgroups; returns the instructions executed and calls `ended` with the number that have ended."""
     executed, done = 0, 0
     aside: list[WaveGroup] = []
     for place in places:
@@ -274,9 +271,9 @@ _EXPLAINED = 50_000  # instructions in which it shows why a wave doesn't end of 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelOutcome:
-    """The array arguments after the run, in their order, the faults, and how many instructions all waves executed.
+    """The array arguments after a run, the findings, and the instructions that all waves executed.
 
-    `notes` are what is legal and yet worth a look, such as waves that meet at different barriers.
+    `notes` are legal but worth a look, such as waves that wait at different barriers.
     """
 
     buffers: tuple[NDArray[Any], ...]
@@ -294,9 +291,9 @@ def run_kernel(
     dynamic_lds: int = 0,
     interleaving: Interleaving = LATEST,
 ) -> KernelOutcome:
-    """Runs every workgroup of the grid; the given arrays stay as they are.
+    """Runs every workgroup of the grid on copies of the given arrays.
 
-    A workgroup gets the LDS that the kernel descriptor names, and `dynamic_lds` bytes more.
+    A workgroup gets the LDS of the kernel descriptor and `dynamic_lds` bytes more.
     """
     arrays = [argument for argument in args if isinstance(argument, np.ndarray)]
     numbers = iter(range(len(arrays)))
@@ -328,8 +325,8 @@ def run_dispatch(
 ) -> KernelOutcome:
     """Runs a launch whose values point into buffers.
 
-    `most` are the instructions of one wave after which it is taken not to end; `ended` is told how many workgroups have
-    ended.  Long work of the native core is shared by this many `processes`.
+    A wave that executes `most` instructions is taken not to end. Calls `ended` with the number of workgroups that have
+    ended. The native core shares long work among `processes`.
     """
     sizes = checked_sizes(program, values, grid, block, dynamic_lds)
     faults = Faults()
@@ -359,7 +356,7 @@ def run_dispatch(
     furthest = 0
 
     def progress(done: int) -> None:
-        """A second run doesn't tell again what the first one told."""
+        """Reports nothing twice when NumPy repeats a run of the core."""
         nonlocal furthest
         if done > furthest:
             furthest = done
@@ -399,7 +396,7 @@ def run_dispatch(
 
 
 def _workgroups(grid: Triple) -> list[tuple[int, Triple]]:
-    """Numbered in the order in which the machine starts them: x fastest."""
+    """Numbers them in the order in which the machine starts them: x fastest."""
     return [(number, (x, y, z)) for number, (z, y, x) in enumerate(product(*(range(size) for size in reversed(grid))))]
 
 
@@ -437,7 +434,7 @@ def _workgroup(
 
 @contextmanager
 def _with_what_was_found(faults: Faults, before: int) -> Iterator[None]:
-    """Faults that came before the one that ended the run are told as well."""
+    """Adds earlier faults to the error that ends a run."""
     try:
         yield
     except IsaError as error:
@@ -445,7 +442,7 @@ def _with_what_was_found(faults: Faults, before: int) -> Iterator[None]:
 
 
 def _explained(faults: Faults, before: int) -> list[Finding]:
-    """Findings in the caller's words: buffers are counted without those that lie `before` the caller's."""
+    """Findings with buffers numbered as the caller does, without the `before` ones that come first."""
     return [_counted(_with_service(finding), before) for finding in faults.findings()]
 
 
@@ -454,7 +451,7 @@ def _counted(finding: Finding, before: int) -> Finding:
 
 
 def _with_service(finding: Finding) -> Finding:
-    """Says which of the addresses that are nobody's was used: of a runtime's service, or near null."""
+    """Explains an address that belongs to a runtime service, or is near null."""
     evidence = dict(finding.evidence)
     if finding.code != "I105" or not str(evidence.get("address")).startswith("0x"):
         return finding
@@ -477,10 +474,10 @@ def _run_wave(
     *,
     told: int | None = None,
 ) -> None:
-    """Executes up to `turns` instructions, or as many as a wave can before it has to wait for others.
+    """Executes up to `turns` instructions, or until the wave has to wait for others.
 
-    From the places in `endless` no way leads to an end.  `told` is what to say instead of `most`, where the core has
-    executed more.
+    No path leads from the places in `endless` to an end. The message names `told` instructions instead of `most` if the
+    core executed more.
     """
     pc = wave.pc
     budget = most - wave.executed
@@ -517,7 +514,7 @@ def _run_wave(
 
 
 def _repeats(wave: Wave, pc: int, instruction: Instruction, endless: frozenset[int]) -> bool:
-    """A wave goes back to `pc`: was it there in this very state?"""
+    """Records a backward branch; True if the wave was at `pc` in the same state."""
     if pc in endless:
         raise _endless(wave, instruction, "reached a loop that no way leads out of")
     heed_time(wave.number, instruction)

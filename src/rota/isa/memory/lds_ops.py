@@ -37,7 +37,7 @@ _LDS_ADDRESS = 0xFFFF_FFFF  # addresses and offsets are added in 32 bits
 def reach(
     wave: Wave, instruction: Instruction, address: NDArray[np.int64], places: NDArray[np.int64], align: int = 1
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Byte numbers, lanes by places, and the lanes that take part; the very `ALL` if no lane stands aside."""
+    """Byte numbers, lanes by places, and the lanes that take part: the object `ALL` if all do."""
     lds, taking = wave.lds, wave.active
     index = (address[:, None] + places) & _LDS_ADDRESS
     inside: NDArray[np.bool_] = np.asarray((index < lds.size).all(axis=1))
@@ -53,7 +53,7 @@ def reach(
 
 
 def uneven(wave: Wave, instruction: Instruction, what: str) -> None:
-    """Remembers that an instruction addresses memory between the places that it can use."""
+    """Reports an address that the instruction can't use."""
     wave.faults.add("I105", instruction, f"{instruction.opcode}: {what}", ("wave", wave.number))
 
 
@@ -66,7 +66,7 @@ def read(
     rows: tuple[int, ...],
     arrange: Arrange,
 ) -> None:
-    """Begins a read; `arrange` turns its bytes into registers when it lands."""
+    """Issues a read; `arrange` turns its bytes into registers when it lands."""
     lds, number = wave.lds, wave.number
     whole = lanes is ALL
     touched = index if whole else index[lanes]
@@ -93,7 +93,7 @@ def read(
 def write(
     wave: Wave, instruction: Instruction, index: NDArray[np.int64], lanes: NDArray[np.bool_], data: Octets
 ) -> None:
-    """Begins a write of `data`, lanes by bytes; a higher lane wins where two write to one byte."""
+    """Issues a write of `data`, lanes by bytes; the higher lane wins at equal addresses."""
     lds = wave.lds
     if lanes is not ALL:
         index, data = index[lanes], data[lanes]
@@ -115,7 +115,7 @@ def change(
     rows: tuple[int, ...],
     step: Callable[[int, bytes], bytes],
 ) -> None:
-    """Begins an atomic: lane by lane, the bytes become what `step` makes of them; `rows` get what was there."""
+    """Issues an atomic that applies `step` to the bytes of each lane in turn; `rows` get the old values."""
     lds, issued = wave.lds, wave.active
     touched = index[lanes]
     access = lds.order.begin_atomic(touched, wave.number, wave.epoch, instruction)
@@ -143,7 +143,7 @@ _QUAD_BIT, _ROTATE = 0x8000, 0xC000
 
 
 def decode_exchange(instruction: Instruction) -> Step | None:
-    """The step of a permutation or swizzle of lanes, or None."""
+    """Decodes ds_permute, ds_bpermute and ds_swizzle."""
     if instruction.opcode == "ds_swizzle_b32":
         return _swizzle(instruction)
     if instruction.opcode not in {"ds_bpermute_b32", "ds_permute_b32"}:
@@ -183,7 +183,7 @@ def _exchange(
 
 
 def _swizzle(instruction: Instruction) -> Step:
-    """Each lane takes the register of the lane that a fixed pattern names; one that is not active gives zero."""
+    """Each lane reads the lane that a fixed pattern names; an inactive lane reads as zero."""
     target, source = (parse_operand(text.split()[0], instruction) for text in instruction.operands[:2])
     pattern = source_lanes(instruction)
 
@@ -194,7 +194,7 @@ def _swizzle(instruction: Instruction) -> Step:
 
 
 def source_lanes(instruction: Instruction) -> NDArray[np.int64]:
-    """For each lane the one it reads, by the pattern as a number or as the assembler spells it."""
+    """The lane that each lane reads, from a pattern given as a number or in the assembler's spelling."""
     found = _OFFSET.search(instruction.text)
     if found is None:
         return _by_masks(0, 0, 0)  # offset 0: everybody reads lane 0 of its 32
@@ -247,7 +247,7 @@ _TEAM = 16
 
 
 def arranged(bits: int, element: int) -> Callable[[NDArray[np.uint8]], NDArray[np.uint32]]:
-    """What turns the bytes that lanes read into registers, rows by lanes."""
+    """The function that turns the bytes that lanes read into registers, rows by lanes."""
     count = bits // element
     lane = np.arange(LANES)[:, None]
     column = np.arange(count)
@@ -271,7 +271,7 @@ _TRANSPOSED_ALIGN = {64: 8, 96: 16}  # AMD's rocRoller pads rows of 96 bits to 1
 
 
 def decode_shared(instruction: Instruction, architecture: Architecture) -> Step | None:
-    """The step of an LDS instruction, or None."""
+    """Decodes an LDS instruction."""
     if not instruction.opcode.startswith("ds_"):
         return None
     if instruction.opcode == "ds_nop":
@@ -285,7 +285,6 @@ def decode_shared(instruction: Instruction, architecture: Architecture) -> Step 
 
 
 def _moving(instruction: Instruction, operands: tuple[Operand, ...], architecture: Architecture) -> Step | None:
-    """Reads and writes: of words, of less, and reads that transpose."""
     if (found := _WORDS.match(instruction.opcode)) is not None:
         return _plain(instruction, operands, found)
     if (found := _SHORT_READ.match(instruction.opcode)) is not None:
@@ -304,7 +303,7 @@ def _moving(instruction: Instruction, operands: tuple[Operand, ...], architectur
 
 
 def offsets(instruction: Instruction) -> dict[str, int]:
-    """The offsets that an instruction names; any other modifier is not known."""
+    """The offsets of an instruction; any other modifier is an error."""
     found = {}
     for modifier in instruction.modifiers:
         name, _, value = modifier.partition(":")
@@ -315,7 +314,7 @@ def offsets(instruction: Instruction) -> dict[str, int]:
 
 
 def _run(instruction: Instruction, size: int) -> NDArray[np.int64]:
-    """The places of an instruction that uses this many bytes after one another."""
+    """The offsets of `size` consecutive bytes."""
     return offsets(instruction).get("offset", 0) + np.arange(size)
 
 
@@ -343,7 +342,7 @@ def _reading(
     arrange: Callable[[Wave], Arrange],
     align: int = 1,
 ) -> Step:
-    """`arrange` gives, for a wave at the issue, what turns bytes into registers."""
+    """`arrange`, called at the issue, returns the function that turns bytes into registers."""
     target, row = operands[0], operands[1].first
 
     def act(wave: Wave) -> None:
@@ -354,7 +353,7 @@ def _reading(
 
 
 def _extended(target: Operand, found: re.Match[str]) -> Callable[[Wave], Arrange]:
-    """Bytes and halves, extended to a register, or put into one of its halves."""
+    """Extends bytes and halves to a register, or puts them into one half of it."""
     kind = np.dtype(f"<{found['sign']}{int(found['bits']) // 8}")
 
     def arrange(wave: Wave) -> Arrange:
@@ -388,7 +387,6 @@ def _writing(
 
 
 def _atomic(instruction: Instruction, operands: tuple[Operand, ...], atomic: tuple[Combine, int, bool]) -> Step:
-    """The bytes of an LDS operand, changed by each lane in turn."""
     combine, size, returns = atomic
     targets, rest = (operands[:1], operands[1:]) if returns else ((), operands)
     row, sources = rest[0].first, [source.first for source in rest[1:]]

@@ -25,7 +25,7 @@ _MOST_STORED = 4
 
 
 def decode_scalar_memory(instruction: Instruction) -> Step | None:
-    """The step of a scalar memory instruction, or None."""
+    """Decodes a scalar memory instruction."""
     opcode = instruction.opcode
     if opcode in _HINTS:
         return make_step(instruction, lambda _: None)
@@ -43,7 +43,7 @@ def decode_scalar_memory(instruction: Instruction) -> Step | None:
 
 
 def _address(instruction: Instruction, base: Operand, offset: Operand) -> Callable[[Wave], int]:
-    """The base, a scalar or literal offset, and another literal one after a scalar; glc has no effect on values."""
+    """Base, scalar or literal offset, and a second literal offset; glc has no effect on values."""
     near = 0
     for modifier in instruction.modifiers:
         if modifier.startswith("offset:"):
@@ -56,7 +56,7 @@ def _address(instruction: Instruction, base: Operand, offset: Operand) -> Callab
 
 
 def signed_offset(value: int) -> int:
-    """Literal offsets have 21 bits and a sign; the disassembler writes them either way."""
+    """Literal offsets have 21 bits and a sign; the disassembler prints them either way."""
     return value - (1 << 21) if 1 << 20 <= value < 1 << 21 else value
 
 
@@ -94,7 +94,7 @@ def _from(wave: Wave, instruction: Instruction, address: int, count: int) -> tup
 def _from_buffer(
     wave: Wave, instruction: Instruction, resource: int, address: int, count: int
 ) -> tuple[list[int], int]:
-    """Words past num_records are zero; with a stride, records are not bytes, and that isn't modelled."""
+    """Words past num_records read as zero; a stride, which would make records larger than bytes, is an I105."""
     low, high, records, _ = wave.s[resource : resource + 4]
     base = low | (high & 0xFFFF) << 32
     if high >> 16 & 0x3FFF:
@@ -154,7 +154,7 @@ def _atomic(instruction: Instruction, combine: Combine, size: int) -> Step:
 
 
 def _clock(instruction: Instruction) -> Step:
-    """A clock that only goes forward: the wait states that the wave has passed."""
+    """The wait states that the wave has passed: a clock that only goes forward."""
     (target,) = (parse_operand(text, instruction) for text in instruction.operands)
 
     def act(wave: Wave) -> None:

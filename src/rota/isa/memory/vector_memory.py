@@ -76,13 +76,13 @@ class Width:
         return value[None]
 
     def stored(self, registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
-        """Lanes by bytes, from rows by lanes; more bytes than are stored if a lane has less than a word."""
+        """Lanes by bytes, from rows by lanes; a whole word even if fewer bytes are stored."""
         values = np.ascontiguousarray(registers.T)
         return (values >> np.uint32(16) if self.high else values).view(np.uint8)
 
 
 def width_of(verb: str, text: str) -> Width | None:
-    """The width of that name, such as dwordx2 or sbyte_d16_hi, if there is a load or store, the verb, of it."""
+    """The width of that name, such as dwordx2 or sbyte_d16_hi; None if `verb` (load or store) has none."""
     if text not in (_LOADS if verb == "load" else _STORES):
         return None
     name, _, half = text.partition("_")
@@ -114,14 +114,12 @@ Addresses = Callable[["Wave"], tuple["NDArray[np.uint64]", "NDArray[np.uint64] |
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Modifiers:
-    """The offset of an instruction, and its flags."""
-
     offset: int
     flags: frozenset[str]
 
 
 def read_modifiers(instruction: Instruction) -> Modifiers:
-    """All modifiers of a vector memory instruction; one that isn't known is an error."""
+    """The modifiers of a vector memory instruction; an unknown one is an error."""
     offset, flags = 0, set()
     for modifier in instruction.modifiers:
         if modifier.startswith("offset:"):
@@ -134,7 +132,7 @@ def read_modifiers(instruction: Instruction) -> Modifiers:
 
 
 def pointers(lane: Operand, base: Operand, offset: int) -> Addresses:
-    """A 64-bit address per lane, or a scalar one with an offset per lane."""
+    """A 64-bit address per lane, or a scalar base with an offset per lane."""
     row = lane.first
     near = np.uint64(offset & 0xFFFF_FFFF_FFFF_FFFF)
 
@@ -152,7 +150,7 @@ def pointers(lane: Operand, base: Operand, offset: int) -> Addresses:
 
 @dataclass(frozen=True, slots=True)
 class _Resource:
-    """A buffer resource of four scalar registers, as gfx9 lays it out."""
+    """A buffer resource of four scalar registers, in the layout of gfx9."""
 
     base: int
     stride: int
@@ -175,7 +173,6 @@ class _Resource:
 
 
 def in_buffer(operands: list[Operand], modifiers: Modifiers, instruction: Instruction) -> Addresses:
-    """Addresses within a buffer resource."""
     lane, first = operands[0], operands[1].first
     soffset = scalar_reader(operands[2])
     offen, idxen = "offen" in modifiers.flags, "idxen" in modifiers.flags
@@ -206,7 +203,7 @@ def in_buffer(operands: list[Operand], modifiers: Modifiers, instruction: Instru
 def _raw(
     resource: _Resource, offset: NDArray[np.uint64], moved: np.uint64
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """The scalar offset counts in the check: an offset is out of range from num_records - soffset on."""
+    """Includes the scalar offset in the range check: an offset is out of range from num_records - soffset on."""
     inside = offset + moved
     records = np.uint64(resource.records)
     return inside + np.uint64(resource.base), records - np.minimum(inside, records)
@@ -215,7 +212,7 @@ def _raw(
 def _structured(
     resource: _Resource, index: NDArray[np.uint64], offset: NDArray[np.uint64], moved: np.uint64
 ) -> tuple[NDArray[np.uint64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Addresses, which of them are in range, and for which of them that is settled."""
+    """Addresses, which of them are in range, and for which of them all public accounts agree on that."""
     stride, records = np.uint64(resource.stride), np.uint64(resource.records)
     counted = index < records
     if resource.swizzled:
@@ -241,7 +238,7 @@ _SCRATCH_OPCODE = re.compile(r"^scratch_(?P<verb>load|store)_(?P<width>\w+)$")
 
 
 def decode_scratch(instruction: Instruction) -> Step | None:
-    """The step of a scratch load or store, or None."""
+    """Decodes a scratch load or store."""
     found = _SCRATCH_OPCODE.match(instruction.opcode)
     width = width_of(found["verb"], found["width"]) if found else None
     if found is None or width is None:
@@ -258,7 +255,7 @@ def decode_scratch(instruction: Instruction) -> Step | None:
 
 
 def _offsets(lane: Operand, base: Operand, offset: int) -> Callable[[Wave], NDArray[np.int64]]:
-    """An offset per lane, one for all of them, and the instruction's."""
+    """The sum of the offsets of a lane, of the base register and of the instruction."""
     scalar = scalar_reader(base) if base.file is not File.NONE else (lambda _: 0)
     row = lane.first
 
@@ -310,7 +307,7 @@ _FLAT_OPCODE = re.compile(r"^flat_(?P<verb>load|store)_(?P<width>\w+)$")
 
 
 def decode_flat(instruction: Instruction) -> Step | None:
-    """The step of a flat instruction, or None."""
+    """Decodes a flat instruction."""
     if not instruction.opcode.startswith("flat_"):
         return None
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
@@ -336,7 +333,7 @@ class _Flat:
     scope: Scope
 
     def split(self, wave: Wave, lane: Operand) -> tuple[NDArray[np.uint64], Lanes, Lanes, Lanes]:
-        """Addresses, and the active lanes that mean global memory, LDS and private memory."""
+        """Addresses, and the active lanes that go to global memory, LDS and private memory."""
         low, high = wave.v[lane.first].astype(np.uint64), wave.v[lane.first + 1].astype(np.uint64)
         address = (low | high << np.uint64(32)) + np.uint64(self.offset & 0xFFFF_FFFF_FFFF_FFFF)
         part = address // np.uint64(APERTURE)
@@ -509,7 +506,7 @@ _LANE = np.arange(LANES, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Access:
-    """What an instruction moves: bytes per lane, from or to which addresses, and how they lie in registers."""
+    """The bytes per lane that an instruction moves, and their addresses."""
 
     instruction: Instruction
     size: int
@@ -518,7 +515,7 @@ class _Access:
 
 
 def decode_memory(instruction: Instruction, architecture: Architecture) -> Step | None:
-    """The step of a vector or scalar memory instruction, or None."""
+    """Decodes a vector or scalar memory instruction."""
     for decode in (decode_scalar_memory, decode_scratch, decode_flat):
         if (step := decode(instruction)) is not None:
             return step
@@ -573,7 +570,7 @@ def _access(instruction: Instruction, space: str, rest: list[Operand], size: int
 
 
 def _fetch(access: _Access, wave: Wave) -> tuple[NDArray[np.uint8], int, NDArray[np.uint64]]:
-    """Lanes by bytes, zero where a buffer ends, the number of the access, and the addresses."""
+    """Lanes by bytes, zero beyond the end of a buffer resource; the number of the access; the addresses."""
     memory, (address, room) = wave.memory, access.addresses(wave)
     out = np.zeros((LANES, access.size), np.uint8)
     number = memory.order.begin(wave, access.instruction, MemoryUse.READ, access.scope)
@@ -625,7 +622,7 @@ def _store(access: _Access, data: Operand, width: Width) -> Act:
 
 
 def _decode_atomic(instruction: Instruction, combine: Combine, size: int, compares: bool) -> Step:
-    """Data, and what is expected after it; the old value returns if sc0 (glc) asks for it."""
+    """The old value returns if sc0 (glc) is set; the data may hold an expected value too."""
     modifiers = read_modifiers(instruction)
     returns = not modifiers.flags.isdisjoint({"sc0", "glc"})
     operands = [parse_operand(text, instruction) for text in instruction.operands]
@@ -684,10 +681,9 @@ def _atomic(access: _Access, data: Operand, target: Operand | None, combine: Com
 
 
 def _dma(access: _Access, offset: int, architecture: Architecture) -> Act:
-    """Memory to LDS: lane i writes at M0 + offset + i * size, however the addresses are spread.
+    """Loads from memory to LDS: lane i writes at M0 + offset + i * size, whatever its source address.
 
-    Where 16 bits name all of LDS, M0's other bits are not used (CDNA3 ISA); where
-    they don't, M0 is taken whole.
+    M0's upper bits are ignored where 16 bits address all of LDS (CDNA3 ISA), else M0 is taken whole.
     """
     size = access.size
     mask = _SHORT_M0 - 1 if architecture.lds_bytes.value <= _SHORT_M0 else 0xFFFF_FFFF

@@ -81,13 +81,13 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """The core that was built into the package; None without one, or where ROTA_NATIVE=0 asks for NumPy."""
+    """The core built into the package; None without one, or if ROTA_NATIVE=0 asks for NumPy."""
     return load(Path(__file__).parent / "lib" / NAME, _SIGNATURES)  # beside modules it would pass for one of them
 
 
 @cache
 def opcodes() -> dict[str, tuple[int, int]]:
-    """The number of every opcode that the core knows, and which modifiers it honours, as bits."""
+    """For each opcode of the core its number, and the modifiers that it honours as bits."""
     core, found = library(), dict[str, tuple[int, int]]()
     while core is not None and (name := core.rota_opcode_name(len(found))) is not None:
         found[name.decode()] = len(found), core.rota_opcode_accepts(len(found))
@@ -99,7 +99,7 @@ _TOTALS = ("f32", "i32")
 
 
 def matrix_record(record: Any, instruction: Instruction, architecture: Architecture) -> str | None:  # noqa: ANN401
-    """None for products of float64, whose sums depend on their order: NumPy has the last word on those."""
+    """None for products of float64, whose sums depend on their order: NumPy decides those."""
     form = next(each for each in architecture.matrix_forms if each.name == instruction.opcode)
     fields = fields_of(instruction, form)
     third = parse_operand(instruction.operands[3], instruction)
@@ -142,7 +142,7 @@ _SHORT_M0 = 1 << 16  # LDS bytes that 16 bits of M0 can name
 
 
 def memory_record(record: Any, instruction: Instruction, architecture: Architecture) -> str | None:  # noqa: ANN401
-    """None if the instruction has no name but its own."""
+    """The routine for an atomic; None for instructions that the core knows by their own name."""
     opcode = instruction.opcode
     fields = dict(modifier.partition(":")[::2] for modifier in instruction.modifiers)
     if opcode.startswith(("s_load_", "s_buffer_load_")):
@@ -174,7 +174,6 @@ def memory_record(record: Any, instruction: Instruction, architecture: Architect
 
 
 def _pieces(record: Any, found: re.Match[str], fields: dict[str, str]) -> None:  # noqa: ANN401
-    """How many bytes a lane moves, and in which pieces."""
     record["size"] = size = int(found["bits"]) // 8
     record["sign"] = found["kind"] == "i"
     record["element"] = int(found["element"] or 0)
@@ -262,7 +261,7 @@ FAULT = np.dtype(
 
 
 class Packed(NamedTuple):
-    """Records of a program, the rows that each may not touch too early, and where each starts in the code.
+    """The records of a program, the rows that each must not touch while in flight, and a map of the code.
 
     `code_at` has for each dword of the code the number of the instruction that starts there, or -1.
     """
@@ -273,7 +272,7 @@ class Packed(NamedTuple):
 
 
 def pack(program: KernelProgram) -> Packed | None:
-    """The records of a program; None without a core, or if it lacks a memory access, a jump or a form of one."""
+    """The records of a program; None without a core, or if it lacks a memory or control-flow instruction."""
     if not opcodes():
         return None
     ops = np.zeros(len(program.steps), OP)
@@ -305,7 +304,7 @@ def _places(program: KernelProgram) -> NDArray[np.int32]:
 
 
 def only_registers(instruction: Instruction) -> bool:
-    """Does it use nothing but registers, and go on with the next one?"""
+    """True if an instruction uses only registers and falls through."""
     opcode = instruction.opcode
     if opcode.startswith(_INDEXING):
         return False
@@ -315,7 +314,7 @@ def only_registers(instruction: Instruction) -> bool:
 
 
 def _filled(record: Any, step: Step, architecture: Architecture) -> str | None:  # noqa: ANN401  # a record of an array
-    """Fills a record; gives the name of what the core executes it by, None if it lacks the instruction."""
+    """Fills a record; returns the name of the core's routine, None if it lacks the instruction."""
     instruction = step.instruction
     record["states"] = step.states
     record["target"] = -1 if instruction.target is None else instruction.target
@@ -351,7 +350,7 @@ def _packed(record: Any, instruction: Instruction, architecture: Architecture, *
 
 
 def _operands(record: Any, instruction: Instruction, *, accepts: int) -> bool:  # noqa: ANN401
-    """Fills in the operands, if the core reads what is written."""
+    """False if the core can't read an operand."""
     texts = instruction.operands
     if instruction.opcode == "ds_swizzle_b32":
         texts = tuple(text.split()[0] for text in texts[:2])
@@ -392,7 +391,7 @@ def _operand(slot: Any, operand: Operand) -> None:  # noqa: ANN401
 
 
 def _modifiers(record: Any, instruction: Instruction, accepts: int) -> bool:  # noqa: ANN401
-    """Does the core honour all of them?  Those that it does are put into the record."""
+    """False if the core doesn't honour a modifier."""
     packed = instruction.opcode.startswith("v_pk_")
     if packed:
         record["op_sel_hi"] = 0b111
@@ -418,7 +417,7 @@ def _modifiers(record: Any, instruction: Instruction, accepts: int) -> bool:  # 
 
 @cache
 def _half_choice(flags: str) -> int:
-    """Bits 0 to 2 for the sources, 3 for the destination, which is named last."""
+    """Bits 0 to 2 for the sources, 3 for the destination, which op_sel names last."""
     *sources, target = flags.strip("[]").split(",")
     return int(target) << 3 | sum(int(flag) << place for place, flag in enumerate(sources))
 

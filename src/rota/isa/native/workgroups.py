@@ -64,10 +64,10 @@ def run_clean(
     ended: Callable[[int], None],
     processes: int = 1,
 ) -> int | None:
-    """Instructions of all workgroups if all ended and none did anything wrong; None, and memory as it was, otherwise.
+    """Runs all workgroups; returns the instructions executed, or None if the core found a possible fault.
 
-    `ended` is told how many have ended.  What is left after a while is shared by this many `processes`.  ENDLESS, and
-    memory as it was, if a wave executed `most` instructions.
+    Returns ENDLESS if a wave executed `most` instructions. In both cases memory is restored. Calls `ended` with the
+    number of workgroups that have ended. Shares long work among `processes`.
     """
     packed = _records(program)
     if packed is None:
@@ -98,7 +98,7 @@ class _Run:
     most: int
 
     def all(self, places: Sequence[tuple[int, Triple]], processes: int, ended: Tell) -> int | None:
-        """Instructions; None where there are doubts, ENDLESS where there is no end."""
+        """The instructions executed; None after a possible fault, or ENDLESS."""
         executed, began = 0, perf_counter()
         with self.new() as core:
             for done, group in enumerate(self._groups(core, places), 1):
@@ -116,7 +116,7 @@ class _Run:
         return executed
 
     def _groups(self, core: _Core, places: Sequence[tuple[int, Triple]]) -> Iterator[WaveGroup | None]:
-        """Each workgroup when it has ended; None where there are doubts."""
+        """Each workgroup when it has ended; None after a possible fault."""
         for place in places:
             group = self.make(place)
             yield group if core.run(group, self.interleaving, self.most) else None
@@ -124,7 +124,7 @@ class _Run:
     def _shared(
         self, core: _Core, places: Sequence[tuple[int, Triple]], pieces: int, processes: int, ended: Tell
     ) -> int | None:
-        """The rest in pieces, each in a process; None, and nothing changed, if one has doubts or needs another one."""
+        """Runs the rest in processes; None, and nothing changed, after a possible fault or if pieces share memory."""
         cuts = [len(places) * number // pieces for number in range(pieces + 1)]
         work = [partial(self._piece, places[start:end]) for start, end in pairwise(cuts)]
         found = [each for each in run_forked(work, processes, ended) if each is not None]
@@ -166,7 +166,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Piece:
-    """What some workgroups did: dwords they read and wrote, as bits, what they wrote, and notes."""
+    """What a process did: the dwords read and written as bits, the values written, and notes."""
 
     bits: tuple[NDArray[np.uint8], NDArray[np.uint8]]
     values: NDArray[np.uint32]
@@ -179,7 +179,7 @@ class _Piece:
 
 
 def _records(program: KernelProgram) -> Packed | None:
-    """The packed program, if the core knows all of it and no path, where they count, needs more wait states."""
+    """The packed program; None if the core lacks an instruction or a path needs more wait states."""
     found = _packed.get(id(program))
     if found is None:
         while len(_packed) >= _KEPT:
@@ -197,7 +197,7 @@ def _records(program: KernelProgram) -> Packed | None:
 
 
 class _Core:
-    """Workgroups of one launch, one after the other."""
+    """Runs the workgroups of one launch, one after the other."""
 
     def __init__(self, program: KernelProgram, packed: Packed, memory: Memory, first: WaveGroup) -> None:
         waves, lds_bytes, private = len(first.waves), first.waves[0].lds.size, first.waves[0].private.size
@@ -232,9 +232,9 @@ class _Core:
         )
 
     def used(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which dwords of memory were read, and which were written, so far.
+        """The dwords read and the dwords written so far.
 
-        Processes work on copies of memory: every access, atomics too, has to be among them.
+        Processes work on copies of memory, so that every access, atomics included, must be recorded.
         """
         read, written = self._users != 0
         return read, written
@@ -246,7 +246,7 @@ class _Core:
         self._core.rota_group_free(self._group)
 
     def run(self, group: WaveGroup, interleaving: Interleaving, most: int) -> bool:
-        """Runs one workgroup; was it clean?"""
+        """Runs one workgroup; False after a possible fault."""
         core = self._core
         core.rota_group_start(self._group, group.number)
         rank = np.array([interleaving.rank(number) for number in range(_MOST_WAVES)], np.int32)
@@ -282,7 +282,7 @@ class _Core:
         core.rota_set_scc(self._group, wave.number, wave.scc, wave.mode != START)
 
     def _by_numpy(self, number: int, pc: int) -> int:
-        """Executes an instruction that only uses registers on those of the core."""
+        """Executes an instruction that uses only registers, on the registers of the core."""
         if not self._views:
             self._views = [self._registers(each) for each in range(len(self._waves))]
         wave, (vectors, scalars), core = self._waves[number], self._views[number], self._core
@@ -303,7 +303,7 @@ class _Core:
         return _GO_ON if len(wave.faults.findings()) == known else _GAVE_UP
 
     def _registers(self, wave: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """Those of a wave, where the core has them."""
+        """Views of a wave's registers inside the core."""
         at = self._core.rota_vectors(self._group, wave), self._core.rota_scalars(self._group, wave)
         words = [ctypes.cast(each, ctypes.POINTER(ctypes.c_uint32)) for each in at]
         return np.ctypeslib.as_array(words[0], (ROWS, LANES)), np.ctypeslib.as_array(words[1], (_SCALARS,))
@@ -314,7 +314,7 @@ class _Core:
         wave.pc, wave.epoch, wave.ended = pc.value, epoch.value, True
 
     def _told(self, group: WaveGroup) -> bool:
-        """Was nothing found but meetings, which are noted?"""
+        """True if the core found nothing but waves at different barriers, which are noted."""
         count = ctypes.c_int32()
         at = self._core.rota_faults(self._group, ctypes.byref(count))
         if not count.value:

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 
 def fields_of(instruction: Instruction) -> dict[str, str]:
-    """The modifiers by name; one without a value has the empty one."""
+    """The modifiers by name; the value is empty for flags."""
     return dict(modifier.partition(":")[::2] for modifier in instruction.modifiers)
 
 
 def only(instruction: Instruction, known: Iterable[str]) -> dict[str, str]:
-    """The modifiers by name; any but the known ones are an error."""
+    """The modifiers by name; raises I102 for any but the `known` ones."""
     fields = fields_of(instruction)
     if not fields.keys() <= set(known):
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
@@ -73,19 +73,17 @@ _MODIFIERS = ("row_mask", "bank_mask", "bound_ctrl")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneCrossing:
-    """How a _dpp instruction crosses lanes: `source` for each lane, or -1; `enabled` by the masks."""
+    """How a _dpp instruction crosses lanes: `source` per lane, or -1; the masks give `enabled`."""
 
     source: NDArray[np.int64]
     enabled: NDArray[np.bool_]
     zero: bool  # what a lane without a source reads; otherwise it doesn't write
 
     def read(self, wave: Wave, values: Any) -> Any:  # noqa: ANN401
-        """What each lane reads of a value per lane."""
         moved = np.broadcast_to(values, LANES)[np.maximum(self.source, 0)]
         return np.where(self._found(wave), moved, moved.dtype.type(0))
 
     def writes(self, wave: Wave) -> NDArray[np.bool_]:
-        """The lanes that write."""
         some = wave.active & self.enabled
         return some if self.zero else some & self._found(wave)
 
@@ -94,7 +92,6 @@ class LaneCrossing:
 
 
 def crossing_of(instruction: Instruction) -> LaneCrossing:
-    """The crossing that the modifiers name."""
     fields = fields_of(instruction)
     rows, banks, bound = (fields.pop(name, "0") for name in _MODIFIERS)
     if len(fields) != 1:
@@ -138,7 +135,7 @@ _WIDTHS = {"w": 16, "s": 16, "h": 16}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperandAccess:
-    """Readers of the sources, and how results are written; `clamp` if the result is to be limited."""
+    """Readers of the sources and the writer of the result, by the encoding; `clamp` limits the result."""
 
     readers: tuple[Reader, ...]
     put: Writer | None
@@ -147,7 +144,7 @@ class OperandAccess:
 
 
 def parsed(instruction: Instruction) -> tuple[Operand, ...]:
-    """The operands; sext(...), which SDWA knows, is left to `access`."""
+    """Parses the operands without sext(...), which `access` handles."""
     return tuple(parse_operand(_bare(text), instruction) for text in instruction.operands)
 
 
@@ -165,7 +162,7 @@ def access(
     first: int = 1,
     halves: bool = False,
 ) -> OperandAccess:
-    """The access of an instruction whose sources start at operand number `first`; no target, no writer."""
+    """`first` is the operand number of the first source; without a target there is no writer."""
     if instruction.opcode.endswith("_dpp"):
         return _crossed(instruction, target, result, sources, kinds)
     if instruction.opcode.endswith("_sdwa"):
@@ -197,7 +194,7 @@ def _half_reader(instruction: Instruction, operand: Operand, kind: str) -> Reade
 
 
 def _as_half(take: Reader, operand: Operand, kind: str) -> Reader:
-    """The low 16 bits of what is taken as a kind, with the signs that the operand carries."""
+    """The low 16 bits as a kind, with the operand's sign and bars."""
     types: dict[str, Any] = {"w": np.uint16, "s": np.int16, "h": np.float16}
     keep = np.uint16(0x7FFF if operand.absolute else 0xFFFF)
     flip = np.uint16(0x8000 if operand.negate else 0)
@@ -230,7 +227,7 @@ def _crossed(
 
 
 def store(wave: Wave, target: Operand, bits: Any, where: Any) -> None:  # noqa: ANN401
-    """Writes 32 or 64 bits per lane to the lanes that `where` names."""
+    """Writes 32 or 64 bits per lane to the lanes in `where`."""
     if bits.dtype == np.uint64:
         np.copyto(wave.v[target.first + 1], (bits >> np.uint64(32)).astype(np.uint32), where=where)
     np.copyto(wave.v[target.first], bits.astype(np.uint32), where=where)
@@ -318,7 +315,7 @@ Compute = Callable[..., Any]
 
 
 def keeps(instruction: Instruction, *, halves: bool = False) -> bool:
-    """Does a part of the destination stay as it was, so that the destination is read as well?"""
+    """True if a part of the destination stays, so that the instruction reads it too."""
     if instruction.opcode.endswith("_dpp"):
         return "bound_ctrl:1" not in instruction.modifiers or any(
             f"{mask}:0xf" not in instruction.modifiers for mask in ("row_mask", "bank_mask")

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 class MiniFloat(NamedTuple):
-    """A format: `lowest` is the exponent of its smallest normal number, `largest` the code of its largest number.
+    """A float format: `lowest` is the exponent of its smallest normal number, `largest` its largest code.
 
-    `over` is the code of what is too large and `nan` that of NaN, both without the sign; `one_nan` formats have neither
-    a negative zero nor a sign on NaN.
+    `over` is the code for numbers out of range and `nan` that of NaN, both without the sign; `one_nan` formats have
+    neither a negative zero nor a sign on NaN.
     """
 
     exponent: int
@@ -49,7 +49,6 @@ class MiniFloat(NamedTuple):
 
     @property
     def bits(self) -> int:
-        """How many bits a code has."""
         return 1 + self.exponent + self.mantissa
 
 
@@ -67,15 +66,14 @@ _PLAIN = {"f16": F16, "bf16": BF16, "fp6": FP6, "bf6": BF6, "fp4": FP4}
 
 
 def format_named(name: str, float8: Float8) -> MiniFloat:
-    """The format of that name; what 8 bits represent is the architecture's choice."""
+    """The format of that name; the architecture decides what 8-bit floats mean."""
     return {**_PLAIN, **(_OCP if float8 is Float8.OCP else _FNUZ)}[name]
 
 
 def encode(values: Any, form: MiniFloat, noise: Any = None, noise_bits: int = 0) -> Any:  # noqa: ANN401
-    """The codes of float64 values, as uint32: rounded to nearest even, or stochastically.
+    """The codes of float64 values as uint32, rounded to nearest even or stochastically.
 
-    Stochastic rounding adds `noise`, bits below the last one kept, and truncates; what lies below those bits is
-    cut off before.
+    Stochastic rounding cuts the value `noise_bits` below the last bit kept, adds `noise` there and truncates.
     """
     exact = np.asarray(values, np.float64)
     size = np.abs(np.where(np.isfinite(exact), exact, 0.0))
@@ -117,7 +115,7 @@ def _to_integer(low: float, high: float, kind: Any, whole: Callable[[Any], Any] 
 
 
 def _nearest_half(a: Any) -> Any:  # noqa: ANN401
-    """Rounded to nearest even; a NaN becomes a quiet one, which a cast of NumPy's leaves signalling."""
+    """Rounds to nearest even and makes NaNs quiet, which NumPy's cast doesn't."""
     half = np.asarray(a).astype(np.float16)
     return (half.view(np.uint16) | np.where(np.isnan(half), np.uint16(0x200), np.uint16(0))).view(np.float16)
 
@@ -127,7 +125,7 @@ def _half(a: Any) -> Any:  # noqa: ANN401
 
 
 def _half_towards_zero(a: Any) -> Any:  # noqa: ANN401
-    """The largest half that is not larger; a finite number that is too large stays finite."""
+    """Rounds towards zero; a finite number out of range becomes the largest half."""
     nearest = _nearest_half(a)
     over = np.abs(nearest.astype(np.float64)) > np.abs(np.asarray(a, np.float64))
     return np.where(over, nearest.view(np.uint16) - np.uint16(1), nearest.view(np.uint16)).astype(np.uint32)
@@ -152,14 +150,14 @@ def _ubyte(place: int) -> Function:
 
 
 def _insert_byte(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
-    """Rounds to nearest even: measured by a third party (shadPS4), the ISA doesn't say it."""
+    """Rounds to nearest even, as a third party measured (shadPS4); the ISA leaves it open."""
     shift = (np.asarray(b) & np.uint32(3)) * np.uint32(8)
     value = np.asarray(_to_integer(0, 255, np.uint32, np.rint)(a))
     return c & ~(np.uint32(0xFF) << shift) | value << shift
 
 
 def _undefined_above(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """What becomes of the high half no source says, LLVM included, so that it is what undefined registers hold."""
+    """No source, LLVM included, defines the high half, so it is poison."""
     return lambda a: convert(a) | np.uint32(0xFFFF_0000)
 
 
@@ -198,7 +196,7 @@ def _low4(a: Any) -> Any:  # noqa: ANN401
 
 
 class Placed:
-    """A conversion whose result is this many bits, put where op_sel says; the rest of the destination stays."""
+    """A conversion to `bits` bits, written where op_sel says; the rest of the destination stays."""
 
     __slots__ = ("bits", "compute", "sources")
 
@@ -211,7 +209,7 @@ def _pair(form: MiniFloat) -> Placed:
 
 
 def _noisy(form: MiniFloat) -> Placed:
-    """Stochastic: the high bits of the second source are added below the last bit kept."""
+    """Rounds stochastically with the high bits of the second source."""
     spare = 23 - form.mantissa
     return Placed(form.bits, "fu", lambda a, b: encode(a, form, noise(b, spare), spare))
 
@@ -273,7 +271,7 @@ Codes = list[Any]
 
 
 def decode_scaled(instruction: Instruction, architecture: Architecture) -> Step | None:
-    """The step of a scaled conversion, or None."""
+    """Decodes a scaled conversion."""
     found = _NAME.match(instruction.opcode)
     if found is None:
         return None
@@ -302,7 +300,7 @@ def decode_scaled(instruction: Instruction, architecture: Architecture) -> Step 
 
 
 def _conversion(of: str, to: str, float8: Float8) -> Callable[[Any, Any, Any], Any]:
-    """From one code to another."""
+    """Converts one code to another."""
     source = None if of == "f32" else format_named(of, float8)
     result = None if to == "f32" else format_named(to, float8)
     spare = 0 if result is None else (23 if source is None else source.mantissa) - result.mantissa
@@ -327,7 +325,7 @@ def _value(code: Any, form: MiniFloat | None) -> Any:  # noqa: ANN401
 def _taken(
     instruction: Instruction, given: tuple[Operand, ...], of: str, count: int, chosen: tuple[int, ...]
 ) -> Callable[[Wave], Codes]:
-    """Reads the codes of the sources: from registers of their own, or fields of one that op_sel chooses."""
+    """Reads the codes of the sources: from whole registers, or from the field of one that op_sel chooses."""
     bits = _BITS[of]
     if of in _SMALL and count < 32:
         part = chosen[0] + 2 * chosen[1]
@@ -367,7 +365,7 @@ def _fields(registers: Any, bits: int, count: int, first: int) -> Codes:  # noqa
 def _put(
     instruction: Instruction, target: Operand, to: str, count: int, chosen: tuple[int, ...]
 ) -> Callable[[Wave, Codes], None]:
-    """Writes the codes one after the other, in a part of the register if they don't fill it."""
+    """Writes the codes one after the other, or into the part of a register that op_sel chooses."""
     bits = _BITS[to]
     size = count * bits
     first = (chosen[3] * 16 if size == 16 else (2 * chosen[3] + chosen[2]) * 8) if size < 32 else 0

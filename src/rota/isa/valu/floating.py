@@ -25,7 +25,7 @@ def fused(a: Any, b: Any, c: Any, kind: Any) -> Any:  # noqa: ANN401
 
 
 def to_odd(product: Any, addend: Any) -> Any:  # noqa: ANN401
-    """A sum of two float64 rounded to odd, so that rounding it again to a format half as wide is rounding once."""
+    """Rounds a float64 sum to odd, so that rounding it again to a format half as wide rounds once."""
     total = product + addend
     if (total.view(np.uint64) & _LOW).all():  # no other number could have been rounded to one in the middle
         return total
@@ -38,7 +38,7 @@ def to_odd(product: Any, addend: Any) -> Any:  # noqa: ANN401
 
 
 def _by_ratios(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
-    """Float64 has nothing wider to compute in: integers, and the one rounding of Python's division."""
+    """Uses integers and the single rounding of Python's division, because nothing is wider than float64."""
     rough = np.asarray(a, np.float64) * np.asarray(b, np.float64) + np.asarray(c, np.float64)
     shape = np.broadcast_shapes(np.shape(a), np.shape(b), np.shape(c))
     sources = [np.broadcast_to(np.asarray(each, np.float64), shape).ravel() for each in (a, b, c)]
@@ -80,7 +80,7 @@ The functions of float32 among them flush denormals on a machine, so that LLVM s
 
 
 def signalling(a: Any) -> Any:  # noqa: ANN401
-    """Is it a NaN whose quiet bit is clear?"""
+    """True for a NaN with a clear quiet bit."""
     values = np.asarray(a)
     bits = values.view(_BITS[values.dtype])
     return np.isnan(values) & (bits & bits.dtype.type(_QUIET[values.dtype]) == 0)
@@ -93,17 +93,17 @@ def _chosen(a: Any, b: Any, first: Any) -> Any:  # noqa: ANN401
 
 
 def least(a: Any, b: Any) -> Any:  # noqa: ANN401
-    """The smaller one; a number rather than a NaN, the negative zero rather than the positive."""
+    """The smaller one; a number before a NaN, the negative zero before the positive."""
     return _chosen(a, b, (a < b) | ((a == b) & np.signbit(a)))
 
 
 def greatest(a: Any, b: Any) -> Any:  # noqa: ANN401
-    """The larger one; a number rather than a NaN, the positive zero rather than the negative."""
+    """The larger one; a number before a NaN, the positive zero before the negative."""
     return _chosen(a, b, (a > b) | ((a == b) & ~np.signbit(a)))
 
 
 def _with_signals(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """As IEEE mode has it: a signalling NaN gives a NaN."""
+    """IEEE mode: a signalling NaN gives a NaN."""
 
     def compute(a: Any, b: Any) -> Any:  # noqa: ANN401
         if not (np.isnan(a).any() or np.isnan(b).any()):
@@ -129,7 +129,7 @@ def _middle(low: Callable[[Any, Any], Any], high: Callable[[Any, Any], Any]) -> 
 
 
 def _strictly(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    """Of three, with a NaN if any of them is one: minimum and maximum of IEEE 754-2019."""
+    """Minimum and maximum of IEEE 754-2019 for three sources: a NaN if any of them is one."""
 
     def compute(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
         unordered = np.isnan(a) | np.isnan(b) | np.isnan(c)
@@ -139,7 +139,7 @@ def _strictly(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], An
 
 
 def _fraction(a: Any) -> Any:  # noqa: ANN401
-    """What is above the next lower integer, which never rounds up to one."""
+    """The distance to the next lower integer, always below one."""
     kind = np.asarray(a).dtype.type
     return np.minimum(a - np.floor(a), np.nextafter(kind(1), kind(0)))
 
@@ -156,7 +156,7 @@ def _significand(a: Any) -> Any:  # noqa: ANN401
 
 
 def _scaled(kind: Any) -> Callable[[Any, Any], Any]:  # noqa: ANN401
-    """By a power of two, rounded once: far powers are cut to what still overflows or vanishes."""
+    """Multiplies by a power of two and rounds once; clips powers that overflow or vanish anyway."""
 
     def compute(a: Any, b: Any) -> Any:  # noqa: ANN401
         power = np.clip(np.asarray(b).astype(np.int64), -5000, 5000).astype(np.int32)
@@ -172,7 +172,7 @@ def _in_double(function: Callable[[Any], Any], kind: Any) -> Callable[[Any], Any
 
 
 def _turns(function: Callable[[Any], Any], outside: float) -> Callable[[Any], Any]:
-    """Of an angle in turns; beyond 256 turns the result is that of no turn."""
+    """A function of an angle in turns; beyond 256 turns the angle counts as zero."""
 
     def compute(a: Any) -> Any:  # noqa: ANN401
         part = np.where(np.isfinite(a), np.copysign(a - np.rint(a), np.where(a == np.rint(a), a, a - np.rint(a))), a)

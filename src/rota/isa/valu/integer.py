@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Function(NamedTuple):
-    """A pure VALU function: the kind of its result, the kinds of its sources, and what it computes.
+    """A pure VALU function: the kinds of its result and sources, and what it computes.
 
-    `plain` is what it computes with MODE's IEEE bit off, where that differs.  `exact` gives the integer before it is
-    cut to the result's kind: what the clamp modifier needs.  `halves`: op_sel chooses halves of its registers, and
-    the half of the destination that isn't written stays.
+    `plain` replaces `compute` with MODE's IEEE bit off. `exact` gives the integer before it is cut to the result's
+    kind, for the clamp modifier. With `halves`, op_sel chooses halves of the registers and keeps the other half of the
+    destination.
     """
 
     result: str
@@ -39,7 +39,6 @@ def signed_wide(a: Any) -> Any:  # noqa: ANN401
 
 
 def cut(kind: Any, exact: Callable[..., Any]) -> Callable[..., Any]:  # noqa: ANN401
-    """The low bits of what `exact` gives."""
     return lambda *sources: np.asarray(exact(*sources)).astype(kind)
 
 
@@ -47,7 +46,7 @@ _KINDS = {"u": np.uint32, "i": np.int32, "w": np.uint16, "s": np.int16}
 
 
 def summed(result: str, sources: str, exact: Callable[..., Any], *, halves: bool = False) -> Function:
-    """A sum that may clamp: `exact` takes int64 and gives int64, or unsigned 32-bit numbers and their low bits."""
+    """A function that may clamp; of unsigned 32-bit kinds only, `exact` computes the wrapped result too."""
     function = wide_summed(result, sources, exact, halves=halves)
     return function._replace(compute=exact) if set(result + sources) == {"u"} else function
 
@@ -89,13 +88,13 @@ def _narrow(a: Any) -> Any:  # noqa: ANN401
 
 
 def _first_set(a: Any) -> Any:  # noqa: ANN401
-    """The place of the highest bit set, counted from the top; all ones if there is none."""
+    """Leading zeros; all ones for zero."""
     places = 32 - np.frexp(np.asarray(a).astype(np.float64))[1]
     return np.where(np.asarray(a) == 0, np.uint32(0xFFFF_FFFF), places.astype(np.uint32))
 
 
 def _first_sign(a: Any) -> Any:  # noqa: ANN401
-    """The place of the highest bit that differs from the sign; all ones if there is none."""
+    """Leading bits equal to the sign; all ones if all are."""
     return _first_set(np.where(a >> np.uint32(31) == 1, ~a, a))
 
 
@@ -104,7 +103,7 @@ def _last_set(a: Any) -> Any:  # noqa: ANN401
 
 
 def octets(a: Any) -> Any:  # noqa: ANN401
-    """The four bytes of each number, low ones first, in a new last axis."""
+    """The four bytes of each number, lowest first, in a new last axis."""
     return np.ascontiguousarray(a, np.uint32).reshape(-1, 1).view(np.uint8).astype(np.int64)
 
 
@@ -125,12 +124,11 @@ def _halves_apart(a: Any, b: Any) -> Any:  # noqa: ANN401
 
 
 def middle(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
-    """The one of three that is neither the smallest nor the largest."""
+    """The median of three."""
     return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
 
 def two_halves(low: Any, high: Any) -> Any:  # noqa: ANN401
-    """Two numbers of at most 16 bits in one of 32."""
     return np.asarray(low).astype(np.uint32) & np.uint32(0xFFFF) | np.asarray(high).astype(np.uint32) << np.uint32(16)
 
 
@@ -152,7 +150,7 @@ def _align(a: Any, b: Any, shift: Any) -> Any:  # noqa: ANN401
 
 
 def _permute(a: Any, b: Any, selector: Any) -> Any:  # noqa: ANN401
-    """Any four of the eight bytes of a (4 to 7) and b (0 to 3); 8 to 11 signs, 12 zero, above that ones."""
+    """Any four of the eight bytes of a (4 to 7) and b (0 to 3); 8 to 11 give signs, 12 zero, more all ones."""
     both = _wide(a) << np.uint64(32) | _wide(b)
     out = np.uint32(0)
     for place in range(4):
@@ -166,7 +164,6 @@ def _permute(a: Any, b: Any, selector: Any) -> Any:  # noqa: ANN401
 
 
 def population(a: Any) -> Any:  # noqa: ANN401
-    """How many bits of each number are set."""
     bits = np.unpackbits(np.ascontiguousarray(a, np.uint32).reshape(-1, 1).view(np.uint8), axis=1)
     return bits.sum(axis=1, dtype=np.uint32)
 
@@ -360,7 +357,7 @@ _RANGES: dict[str, tuple[int, int, Any]] = {
 
 
 def saturated(instruction: Instruction, function: Function) -> Callable[[Wave, list[Any]], Any]:
-    """Computes and clamps; a function whose exact result isn't known is an error."""
+    """Computes and clamps; raises I102 if the exact result isn't known."""
     exact = function.exact
     if exact is None or function.result not in _RANGES:
         raise unknown(instruction, "modifier clamp")

@@ -69,17 +69,15 @@ _BIT = np.uint64(1) << np.arange(LANES, dtype=np.uint64)
 
 
 def lane_bits(lanes: Any) -> int:  # noqa: ANN401
-    """A mask with a bit per lane."""
     return int(np.bitwise_or.reduce(np.where(lanes, _BIT, np.uint64(0))))
 
 
 def lanes_of(bits: int) -> Any:  # noqa: ANN401
-    """The lanes that a mask names."""
     return np.uint64(bits) & _BIT != 0
 
 
 def decode_compare(instruction: Instruction, opcode: str) -> Step | None:
-    """The step of a comparison, or None; `opcode` is the instruction's without its encoding."""
+    """Decodes a comparison; `opcode` comes without its encoding suffix, here and below."""
     found = _COMPARE_NAME.match(opcode)
     if found is None:
         return None
@@ -104,7 +102,7 @@ def decode_compare(instruction: Instruction, opcode: str) -> Step | None:
 
 
 def _of_class(a: Any, wanted: Any) -> Any:  # noqa: ANN401
-    """Is it of one of the wanted classes?
+    """True if a number is of one of the wanted classes.
 
     Bit 0 is for signalling NaNs, 1 for quiet ones, 2 to 5 for negative numbers from infinity to zero, and 6 to 9 for
     positive ones from zero to infinity.
@@ -129,7 +127,7 @@ _SUMS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 def decode_carry(instruction: Instruction, opcode: str) -> Step | None:
-    """The step of a sum with carry or of a selection by mask, or None; `opcode` comes without its encoding."""
+    """Decodes a sum with carry or a selection by mask."""
     if opcode in _SUMS:
         return _carried(instruction, _SUMS[opcode])
     if opcode in {"v_mad_u64_u32", "v_mad_i64_i32"}:
@@ -199,7 +197,6 @@ def _selected(instruction: Instruction) -> Step:
 
 
 def decode_crosslane(instruction: Instruction, opcode: str) -> Step | None:
-    """The step of such an instruction, or None; `opcode` is the instruction's without its encoding."""
     if opcode not in _MADE or instruction.opcode.endswith(("_dpp", "_sdwa")):
         return None
     only(instruction, ())
@@ -244,7 +241,7 @@ def _write_lane(instruction: Instruction, operands: tuple[Operand, ...]) -> Step
 
 
 def _count_below(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
-    """Bits of a mask below each lane's own number, in the low or the high half of the wave."""
+    """Counts the bits of a mask below each lane's own number, in the low or the high half of the wave."""
     target, mask, addend = operands
     take, more, put = reader(mask, "u"), reader(addend, "u"), writer(target, "u")
     base = 32 if "_hi_" in instruction.opcode else 0
@@ -270,7 +267,7 @@ def _swapped(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
 
 
 def _lanes_swapped(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
-    """The odd rows of the first register change places with the even rows of the second (rows of 16 or 32 lanes)."""
+    """Exchanges the odd rows of the first register with the even rows of the second (rows of 16 or 32 lanes)."""
     one, two = operands
     if one.file is not File.VECTOR or two.file is not File.VECTOR:
         raise unknown(instruction, "operand")
@@ -328,7 +325,6 @@ class _Format(NamedTuple):
     nothing: int  # below which difference a quotient is zero
 
     def exponent(self, values: Any) -> Any:  # noqa: ANN401
-        """The exponent field."""
         bits = np.asarray(values).view({"h": np.uint16, "f": np.uint32, "d": np.uint64}[self.letter])
         return (bits.astype(np.int64) >> self.mantissa) & (2 * self.bias + 1)
 
@@ -341,7 +337,6 @@ _FORMATS = {
 
 
 def decode_division(instruction: Instruction, opcode: str) -> Step | None:
-    """The step of one of the three, or None; `opcode` is the instruction's without its encoding."""
     found = _DIVISION_NAME.match(opcode)
     if found is None:
         return None
@@ -372,7 +367,7 @@ def _scale(instruction: Instruction, form: _Format) -> Step:
 
 
 def _scaled(form: _Format, chosen: Any, below: Any, above: Any) -> tuple[Any, Any]:  # noqa: ANN401
-    """Numerator `above` over denominator `below`, of which `chosen` is one; and whether the quotient is scaled back."""
+    """Scales `chosen`, which is `above` or `below`; also says whether the quotient is scaled back."""
     smallest = np.finfo(form.kind).tiny
     quotient, inverse = np.abs(above / below), np.abs(form.kind(1) / below)
     up, down = np.ldexp(chosen, form.scale), np.ldexp(chosen, -form.scale)
@@ -454,7 +449,6 @@ DOT2 = {"v_dot2_f32_f16": "h", "v_dot2c_f32_f16": "h", "v_dot2_f32_bf16": "e", "
 
 
 def decode_packed(instruction: Instruction, opcode: str) -> Step | None:
-    """The step of a packed instruction, or None; `opcode` is the instruction's without its encoding."""
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
     if instruction.opcode.endswith(("_dpp", "_sdwa")):
         return None
@@ -498,7 +492,7 @@ def _halves(instruction: Instruction, operands: tuple[Operand, ...], function: F
 
 
 def _finished(instruction: Instruction, function: Function, clamp: bool) -> Callable[[Wave, list[Any]], Any]:
-    """Computes, in the way that MODE asks for, and clamps."""
+    """Computes as MODE says, and clamps."""
     if clamp and function.result != "h":
         return saturated(instruction, function)
     plain = function.plain or function.compute
@@ -519,7 +513,6 @@ def _half(instruction: Instruction, source: Operand, kind: str, high: int, flip:
 
 
 def _singles(instruction: Instruction, operands: tuple[Operand, ...], compute: Callable[..., Any]) -> Step:
-    """Two float32 at once."""
     target, sources = operands[0], operands[1:]
     (low, high, flip_low, flip_high), clamp = _choices(instruction, len(sources))
     halves = [
@@ -556,7 +549,7 @@ def _one_of_pair(instruction: Instruction, source: Operand, chosen: int, negate:
 
 
 def _moved(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
-    """The low result from the first source, the high one from the second; op_sel_hi says nothing here."""
+    """The low result comes from the first source, the high one from the second; op_sel_hi has no effect."""
     target, *sources = operands
     (low, _, *flips), clamp = _choices(instruction, 2)
     if clamp or any(any(each) for each in flips) or any(each.signed or each.floating for each in sources):
@@ -578,7 +571,7 @@ def _moved(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
 
 
 def _mixed(instruction: Instruction, operands: tuple[Operand, ...], opcode: str) -> Step:
-    """A fused multiply-add of sources that are float32, or halves where op_sel_hi says so."""
+    """A fused multiply-add of float32, or of the halves that op_sel_hi chooses."""
     target, *sources = operands
     (high, halved, *flips), clamp = _choices(instruction, 3, 0)
     if any(any(each) for each in flips):
@@ -649,7 +642,7 @@ _FAMILIES = (decode_compare, decode_carry, decode_division, decode_packed, decod
 
 
 def decode_vector(instruction: Instruction, architecture: Architecture) -> Step | None:  # noqa: PLR0911
-    """The step of a VALU instruction, or None."""
+    """Decodes a VALU instruction."""
     if not instruction.opcode.startswith("v_"):
         return None
     opcode = instruction.mnemonic
@@ -684,7 +677,6 @@ def _without(instruction: Instruction, name: str) -> Instruction:
 
 
 def _pure(instruction: Instruction, operands: tuple[Operand, ...], function: Function) -> Step:
-    """One result per lane, of sources per lane."""
     target, sources = operands[0], operands[1:]
     form = access(instruction, target, function.result, sources, function.sources, halves=function.halves)
     readers = [

@@ -45,7 +45,7 @@ _ROUNDING = ("to the nearest even", "up", "down", "towards zero")
 
 
 def unlike_ours(facts: KernelFacts) -> tuple[Finding, ...]:
-    """What may come out otherwise on the machine: an error where it will, a warning where rare values decide."""
+    """An error if the kernel rounds in another mode, a warning if only denormals or overflow differ."""
     mode = facts.descriptor.float_mode
     if mode.round_32 or mode.round_64:
         return (
@@ -75,7 +75,7 @@ def unlike_ours(facts: KernelFacts) -> tuple[Finding, ...]:
 
 
 def is_heeded(bits: int) -> bool:
-    """Do instructions compute as these bits of MODE say?"""
+    """True if the interpreter computes in this float mode."""
     return not bits & 0xF and bits >> 4 & 3 in {0, _KEPT} and bits >> 6 & 3 == _KEPT
 
 
@@ -111,7 +111,7 @@ _HEEDED_BITS = 10  # of MODE: rounding, denormals, DX10_CLAMP and IEEE
 
 
 def decode_control(instruction: Instruction, places: Mapping[int, int], architecture: Architecture) -> Step | None:
-    """The step of a branch, call, wait, barrier, hint or end, or None; `places` are instruction numbers by address."""
+    """Decodes branches, calls, waits, barriers, hints and ends; `places` maps addresses to instruction numbers."""
     opcode = instruction.opcode
     if opcode in _CONDITIONS:
         asked = tuple(operand for name, operand in _ASKED.items() if f"_{name}" in opcode)
@@ -130,7 +130,7 @@ def _branch(condition: Callable[[Wave], bool], instruction: Instruction) -> Act:
 
 
 def _call(instruction: Instruction, places: Mapping[int, int]) -> Step:
-    """What reads or writes the program counter: it holds the address after the instruction."""
+    """Decodes the instructions that read or write the program counter."""
     operands = [parse_operand(text, instruction) for text in instruction.operands[:2]]
     gives = () if instruction.opcode == "s_setpc_b64" else operands[:1]
     takes = operands[-1:] if instruction.opcode in {"s_setpc_b64", "s_swappc_b64"} else ()
@@ -180,7 +180,7 @@ def _trap(instruction: Instruction, _: Architecture) -> Step:
 
 
 def wait_counts(instruction: Instruction, architecture: Architecture) -> tuple[int | None, int | None]:
-    """How many vector memory and LDS ops a wait leaves in flight; None if it doesn't wait for them."""
+    """The vector memory and LDS ops that a wait leaves in flight; None for a counter it doesn't wait on."""
     written = instruction.text.partition(" ")[2].strip()
     if _COUNTED.fullmatch(written):
         counts = {name: int(count) for name, count in _COUNTS.findall(written)}
@@ -213,7 +213,7 @@ def _nop(instruction: Instruction, _: Architecture) -> Step:
 
 
 def _skip(instruction: Instruction, _: Architecture) -> Step:
-    """Goes to the copy of the code in which vector instructions do nothing, or back; see `rota.isa.disassembly`."""
+    """Branches to the copy of the code without vector instructions, or back; see `rota.isa.disassembly`."""
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
     word, place = (scalar_reader(operand) for operand in operands)
     wanted, target = int(SKIPPING not in instruction.modifiers), instruction.target
@@ -227,14 +227,14 @@ def _skip(instruction: Instruction, _: Architecture) -> Step:
 
 
 def _message(instruction: Instruction, _: Architecture) -> Step:
-    """Only an interrupt is known to leave the wave as it is."""
+    """Accepts an interrupt only, which leaves the wave unchanged."""
     if instruction.operands != ("sendmsg(MSG_INTERRUPT)",):
         raise unknown(instruction, "message")
     return make_step(instruction, lambda _: None, reads=(Operand(text="m0", file=File.SCALAR, first=M0),))
 
 
 def _mode(instruction: Instruction, _: Architecture) -> Step:
-    """Reads or sets a part of MODE, of those that instructions heed."""
+    """Reads or sets a field of MODE within the bits that the interpreter obeys."""
     reads = instruction.opcode == "s_getreg_b32"
     found = _MODE.match(instruction.operands[1 if reads else 0])
     if found is None:

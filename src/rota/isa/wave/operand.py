@@ -57,7 +57,7 @@ class File(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operand:
-    """One operand: `count` registers from `first` on, or a literal; with the signs that float operands may carry."""
+    """`count` registers from `first` on, or a literal; float operands may carry a sign and bars."""
 
     text: str
     file: File
@@ -71,12 +71,10 @@ class Operand:
 
     @property
     def signed(self) -> bool:
-        """Does it carry a sign or bars?"""
         return self.negate or self.absolute
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """The register rows that it names."""
         if self.file is File.VECTOR:
             return tuple(range(self.first, self.first + self.count))
         if self.file in {File.SCALAR, File.STATUS}:
@@ -89,7 +87,6 @@ SCC_BIT = Operand(text="scc", file=File.SCALAR, first=SCC)
 
 
 def parse_operand(text: str, instruction: Instruction) -> Operand:
-    """The operand that the text names."""
     if text in {"off", "null"}:
         return Operand(text=text, file=File.NONE)
     if (plain := _register(text) or _constant(text)) is not None:
@@ -115,7 +112,7 @@ def unknown(instruction: Instruction, what: str = "") -> IsaError:
 
 
 def named(text: str) -> Operand:
-    """A scalar register with a name of its own, such as vcc."""
+    """A scalar register by name, such as vcc."""
     first, count = _NAMED[text]
     return Operand(text=text, file=File.SCALAR, first=first, count=count)
 
@@ -148,10 +145,10 @@ def _constant(text: str) -> Operand | None:
 
 
 def constant_bits(operand: Operand, kind: str) -> int:
-    """What a constant is, read as a kind: the encoding's own floats take its format, written bits fill it up.
+    """The bits of a constant read as a kind.
 
-    Bits that are written are those of the high half of a double, sign-extended for I and zero-extended for U (LLVM's
-    assembler accepts them by that rule); an integer among the encoding's own stays the integer's bits in any kind.
+    An inline float takes the format of the kind, an inline integer keeps its bits. Written bits are the high half of a
+    double, sign-extended for I and zero-extended for U (as LLVM's assembler accepts them).
     """
     if operand.count > 1 and kind not in "UI":
         raise ValueError(f"{operand.text} has 64 bits")  # read by 32 it is broken, says LLVM
@@ -185,7 +182,7 @@ def scalar_reader(operand: Operand, *, wide: bool = False) -> Callable[[Wave], i
 
 
 def scalar_writer(operand: Operand, *, wide: bool = False) -> Callable[[Wave, int], None]:
-    """Writes a number, cut to 32 or 64 bits; a new EXEC takes effect at once."""
+    """Writes a number modulo 2**32 or 2**64; a new EXEC takes effect at once."""
     first = operand.first
 
     def narrow(wave: Wave, value: int) -> None:
@@ -211,7 +208,7 @@ def reader(operand: Operand, kind: str) -> Reader:
 
 
 def with_signs(plain: Reader, operand: Operand, kind: str) -> Reader:
-    """A reader that heeds the signs which an operand carries."""
+    """Applies the operand's sign and bars to what `plain` reads."""
     if not operand.signed:
         return plain
     if kind not in _SIGNS:
@@ -220,7 +217,7 @@ def with_signs(plain: Reader, operand: Operand, kind: str) -> Reader:
     keep, flip = (~sign if operand.absolute else ~sign | sign), (sign if operand.negate else sign ^ sign)
 
     def changed(wave: Wave) -> Any:  # noqa: ANN401
-        """Clears the sign bit, flips it, or both: what a modifier does whatever the bits mean, to a NaN as well."""
+        """Works on bits, so that a NaN changes its sign too."""
         value = plain(wave)
         return (value.view(sign.dtype) & keep ^ flip).view(value.dtype)
 
@@ -286,7 +283,7 @@ _CASTS: dict[str, Callable[[int], Any]] = {
 
 
 def as_bits(value: Any, kind: str) -> Any:  # noqa: ANN401
-    """A result as the unsigned numbers that go to registers: of 64 bits for U, I and d, otherwise of 32."""
+    """A result as unsigned numbers for registers: 64 bits for U, I and d, else 32."""
     array = np.asarray(value, _TYPES[kind])
     if kind in "UId":
         return array.view(np.uint64)
@@ -300,7 +297,7 @@ _TYPES: dict[str, Any] = {
 
 
 def writer(operand: Operand, kind: str) -> Writer:
-    """Writes a value per lane, in the lanes that EXEC names."""
+    """Writes a value per lane, in the active lanes."""
     if operand.file is not File.VECTOR:
         raise ValueError(f"{operand.text} is no vector register")
     row = operand.first

@@ -35,13 +35,12 @@ _M0 = named("m0")
 
 
 def decode_register_index(instruction: Instruction) -> Step | None:
-    """The step of such an instruction, or None."""
     make = _MADE.get(instruction.opcode)
     return None if make is None else make(instruction)
 
 
 def _which(instruction: Instruction) -> int:
-    """The bits of gpr_idx(...); the commas inside it have taken it apart."""
+    """The bits of gpr_idx(...), from the text because parsing splits it at its commas."""
     found = _NAMES.search(instruction.text.replace(" ", ""))
     if found is None:
         raise unknown(instruction, "form")
@@ -86,7 +85,7 @@ def _index(instruction: Instruction) -> Step:
 
 
 def _move(*, wide: bool, from_there: bool) -> Callable[[Instruction], Step]:
-    """Moves from or to the scalar register that M0 counts from the one named."""
+    """Moves from or to the scalar register at the named one plus M0."""
 
     def make(instruction: Instruction) -> Step:
         target, source = (parse_operand(text, instruction) for text in instruction.operands)
@@ -147,7 +146,7 @@ _Function = Callable[[int, int, int], tuple[int, int | None]]
 
 
 def signed(value: int, bits: int = 32) -> int:
-    """The two's complement reading of an unsigned number."""
+    """The two's complement value of an unsigned number."""
     return value - (1 << bits) if value >> (bits - 1) & 1 else value
 
 
@@ -177,12 +176,12 @@ def _lowest(value: int) -> int:
 
 
 def _highest(value: int, bits: int) -> int:
-    """How many bits are above the highest one set."""
+    """Number of bits above the highest set bit."""
     return bits - value.bit_length() if value else _M32
 
 
 def _highest_sign(value: int, bits: int) -> int:
-    """How many bits are like the sign bit, from the top."""
+    """Number of leading bits equal to the sign bit."""
     return _highest(value ^ (-(value >> bits - 1) & ((1 << bits) - 1)), bits)
 
 
@@ -318,7 +317,7 @@ _SAVE = re.compile(r"^s_(?P<op>and|or|xor|andn[12]|orn[12]|nand|nor|xnor)_(?P<ke
 
 
 def decode_scalar(instruction: Instruction) -> Step | None:  # noqa: PLR0911  # one line per family
-    """The step of a SALU instruction that isn't control flow, or None."""
+    """Decodes a SALU instruction that isn't control flow."""
     opcode = instruction.opcode
     if (special := decode_register_index(instruction)) is not None:
         return special
@@ -337,7 +336,7 @@ def decode_scalar(instruction: Instruction) -> Step | None:  # noqa: PLR0911  # 
 
 
 def _wide(opcode: str, place: int) -> bool:
-    """Whether an operand has 64 bits: shifts and fields take their amount from 32, counts give 32."""
+    """True if an operand has 64 bits; shift amounts, field descriptors and counts have 32."""
     if "_i32_b64" in opcode or "_i32_i64" in opcode:
         return place > 0
     if opcode.startswith(("s_bfm", "s_bitreplicate")):
@@ -391,7 +390,7 @@ def _bit_compared(instruction: Instruction, operands: tuple[Operand, ...], wante
 
 
 def _saved(instruction: Instruction, operands: tuple[Operand, ...], name: str, *, new: bool) -> Step:
-    """Combines EXEC with the source, and keeps what it was, or for `new` what it becomes."""
+    """Combines EXEC with the source; saves the old EXEC, or the `new` one."""
     exec_, turned = named("exec"), name.endswith("n1")
     saved, source, old = (
         scalar_writer(operands[0], wide=True),
