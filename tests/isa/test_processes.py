@@ -67,7 +67,7 @@ def test_the_result_is_that_of_one_process(
     kernel: LoadedKernel, monkeypatch: pytest.MonkeyPatch, orders: int, shared: int
 ) -> None:
     forks: list[int] = []
-    original = processes._started
+    original = processes._start
 
     def started(work: Callable[[processes.Tell], object]) -> object:
         forks.append(1)

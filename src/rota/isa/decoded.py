@@ -12,17 +12,17 @@ import numpy as np
 
 from rota.errors import Finding, IsaError, Severity
 from rota.isa.binary.kernel_facts import LANES, KernelFacts
-from rota.isa.disassembly import Instruction, read_listing, without_end, without_skipping
+from rota.isa.disassembly import Instruction, expand_vskip, find_endless, read_listing
 from rota.isa.hazards.spacing import spacing_of
 from rota.isa.matrix import decode_matrix
 from rota.isa.memory.lds_ops import decode_shared
 from rota.isa.memory.memories import Lds, Memory
 from rota.isa.memory.vector_memory import decode_memory
 from rota.isa.valu.vector import decode_vector
-from rota.isa.wave.control import decode_control, unlike_ours
-from rota.isa.wave.operand import SCALAR, named, unknown
+from rota.isa.wave.control import check_float_mode, decode_control
+from rota.isa.wave.operand import SCALAR, named_register, unknown
 from rota.isa.wave.scalar import decode_scalar
-from rota.isa.wave.wave import COUNTERS, Faults, Step, Wave, aware
+from rota.isa.wave.wave import COUNTERS, Faults, Step, Wave, with_indexing
 from rota.targets.architecture import Architecture
 from rota.targets.registry import architecture_named, known_architectures
 
@@ -52,17 +52,15 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, 
     A kernel with constants or variables needs the `image` of its code object.
     """
     architecture = architecture_named(facts.arch)
-    if architecture is None or not _runs(architecture):
-        names = sorted(each.arch for each in known_architectures() if _runs(each))
+    if architecture is None or not _is_supported(architecture):
+        names = sorted(each.arch for each in known_architectures() if _is_supported(each))
         raise IsaError(
             Finding(
-                code="I111",
-                message=f"the interpreter doesn't know {facts.arch}",
-                fixes=(f"known: {', '.join(names)}",),
+                code="I111", message=f"the interpreter doesn't know {facts.arch}", fixes=(f"known: {', '.join(names)}",)
             )
         )
     instructions = read_listing(listing, facts.name, entry=facts.entry) if isinstance(listing, str) else listing
-    instructions = without_skipping(instructions)
+    instructions = expand_vskip(instructions)
     places: dict[int, int] = {}
     for number, each in enumerate(instructions):
         if each.address is not None:
@@ -76,7 +74,7 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, 
             refused.setdefault(error.findings[0].message, []).append(error.findings[0])
     if refused:
         raise IsaError(*(_counted(each) for each in refused.values()))
-    unlike = unlike_ours(facts)
+    unlike = check_float_mode(facts)
     if any(finding.severity is Severity.ERROR for finding in unlike):
         raise IsaError(*unlike)
     return KernelProgram(
@@ -84,7 +82,7 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, 
         architecture=architecture,
         steps=tuple(steps),
         findings=unlike,
-        endless=without_end(instructions),
+        endless=find_endless(instructions),
         image=image,
     )
 
@@ -93,7 +91,7 @@ def _counted(findings: list[Finding]) -> Finding:
     return replace(findings[0], evidence=(*findings[0].evidence, ("sites", len(findings))))
 
 
-def _runs(architecture: Architecture) -> bool:
+def _is_supported(architecture: Architecture) -> bool:
     """True if its wave size and its counters are those of the interpreter."""
     counters = {counter.name for counter in architecture.counters}
     return architecture.lanes.value == LANES and counters == set(COUNTERS)
@@ -109,7 +107,7 @@ def decode(
     step = _decode(instruction, architecture, places)
     if instruction.opcode.startswith("s_"):
         return step
-    return aware(step, lambda each: _decode(each, architecture, places))
+    return with_indexing(step, lambda each: _decode(each, architecture, places))
 
 
 @cache
@@ -149,7 +147,7 @@ def _decode(instruction: Instruction, architecture: Architecture, places: Mappin
 _COMPUTED = re.compile(r"^(?:s_(?!load|store|buffer|scratch|atomic|mem|dcache)|v_(?!mfma|smfmac|writelane))")
 # After these, other registers are meant than those that are named, or nothing is done at all.
 _INDIRECT = ("s_set_gpr_idx", "s_setvskip", "s_movrel")
-_EXEC = frozenset(named("exec").rows)
+_EXEC = frozenset(named_register("exec").rows)
 
 
 def waves_at(
@@ -166,11 +164,13 @@ def waves_at(
     """
     indirect = any(each.opcode.startswith(_INDIRECT) for each in instructions)
     steps = [
-        None if indirect and each.opcode.startswith(("v_", *_INDIRECT)) else _decoded(each, architecture)
+        None if indirect and each.opcode.startswith(("v_", *_INDIRECT)) else _try_decode(each, architecture)
         for each in instructions
     ]
     with np.errstate(all="ignore"):
-        passed = [_Walk(steps, instructions, _started(wave, architecture), reached).passed() for wave in range(waves)]
+        passed = [
+            _Walk(steps, instructions, _start_wave(wave, architecture), reached).passed() for wave in range(waves)
+        ]
     return {
         number: None
         if any(each[number] is None for each in passed)
@@ -179,14 +179,14 @@ def waves_at(
     }
 
 
-def _decoded(instruction: Instruction, architecture: Architecture) -> Step | None:
+def _try_decode(instruction: Instruction, architecture: Architecture) -> Step | None:
     try:
         return decode(instruction, architecture)
     except IsaError:
         return None
 
 
-def _started(number: int, architecture: Architecture) -> Wave:
+def _start_wave(number: int, architecture: Architecture) -> Wave:
     faults = Faults()
     wave = Wave(
         architecture=architecture,

@@ -72,10 +72,10 @@ class CodeListing:
 def parse_listing(text: str) -> CodeListing:
     """Parses the instructions of all functions in a text."""
     lines = text.splitlines()
-    return _disassembly(lines) if any(_ENCODED.search(line) for line in lines) else _assembly(lines)
+    return _parse_disassembly(lines) if any(_ENCODED.search(line) for line in lines) else _parse_assembly(lines)
 
 
-def _disassembly(text: list[str]) -> CodeListing:
+def _parse_disassembly(text: list[str]) -> CodeListing:
     lines: dict[int, CodeLine] = {}
     names: dict[str, int] = {}
     for number, raw in enumerate(text, 1):
@@ -96,7 +96,7 @@ def _disassembly(text: list[str]) -> CodeListing:
     return CodeListing(lines=MappingProxyType(lines), names=MappingProxyType(names), addressed=True)
 
 
-def _assembly(text: list[str]) -> CodeListing:
+def _parse_assembly(text: list[str]) -> CodeListing:
     """Numbers the instructions; skips a number at data and at a new section, so that no path runs across them."""
     lines: dict[int, CodeLine] = {}
     labels: dict[str, list[int]] = {}
@@ -116,12 +116,12 @@ def _assembly(text: list[str]) -> CodeListing:
         place += 1
     for at, line in lines.items():
         if line.label:
-            target = _labelled(line.label, at, labels)
+            target = _find_label(line.label, at, labels)
             lines[at] = CodeLine(number=line.number, text=line.text, follows=at + 1, target=target, label=line.label)
     return CodeListing(lines=lines, names={name: places[0] for name, places in labels.items()}, addressed=False)
 
 
-def _labelled(label: str, place: int, labels: Mapping[str, list[int]]) -> int | None:
+def _find_label(label: str, place: int, labels: Mapping[str, list[int]]) -> int | None:
     if (numbered := _NUMBERED.match(label)) is None:
         places = labels.get(label, [])
         return places[0] if len(places) == 1 else None
@@ -152,7 +152,7 @@ _LEAVE_SCC = ("s_mov_", "s_getpc_", "s_setpc_", "s_waitcnt", "s_nop", "s_branch"
 _SUMS = {"s_add_u32": (1, False), "s_addc_u32": (1, True), "s_sub_u32": (-1, False), "s_subb_u32": (-1, True)}
 
 
-def joined(one: State, other: State) -> State:
+def join_states(one: State, other: State) -> State:
     """Join of two paths: keeps what both know, and drops registers with too many values."""
     both = {key: one[key] | other[key] for key in one.keys() & other.keys()}
     return {key: values for key, values in both.items() if len(values) <= _MOST_VALUES}
@@ -160,25 +160,25 @@ def joined(one: State, other: State) -> State:
 
 def jump_targets(line: CodeLine, state: State) -> Values | None:
     """The targets of s_setpc_b64 or s_swappc_b64; None if a half of the address is unknown."""
-    halves = [state.get(key) for key in _keys(line.text.split()[-1])]
+    halves = [state.get(key) for key in _registers_in(line.text.split()[-1])]
     if len(halves) != 2 or halves[0] is None or halves[1] is None:
         return None
     return frozenset(low | high << 32 for low, high in product(halves[0], halves[1]))
 
 
-def behind(line: CodeLine, state: State) -> State:
+def state_after(line: CodeLine, state: State) -> State:
     """Transfer function: what the registers may hold after an instruction."""
     opcode, _, rest = line.text.partition(" ")
     if opcode.startswith(_RELATIVE):
         return {}
     operands = [operand.strip() for operand in rest.split(",")]
-    follow = _FOLLOWED.get(opcode)
+    follow = _TRANSFER.get(opcode)
     try:
         written = None if follow is None else follow(line, operands, state)
     except (IndexError, ValueError):  # an operand too few: the decoder has a word about that
         written = None
     if written is None:
-        named = {key for operand in operands for key in _keys(operand)}
+        named = {key for operand in operands for key in _registers_in(operand)}
         written = {key: None for key in state if key in named or _lane_of(key, named)}
     after = dict(state)
     if opcode.startswith("s_") and not opcode.startswith(_LEAVE_SCC):
@@ -195,7 +195,7 @@ def _lane_of(key: Key, named: set[Key]) -> bool:
     return isinstance(key, tuple) and (key[0], _ANY_LANE) in named
 
 
-def _keys(operand: str) -> list[Key]:
+def _registers_in(operand: str) -> list[Key]:
     """The scalar registers that an operand names, and the vector registers with all of their lanes."""
     keys: list[Key] = []
     for found in _REGISTERS.finditer(operand):
@@ -205,18 +205,18 @@ def _keys(operand: str) -> list[Key]:
     return keys
 
 
-def _here(line: CodeLine, operands: list[str], _: State) -> _Written:
+def _write_return_address(line: CodeLine, operands: list[str], _: State) -> _Written:
     """Writes the address after the instruction, for s_getpc_b64 and for calls."""
     halves = (frozenset({line.follows & _M32}), frozenset({line.follows >> 32}))
-    return dict(zip(_keys(operands[0]), halves, strict=True))
+    return dict(zip(_registers_in(operands[0]), halves, strict=True))
 
 
-def _moved(_: CodeLine, operands: list[str], state: State) -> _Written:
-    return {_keys(operands[0])[0]: _value(state, operands[1])}
+def _move(_: CodeLine, operands: list[str], state: State) -> _Written:
+    return {_registers_in(operands[0])[0]: _value(state, operands[1])}
 
 
-def _moved_pair(_: CodeLine, operands: list[str], state: State) -> _Written:
-    targets, sources = _keys(operands[0]), _keys(operands[1])
+def _move_pair(_: CodeLine, operands: list[str], state: State) -> _Written:
+    targets, sources = _registers_in(operands[0]), _registers_in(operands[1])
     if sources:
         return {target: state.get(source) for target, source in zip(targets, sources, strict=True)}
     literal = _literal(operands[1])
@@ -225,9 +225,9 @@ def _moved_pair(_: CodeLine, operands: list[str], state: State) -> _Written:
     return dict(zip(targets, (frozenset({literal & _M32}), frozenset({literal >> 32 & _M32})), strict=True))
 
 
-def _summed(line: CodeLine, operands: list[str], state: State) -> _Written:
+def _add(line: CodeLine, operands: list[str], state: State) -> _Written:
     sign, takes = _SUMS[line.opcode]
-    target = _keys(operands[0])[0]
+    target = _registers_in(operands[0])[0]
     one, other = (_value(state, operand) for operand in operands[1:3])
     carry = state.get(_SCC) if takes else frozenset({0})
     if one is None or other is None or carry is None:
@@ -239,40 +239,40 @@ def _summed(line: CodeLine, operands: list[str], state: State) -> _Written:
     }
 
 
-def _put_in_lane(_: CodeLine, operands: list[str], state: State) -> _Written:
-    vector, lane = _vector(operands[0]), _literal(operands[2])
+def _write_lane(_: CodeLine, operands: list[str], state: State) -> _Written:
+    vector, lane = _vector_number(operands[0]), _literal(operands[2])
     if lane is None:
         return {key: None for key in state if isinstance(key, tuple) and key[0] == vector}
     return {(vector, lane & 63): _value(state, operands[1])}
 
 
-def _taken_from_lane(_: CodeLine, operands: list[str], state: State) -> _Written:
-    vector, lane = _vector(operands[1]), _literal(operands[2])
-    return {_keys(operands[0])[0]: None if lane is None else state.get((vector, lane & 63))}
+def _read_lane(_: CodeLine, operands: list[str], state: State) -> _Written:
+    vector, lane = _vector_number(operands[1]), _literal(operands[2])
+    return {_registers_in(operands[0])[0]: None if lane is None else state.get((vector, lane & 63))}
 
 
-_FOLLOWED: dict[str, Callable[[CodeLine, list[str], State], _Written]] = {
-    "s_getpc_b64": _here,
-    "s_swappc_b64": _here,
-    "s_call_b64": _here,
+_TRANSFER: dict[str, Callable[[CodeLine, list[str], State], _Written]] = {
+    "s_getpc_b64": _write_return_address,
+    "s_swappc_b64": _write_return_address,
+    "s_call_b64": _write_return_address,
     "s_setpc_b64": lambda *_: {},
-    "s_mov_b32": _moved,
-    "s_mov_b64": _moved_pair,
-    "v_writelane_b32": _put_in_lane,
-    "v_readlane_b32": _taken_from_lane,
-    **dict.fromkeys(_SUMS, _summed),
+    "s_mov_b32": _move,
+    "s_mov_b64": _move_pair,
+    "v_writelane_b32": _write_lane,
+    "v_readlane_b32": _read_lane,
+    **dict.fromkeys(_SUMS, _add),
 }
 
 
-def _vector(operand: str) -> int:
-    (key,) = _keys(operand)
+def _vector_number(operand: str) -> int:
+    (key,) = _registers_in(operand)
     if not isinstance(key, tuple):
         raise ValueError(f"{operand} is no vector register")  # noqa: TRY004  # caught above
     return key[0]
 
 
 def _value(state: State, operand: str) -> Values | None:
-    keys = _keys(operand)
+    keys = _registers_in(operand)
     if keys:
         return state.get(keys[0])
     literal = _literal(operand)
@@ -369,19 +369,19 @@ class _Walk:
             if self._left < 0:
                 raise _endless_search(self._lines, place)
             known = self.states.get(place)
-            now = state if known is None else joined(known, state)
+            now = state if known is None else join_states(known, state)
             if now == known:
                 continue
             self.states[place] = now
             line = self._lines.get(place)
             if line is None:
                 continue
-            after = {} if self._plain else behind(line, now)
+            after = {} if self._plain else state_after(line, now)
             for to in self._successors(line, place, now):
                 if to not in self._lines:
                     self.missing.add((place, to))
                 else:
-                    work[to] = joined(work[to], after) if to in work else after
+                    work[to] = join_states(work[to], after) if to in work else after
 
     def _successors(self, line: CodeLine, place: int, state: State) -> list[int]:
         opcode = line.opcode
@@ -436,12 +436,7 @@ class Instruction:
 
 
 def read_listing(
-    text: str,
-    kernel: str,
-    *,
-    entry: int | None = None,
-    kernels: Collection[str] = (),
-    lines: LineTable | None = None,
+    text: str, kernel: str, *, entry: int | None = None, kernels: Collection[str] = (), lines: LineTable | None = None
 ) -> tuple[Instruction, ...]:
     """Reads the instructions of `kernel`: from its entry on in address order, then those before the entry.
 
@@ -463,20 +458,20 @@ def read_listing(
         )
     functions = [place for name, place in listing.names.items() if listing.addressed and name not in kernels]
     flow = derive_flow(listing, start, functions)
-    if flow.missing or _lost(listing, flow):
-        raise IsaError(_astray(listing, flow))
-    return tuple(_instructions(listing, flow, start, lines))
+    if flow.missing or _find_missing_labels(listing, flow):
+        raise IsaError(_report_missing_code(listing, flow))
+    return tuple(_select_instructions(listing, flow, start, lines))
 
 
-def _lost(listing: CodeListing, flow: CodeFlow) -> list[int]:
+def _find_missing_labels(listing: CodeListing, flow: CodeFlow) -> list[int]:
     """Branches in assembly whose label is missing."""
     return [
         place for place in sorted(flow.places) if listing.lines[place].label and listing.lines[place].target is None
     ]
 
 
-def _astray(listing: CodeListing, flow: CodeFlow) -> Finding:
-    lost = _lost(listing, flow)
+def _report_missing_code(listing: CodeListing, flow: CodeFlow) -> Finding:
+    lost = _find_missing_labels(listing, flow)
     place = lost[0] if lost else flow.missing[0][0]
     line = listing.lines[place]
     branches = lost or line.follows != flow.missing[0][1]
@@ -493,7 +488,9 @@ def _concern(line: CodeLine) -> Concern:
     return Concern(label=line.text, index=line.number, role="line of the listing")
 
 
-def _instructions(listing: CodeListing, flow: CodeFlow, start: int, lines: LineTable | None) -> Iterable[Instruction]:
+def _select_instructions(
+    listing: CodeListing, flow: CodeFlow, start: int, lines: LineTable | None
+) -> Iterable[Instruction]:
     before = sorted(place for place in flow.places if place < start)
     order = [*sorted(place for place in flow.places if place >= start), *before]
     if before and falls_through((last := listing.lines[before[-1]]).opcode) and last.follows == start:
@@ -549,7 +546,7 @@ def instruction_of(
 # A wave that reaches one of them runs for ever, whatever its registers hold; nobody has to wait for that to show.
 
 
-def without_end(instructions: Sequence[Instruction]) -> frozenset[int]:
+def find_endless(instructions: Sequence[Instruction]) -> frozenset[int]:
     """The numbers of instructions from which no path reaches an end, a trap or an indirect jump."""
     into: dict[int, list[int]] = defaultdict(list)
     ending = []
@@ -577,12 +574,12 @@ def without_end(instructions: Sequence[Instruction]) -> frozenset[int]:
 _USED_REGISTERS = re.compile(r"(?<!\w)(?P<file>[vas])(?:\[\d+:(?P<last>\d+)\]|(?P<one>\d+))(?!\w)")
 
 
-def told_otherwise(facts: KernelFacts, instructions: Sequence[Instruction]) -> list[Finding]:
+def check_descriptor(facts: KernelFacts, instructions: Sequence[Instruction]) -> list[Finding]:
     """Compares the descriptor with the notes and with the registers that the instructions use."""
-    return [*_of_notes(facts), *_of_instructions(facts, instructions)]
+    return [*_check_notes(facts), *_check_registers(facts, instructions)]
 
 
-def _of_notes(facts: KernelFacts) -> Iterator[Finding]:
+def _check_notes(facts: KernelFacts) -> Iterator[Finding]:
     """Memory sizes must be equal; registers are allocated in granules, so the descriptor may have more.
 
     Hardware ignores the size of the arguments, and hand-written descriptors leave it at 0.
@@ -605,7 +602,7 @@ def _of_notes(facts: KernelFacts) -> Iterator[Finding]:
         yield _misfit(message, descriptor.user_sgprs, ("enabled", named))
 
 
-def _of_instructions(facts: KernelFacts, instructions: Sequence[Instruction]) -> Iterator[Finding]:
+def _check_registers(facts: KernelFacts, instructions: Sequence[Instruction]) -> Iterator[Finding]:
     descriptor = facts.descriptor
     highest: dict[str, tuple[int, Instruction]] = {}
     for instruction in instructions:
@@ -659,14 +656,14 @@ _VSKIP = 28  # its bit
 _BY_REGISTER = frozenset({"s_setpc_b64", "s_swappc_b64", "s_call_b64"})
 
 
-def without_skipping(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
+def expand_vskip(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """Replaces VSKIP by control flow: returns the code twice if an instruction sets VSKIP, else unchanged.
 
     Raises I102 for an indirect jump, which would not know its half, and for an s_setreg that may set the bit.
     """
     skips = any(each.opcode == "s_setvskip" for each in instructions)
     for each in instructions:
-        if each.opcode.startswith("s_setreg") and _may_set(each, skips=skips):
+        if each.opcode.startswith("s_setreg") and _may_set_vskip(each, skips=skips):
             raise unknown(each, "VSKIP, a bit of MODE,")
     if not skips:
         return tuple(instructions)
@@ -678,10 +675,10 @@ def without_skipping(instructions: Sequence[Instruction]) -> tuple[Instruction, 
         replace(each, target=count + number + 1) if each.opcode == "s_setvskip" else each
         for number, each in enumerate(instructions)
     ]
-    return (*plain, *(_skipped(each, number, count) for number, each in enumerate(instructions)))
+    return (*plain, *(_skip_vector(each, number, count) for number, each in enumerate(instructions)))
 
 
-def _may_set(instruction: Instruction, *, skips: bool) -> bool:
+def _may_set_vskip(instruction: Instruction, *, skips: bool) -> bool:
     """True if an s_setreg may change VSKIP; after s_setvskip, writing 0 is a change too."""
     found = _MODE.search(instruction.text)
     first, bits = (int(found["first"] or 0), int(found["bits"] or 32)) if found else (0, 0)
@@ -693,7 +690,7 @@ def _may_set(instruction: Instruction, *, skips: bool) -> bool:
         return True
 
 
-def _skipped(instruction: Instruction, number: int, count: int) -> Instruction:
+def _skip_vector(instruction: Instruction, number: int, count: int) -> Instruction:
     if instruction.opcode == "s_setvskip":
         return replace(instruction, target=number + 1, modifiers=(SKIPPING,))
     if instruction.opcode.startswith(_VECTOR):

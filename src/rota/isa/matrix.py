@@ -118,14 +118,8 @@ def _float8(*, exponent: int, bias: int, fnuz: bool) -> Elements:
 
 
 _FLOAT8 = {
-    Float8.OCP: {
-        "fp8": _float8(exponent=4, bias=7, fnuz=False),
-        "bf8": _float8(exponent=5, bias=15, fnuz=False),
-    },
-    Float8.FNUZ: {
-        "fp8": _float8(exponent=4, bias=8, fnuz=True),
-        "bf8": _float8(exponent=5, bias=16, fnuz=True),
-    },
+    Float8.OCP: {"fp8": _float8(exponent=4, bias=7, fnuz=False), "bf8": _float8(exponent=5, bias=15, fnuz=False)},
+    Float8.FNUZ: {"fp8": _float8(exponent=4, bias=8, fnuz=True), "bf8": _float8(exponent=5, bias=16, fnuz=True)},
 }
 _COMMON: dict[str, Elements] = {
     "bf16": _from_bf16,
@@ -177,7 +171,7 @@ def scales(values: Values, side: int) -> Values:
     return values.reshape(LANES // side, side).T.repeat(_BLOCK_OF_SCALE, axis=1)
 
 
-def decompressed(elements: Values, index: NDArray[np.uint32], start: int) -> Values:
+def decompress(elements: Values, index: NDArray[np.uint32], start: int) -> Values:
     """Expands two of four elements to all of K: two bits of the index, from bit `start` on, place each."""
     count = len(elements)
     whole = np.zeros((2 * count, LANES))
@@ -339,7 +333,7 @@ def _multiplier(form: MatrixForm, fields: Fields, float8: Float8, operands: tupl
     def product(wave: Wave) -> Values:
         left, right = read_a(wave.v[a]), read_b(wave.v[b])
         if form.sparse:
-            left = decompressed(left, wave.v[operands[2].first], start)
+            left = decompress(left, wave.v[operands[2].first], start)
         if fields.blgp:
             right = right[:, lanes]
         left = factor(left, form.rows, form.blocks, split=split_a)
@@ -349,12 +343,12 @@ def _multiplier(form: MatrixForm, fields: Fields, float8: Float8, operands: tupl
         if form.scaled:
             left = left * scale(wave, 0, form.rows)
             right = right * scale(wave, 1, form.columns)
-        return sign * _multiplied(left, right)
+        return sign * _multiply(left, right)
 
     return product
 
 
-def _multiplied(left: Values, right: Values) -> Values:
+def _multiply(left: Values, right: Values) -> Values:
     """Adds one product after the other as the native core does, so that no BLAS decides the last bit."""
     total = np.zeros((len(left), left.shape[1], right.shape[1]))
     for k in range(left.shape[2]):

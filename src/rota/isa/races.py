@@ -106,7 +106,7 @@ class AccessOrder:
         self._check(access, index, self._written[index], ~self._changed[index])
         self._check_atomics(access, index)
         self._check_known(access, index)
-        number = self._numbered(access)
+        number = self._append(access)
         under_way = [each for each in self._flat if self._covered[each] == NEVER]
         if under_way:
             index = index[~np.isin(self._read[index, wave], under_way)]
@@ -115,13 +115,7 @@ class AccessOrder:
         return number
 
     def begin_write(
-        self,
-        index: Octets,
-        wave: int,
-        epoch: int,
-        instruction: Instruction,
-        *,
-        equal: NDArray[np.bool_] | None = None,
+        self, index: Octets, wave: int, epoch: int, instruction: Instruction, *, equal: NDArray[np.bool_] | None = None
     ) -> int:
         """Checks a write against all reads and writes of its bytes; it leaves the `equal` bytes unchanged."""
         return self._begin_write(index, LdsAccess(wave, epoch, instruction, writes=True, reads=False), equal)
@@ -131,7 +125,7 @@ class AccessOrder:
         access = LdsAccess(wave, epoch, instruction, writes=True, reads=False, dma=True, source=source)
         before = set(np.unique(self._written[index]).tolist()) - {_NONE}
         number = self._begin_write(index, access)
-        same = [each for each in before if self._covered[each] >= epoch and _of_same_words(access, self._at(each))]
+        same = [each for each in before if self._covered[each] >= epoch and _loads_same_words(access, self._at(each))]
         if same:
             self._same[number] = same[0]  # all of its bytes are that one's
         return number
@@ -140,7 +134,7 @@ class AccessOrder:
         self._check(access, index, self._read[index], equal)
         self._check(access, index, self._written[index], equal)
         self._check_atomics(access, index)
-        self._written[index] = number = self._numbered(access)
+        self._written[index] = number = self._append(access)
         self._known[index] = True
         self._changed[index] = True if equal is None else ~equal
         return number
@@ -153,14 +147,14 @@ class AccessOrder:
         self._check_known(access, index)
         if self._atomic is None:
             self._atomic = np.zeros_like(self._read)
-        self._atomic[index, wave] = number = self._numbered(access)
+        self._atomic[index, wave] = number = self._append(access)
         self._known[index] = True
         return number
 
     def cover(self, number: int, epoch: int) -> None:
         self._covered[number] = epoch
 
-    def disturbed(self, number: int, index: Octets) -> None:
+    def mark_seen(self, number: int, index: Octets) -> None:
         """Upgrades known races of a read to "seen": it landed with bytes that a write was changing."""
         read = self._accesses[number - 1]
         others = set(np.unique(self._written[index]).tolist())
@@ -172,7 +166,7 @@ class AccessOrder:
                 told, against = self._accesses[later - 1].instruction, self._accesses[earlier - 1].instruction
                 self._faults.confirm("I109", told, ("seen", SEEN_VALUE), other=against)
 
-    def _numbered(self, access: LdsAccess) -> int:
+    def _append(self, access: LdsAccess) -> int:
         self._accesses.append(access)
         number = len(self._accesses)
         if number == len(self._covered):
@@ -186,7 +180,7 @@ class AccessOrder:
     def _check_known(self, access: LdsAccess, index: Octets) -> None:
         known = self._known[index]
         if not known.all():
-            unwritten(self._faults, access.instruction, access.wave, index[~known])
+            report_unwritten(self._faults, access.instruction, access.wave, index[~known])
 
     def _check(
         self, access: LdsAccess, index: Octets, earlier: NDArray[np.int32], equal: NDArray[np.bool_] | None = None
@@ -205,22 +199,22 @@ class AccessOrder:
             while each is not None:
                 other = self._at(each)
                 if other.wave != access.wave and self._covered[each] >= access.epoch:
-                    self._races(access, other, octets, same=equal is not None and bool(equal[hit].all()))
+                    self._report_race(access, other, octets, same=equal is not None and bool(equal[hit].all()))
                 elif other.wave == access.wave and (access.dma or other.dma) and self._covered[each] == NEVER:
-                    self._overtakes(access, other, octets)
+                    self._report_overtaking(access, other, octets)
                 each = self._same.get(each)
 
     def _at(self, number: int) -> LdsAccess:
         return self._accesses[number - 1]
 
-    def _races(self, access: LdsAccess, other: LdsAccess, octets: Octets, *, same: bool) -> None:
+    def _report_race(self, access: LdsAccess, other: LdsAccess, octets: Octets, *, same: bool) -> None:
         """Reports a race; `same` says that the later write changed no byte."""
         close = access.epoch == other.epoch
         verb, noun = "writes" if access.writes else "reads", "write" if other.writes else "read"
         plain = not (access.dma or other.dma or (access.reads and access.writes) or (other.reads and other.writes))
         both = access.writes and other.writes and plain
-        ends = ("wave", access.wave), ("other wave", other.wave), ("bytes", span(octets))
-        if (same and both) or _of_same_words(access, other):
+        ends = ("wave", access.wave), ("other wave", other.wave), ("bytes", describe_bytes(octets))
+        if (same and both) or _loads_same_words(access, other):
             does = (
                 "loads to LDS what another wave loads there" if access.dma else "writes what another wave has written"
             )
@@ -240,12 +234,12 @@ class AccessOrder:
             f"{access.instruction.opcode} {verb} LDS; no wait and barrier keep it after another wave's {noun}",
             *ends,
             ("missing", "a wait for it, and a barrier after that" if close else "a wait for it before the barrier"),
-            ("rests on", _rests_on(access, other)),
+            ("rests on", _broken_rule(access, other)),
             ("seen", seen),
             other=other.instruction,
         )
 
-    def _overtakes(self, access: LdsAccess, other: LdsAccess, octets: Octets) -> None:
+    def _report_overtaking(self, access: LdsAccess, other: LdsAccess, octets: Octets) -> None:
         """Reports a DMA and another access of its wave, at the read if there is one, else at the later write."""
         told, against = (other, access) if not other.writes else (access, other)
         what = "writes LDS while another write to it" if told.writes else "reads LDS while a write to it"
@@ -254,18 +248,18 @@ class AccessOrder:
             told.instruction,
             f"{told.instruction.opcode} {what} is in flight",
             ("wave", told.wave),
-            ("bytes", span(octets)),
+            ("bytes", describe_bytes(octets)),
             other=against.instruction,
         )
 
 
-def _of_same_words(access: LdsAccess, other: LdsAccess) -> bool:
+def _loads_same_words(access: LdsAccess, other: LdsAccess) -> bool:
     """True if two waves load the same words to the same bytes, by one instruction and in one epoch."""
     apart = access.wave != other.wave and access.epoch == other.epoch
     return apart and access.dma and access.instruction is other.instruction and access.source == other.source
 
 
-def _rests_on(access: LdsAccess, other: LdsAccess) -> str:
+def _broken_rule(access: LdsAccess, other: LdsAccess) -> str:
     """The broken rule, as described at the top of this module."""
     if other.epoch == access.epoch:
         return "no barrier"
@@ -274,18 +268,18 @@ def _rests_on(access: LdsAccess, other: LdsAccess) -> str:
     return "no wait before the barrier"
 
 
-def unwritten(faults: Faults, instruction: Instruction, wave: int, octets: Octets) -> None:
+def report_unwritten(faults: Faults, instruction: Instruction, wave: int, octets: Octets) -> None:
     """Reports a read of LDS bytes that no wave has written."""
     faults.add(
         "I301",
         instruction,
         f"{instruction.opcode} reads LDS that nothing was written to",
         ("wave", wave),
-        ("bytes", span(octets)),
+        ("bytes", describe_bytes(octets)),
     )
 
 
-def span(octets: Octets) -> str:
+def describe_bytes(octets: Octets) -> str:
     distinct = np.unique(octets)
     first, last = int(distinct[0]), int(distinct[-1])
     if len(distinct) == last - first + 1:
@@ -434,7 +428,7 @@ class GlobalOrder:
     def _within(self, accesses: list[_Access]) -> None:
         """Replays in order the accesses to bytes that several waves use and at least one writes."""
         used = [_Used(access, *access.bytes()) for access in accesses]
-        asked = _contested(used, self._size)
+        asked = _find_contested(used, self._size)
         if not asked.any():
             return
         compact = np.cumsum(asked) - 1
@@ -443,7 +437,7 @@ class GlobalOrder:
             picked = asked[octets]
             if picked.any():
                 at = compact[octets[picked]]
-                for table, same in tables.looked_at(access, at, equal[picked]):
+                for table, same in tables.find_conflicts(access, at, equal[picked]):
                     self._replay(access, table, octets[picked], same)
                 tables.note(access, at)
 
@@ -453,10 +447,10 @@ class GlobalOrder:
         for number in np.unique(table[table >= 0]).tolist():
             other = self._accesses[number]
             apart = other.wave == access.wave or other.covered < access.epoch
-            if not apart and not self._synchronised(access, other):
+            if not apart and not self._is_synchronised(access, other):
                 where = table == number
                 hit = where if where.ndim == 1 else where.any(axis=-1)
-                self._races(access, other, octets[hit], same=equal is not None and bool(equal[hit].all()))
+                self._report_race(access, other, octets[hit], same=equal is not None and bool(equal[hit].all()))
 
     def _between(self, accesses: list[_Access]) -> None:
         """Checks against the last write and the last read of each byte by earlier workgroups."""
@@ -469,39 +463,41 @@ class GlobalOrder:
                     earlier = table[octets]
                     for number in np.unique(earlier[earlier >= 0]).tolist():
                         other = self._accesses[number]
-                        if self._synchronised(access, other):
+                        if self._is_synchronised(access, other):
                             continue
                         hit = earlier == number
                         alike = same is not None and _plain(access) and _plain(other) and bool(same[hit].all())
-                        self._races(access, other, octets[hit], same=alike)
+                        self._report_race(access, other, octets[hit], same=alike)
         for access in accesses:
             (self._writer if access.use.writes else self._reader)[access.bytes()[0]] = access.time
 
-    def _synchronised(self, one: _Access, another: _Access) -> bool:
+    def _is_synchronised(self, one: _Access, another: _Access) -> bool:
         """True if cache bits or atomics order the two, with or without a barrier."""
         wanted = Scope.WORKGROUP if one.group == another.group else Scope.DEVICE
         if min(one.scope, another.scope) >= wanted:
             return True
-        return self._ordered(one, another, wanted) or self._ordered(another, one, wanted)
+        return self._is_ordered(one, another, wanted) or self._is_ordered(another, one, wanted)
 
-    def _ordered(self, first: _Access, second: _Access, wanted: Scope) -> bool:
+    def _is_ordered(self, first: _Access, second: _Access, wanted: Scope) -> bool:
         """True if a shared write after the first and a shared read before the second order them."""
         for numbers in self._shared.values():
             shared = [each for each in (self._accesses[number] for number in numbers) if each.scope >= wanted]
             released = [
-                each.time for each in shared if each.group == first.group and each.use.writes and _released(first, each)
+                each.time
+                for each in shared
+                if each.group == first.group and each.use.writes and _is_released(first, each)
             ]
             if released and any(
                 each.group == second.group
                 and each.use in {MemoryUse.READ, MemoryUse.ATOMIC}
                 and each.time > min(released)
-                and _acquired(each, second)
+                and _is_acquired(each, second)
                 for each in shared
             ):
                 return True
         return False
 
-    def _races(self, access: _Access, other: _Access, octets: Places, *, same: bool) -> None:
+    def _report_race(self, access: _Access, other: _Access, octets: Places, *, same: bool) -> None:
         verb = "writes" if access.use.writes else "reads"
         noun = "write" if other.use.writes else "read"
         across = access.group != other.group
@@ -512,9 +508,12 @@ class GlobalOrder:
         else:
             code, message = "I302", f"{verb} memory; no wait and barrier keep it after another {{}}'s {noun}"
         groups = (
-            (("workgroup", _name(self._names[access.group])), ("other workgroup", _name(self._names[other.group])))
+            (
+                ("workgroup", _format_workgroup(self._names[access.group])),
+                ("other workgroup", _format_workgroup(self._names[other.group])),
+            )
             if across
-            else (("workgroup", _name(self._names[access.group])),)
+            else (("workgroup", _format_workgroup(self._names[access.group])),)
         )
         self._faults.add(
             code,
@@ -545,7 +544,7 @@ class _Used(NamedTuple):
     equal: NDArray[np.bool_]
 
 
-def _contested(used: list[_Used], size: int) -> NDArray[np.bool_]:
+def _find_contested(used: list[_Used], size: int) -> NDArray[np.bool_]:
     """The bytes that several waves use and at least one writes."""
     low, high = np.full(size, 127, np.int8), np.full(size, -1, np.int8)
     written = np.zeros(size, np.bool_)
@@ -563,7 +562,7 @@ class _Tables:
         self._write = np.full(size, -1, np.int64)
         self._read, self._atomic = np.full((size, waves), -1, np.int64), np.full((size, waves), -1, np.int64)
 
-    def looked_at(
+    def find_conflicts(
         self, access: _Access, at: Places, equal: NDArray[np.bool_]
     ) -> list[tuple[NDArray[np.int64], NDArray[np.bool_] | None]]:
         """Earlier accesses that may conflict, and for a plain write which bytes it leaves unchanged."""
@@ -584,19 +583,19 @@ class _Tables:
             self._read[at, access.wave] = access.time
 
 
-def _released(access: _Access, release: _Access) -> bool:
+def _is_released(access: _Access, release: _Access) -> bool:
     if access.wave == release.wave:
         return access.over <= release.time
     return access.covered < release.epoch
 
 
-def _acquired(acquire: _Access, access: _Access) -> bool:
+def _is_acquired(acquire: _Access, access: _Access) -> bool:
     if access.wave == acquire.wave:
         return acquire.over <= access.time
     return acquire.covered < access.epoch
 
 
-def _name(workgroup: tuple[int, int, int]) -> str:
+def _format_workgroup(workgroup: tuple[int, int, int]) -> str:
     return ", ".join(str(each) for each in workgroup)
 
 
@@ -613,7 +612,7 @@ _RANGE = re.compile(r"(\d+) to (\d+)(?P<where>.*)$")
 _SPACE = re.compile(r"^\S+ ")
 
 
-def stretches(instructions: Sequence[Instruction]) -> dict[int, int]:
+def number_stretches(instructions: Sequence[Instruction]) -> dict[int, int]:
     """Numbers the stretches of code between barriers and branches; returns the number for each line."""
     targets = {each.target for each in instructions}
     found, number = {}, 0
@@ -635,21 +634,21 @@ def cause_of(finding: Finding, stretch: dict[int, int]) -> Hashable:
     return finding.code, what, told.get("rests on"), region["where"] if region else "", ends
 
 
-def more_like_it(findings: Sequence[Finding]) -> str:
+def summarise_races(findings: Sequence[Finding]) -> str:
     """Sums up races with one cause: how many pairs, and their instructions, bytes and waves."""
-    ends = [_between(sorted({finding.concerns[end].index or 0 for finding in findings}), "#") for end in (0, 1)]
+    ends = [_format_range(sorted({finding.concerns[end].index or 0 for finding in findings}), "#") for end in (0, 1)]
     told = [dict(finding.evidence) for finding in findings]
-    waves = [_waves({str(each[name]) for each in told if name in each}) for name in ("wave", "other wave")]
+    waves = [_format_waves({str(each[name]) for each in told if name in each}) for name in ("wave", "other wave")]
     by = " with ".join(each for each in waves if each)
     ranges = [found for each in told if (found := _RANGE.search(str(each.get("bytes", ""))))]
     low, high = min(int(each[1]) for each in ranges), max(int(each[2]) for each in ranges)
     return f"{len(findings)} pairs in all, {ends[0]} with {ends[1]}; bytes from {low} to {high}; first seen by {by}"
 
 
-def _between(lines: Sequence[int], mark: str) -> str:
+def _format_range(lines: Sequence[int], mark: str) -> str:
     return f"{mark}{lines[0]}" if len(lines) == 1 else f"{mark}{lines[0]} to {mark}{lines[-1]}"
 
 
-def _waves(names: set[str]) -> str:
+def _format_waves(names: set[str]) -> str:
     listed = ", ".join(sorted(names, key=lambda name: (len(name), name)))
     return f"waves {listed}" if len(names) > 1 else f"wave {listed}" if names else ""

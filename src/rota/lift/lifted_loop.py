@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from rota.errors import ProgramError, several
 from rota.isa.binary.kernel_facts import KernelFacts
-from rota.isa.disassembly import Instruction, without_skipping
+from rota.isa.disassembly import Instruction, expand_vskip
 from rota.isa.matrix import BITS, BY_FIELD
 from rota.isa.wave.operand import ACC
 from rota.lift.natural_loops import (
@@ -278,7 +278,7 @@ def lift_kernel(
     budget: Budget | None = None,
 ) -> LiftedLoop:
     """The main loop of a kernel for a device, or T304."""
-    operations = _operations(facts, without_skipping(instructions))
+    operations = _operations(facts, expand_vskip(instructions))
     found = find_loops(facts.name, operations, derive_ways(operations))
     device = _with_all_matrix_rates(device)
     recorder = LoopRecorder(found)

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from rota.isa.binary.elf import CODE_BASE
-from rota.isa.wave.operand import M0, SCALAR, named
+from rota.isa.wave.operand import M0, SCALAR, named_register
 from rota.prove.decisions import Chronicle, Decisions
 from rota.prove.evaluation import Evaluator, OneWave
 from rota.prove.judge import Judge
@@ -68,7 +68,7 @@ def assume_empty(one: Evaluator, squad: Squad) -> None:
             squad.registers[row] = Half(masks.substituted(value.mask, {mask.atom: known}), value.which)
 
 
-_VCC = named("vcc")
+_VCC = named_register("vcc")
 
 
 class ForkError(Exception):

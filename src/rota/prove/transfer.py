@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rota.isa.binary.elf import CODE_BASE
-from rota.isa.wave.operand import ACC, EXEC, M0, SCALAR, File, Operand, named
+from rota.isa.wave.operand import ACC, EXEC, M0, SCALAR, File, Operand, named_register
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.operation import (
@@ -636,7 +636,7 @@ def _forget_vector(one: Evaluator, squad: Squad, operation: Operation, known: De
         return
     values = _values(one, squad, operands if operation.keeps else operands[operation.targets :], known)
     if name.startswith("v_div_fmas"):
-        values += [one.row(squad, row, known) for row in named("vcc").rows]
+        values += [one.row(squad, row, known) for row in named_register("vcc").rows]
     if "permlane" in name or name.startswith("v_swap"):
         values = _values(one, squad, operands, known)
     signs = tuple(each.text for each in operands if each.signed)

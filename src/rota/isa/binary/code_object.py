@@ -20,10 +20,10 @@ from rota.isa.binary.elf import (
     LineTable,
     build_image,
     damaged,
-    optional,
-    optional_numbers,
+    get_numbers,
+    get_optional,
+    get_required,
     read_elf,
-    required,
     unpack_notes,
 )
 from rota.isa.binary.kernel_facts import MOST_WORK_ITEMS, Argument, Descriptor, FloatMode, KernelFacts
@@ -99,9 +99,9 @@ def read_kernels(hsaco: bytes) -> tuple[KernelFacts, ...]:
 def kernels_of(file: ElfFile) -> tuple[KernelFacts, ...]:
     """A kernel in the notes without a descriptor can't be launched, so it is an error (T103)."""
     notes = {} if file.metadata is None else unpack_notes(file.metadata)
-    arch = _arch(file.flags, optional(notes, "amdhsa.target", str))
+    arch = _arch(file.flags, get_optional(notes, "amdhsa.target", str))
     noted: dict[str, object] = {}
-    for each in optional(notes, "amdhsa.kernels", list) or ():
+    for each in get_optional(notes, "amdhsa.kernels", list) or ():
         symbol = _symbol(each)
         if symbol in noted:
             raise damaged(f"{symbol:.80} is in the notes twice")
@@ -118,7 +118,7 @@ def kernels_of(file: ElfFile) -> tuple[KernelFacts, ...]:
 
 def _symbol(notes: object) -> str:
     """The descriptor's symbol: by custom the kernel's name and .kd."""
-    symbol, name = optional(notes, ".symbol", str), optional(notes, ".name", str)
+    symbol, name = get_optional(notes, ".symbol", str), get_optional(notes, ".name", str)
     if symbol is None and name is None:
         raise damaged("no .symbol")
     return symbol if symbol is not None else f"{name}.kd"
@@ -152,17 +152,17 @@ def _facts(file: ElfFile, arch: str, symbol: str, address: int, notes: object) -
     descriptor = _descriptor(told)
 
     def number(key: str, otherwise: int) -> int:
-        noted = optional(notes, key, int)
+        noted = get_optional(notes, key, int)
         return otherwise if noted is None else noted
 
     return KernelFacts(
-        name=optional(notes, ".name", str) or symbol.removesuffix(".kd"),
+        name=get_optional(notes, ".name", str) or symbol.removesuffix(".kd"),
         arch=arch,
         vgprs=number(".vgpr_count", descriptor.vgprs),
-        agprs=optional(notes, ".agpr_count", int),
+        agprs=get_optional(notes, ".agpr_count", int),
         sgprs=number(".sgpr_count", descriptor.sgprs),
-        vgpr_spills=optional(notes, ".vgpr_spill_count", int),
-        sgpr_spills=optional(notes, ".sgpr_spill_count", int),
+        vgpr_spills=get_optional(notes, ".vgpr_spill_count", int),
+        sgpr_spills=get_optional(notes, ".sgpr_spill_count", int),
         lds_bytes=number(".group_segment_fixed_size", descriptor.lds_bytes),
         private_bytes=number(".private_segment_fixed_size", descriptor.private_bytes),
         kernarg_bytes=number(".kernarg_segment_size", descriptor.kernarg_bytes),
@@ -173,7 +173,7 @@ def _facts(file: ElfFile, arch: str, symbol: str, address: int, notes: object) -
         workitem_ids=rsrc2 >> 11 & 3,
         descriptor=descriptor,
         entry=entry,
-        required_workgroup=optional_numbers(notes, ".reqd_workgroup_size", 3),
+        required_workgroup=get_numbers(notes, ".reqd_workgroup_size", 3),
         dynamic_stack=bool(properties >> 11 & 1),
         unnoted=_unnoted(notes, descriptor),
     )
@@ -211,12 +211,12 @@ def _descriptor(told: bytes) -> Descriptor:
 
 
 def _arguments(notes: object) -> Iterator[Argument]:
-    for number, argument in enumerate(optional(notes, ".args", list) or ()):
+    for number, argument in enumerate(get_optional(notes, ".args", list) or ()):
         yield Argument(
-            name=optional(argument, ".name", str) or f"arg{number}",
-            offset=required(argument, ".offset", int),
-            size=required(argument, ".size", int),
-            kind=required(argument, ".value_kind", str),
+            name=get_optional(argument, ".name", str) or f"arg{number}",
+            offset=get_required(argument, ".offset", int),
+            size=get_required(argument, ".size", int),
+            kind=get_required(argument, ".value_kind", str),
         )
 
 

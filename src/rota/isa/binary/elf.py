@@ -248,14 +248,14 @@ def unpack_notes(metadata: bytes) -> object:
         raise damaged(f"{error!r:.200}") from error
 
 
-def required(notes: object, key: str, kind: type[T]) -> T:
-    value = optional(notes, key, kind)
+def get_required(notes: object, key: str, kind: type[T]) -> T:
+    value = get_optional(notes, key, kind)
     if value is None:
         raise damaged(f"no {key}")
     return value
 
 
-def optional(notes: object, key: str, kind: type[T]) -> T | None:
+def get_optional(notes: object, key: str, kind: type[T]) -> T | None:
     """The value of a key; None if the producer left it out, which LLVM gives no meaning."""
     if not isinstance(notes, dict):
         raise damaged(f"{notes!r:.80} where a map was due")
@@ -269,9 +269,9 @@ def optional(notes: object, key: str, kind: type[T]) -> T | None:
     return value
 
 
-def optional_numbers(notes: object, key: str, count: int) -> tuple[int, ...] | None:
+def get_numbers(notes: object, key: str, count: int) -> tuple[int, ...] | None:
     """A list of `count` numbers; None if it was left out."""
-    value = optional(notes, key, list)
+    value = get_optional(notes, key, list)
     if value is None:
         return None
     if len(value) != count or not all(type(each) is int and 0 <= each <= _MOST for each in value):
@@ -367,7 +367,7 @@ _MOST_ENTRIES = 1000
 _MOST_NAME = 1000
 
 
-def unbundled(contents: bytes, arch: str | None = None) -> bytes:
+def unbundle(contents: bytes, arch: str | None = None) -> bytes:
     """The code object itself; of a bundle, the one for `arch`, or the only one for a GPU."""
     if contents.startswith(_PACKED):
         raise ToolchainError(

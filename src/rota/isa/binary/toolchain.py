@@ -21,7 +21,7 @@ from pathlib import Path
 
 from rota.errors import Finding, ToolchainError
 from rota.isa.binary.code_object import CodeObject, kernels_of, read_kernels
-from rota.isa.binary.elf import ElfFile, read_elf, read_lines, unbundled
+from rota.isa.binary.elf import ElfFile, read_elf, read_lines, unbundle
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import derive_flow, parse_listing
 
@@ -145,7 +145,7 @@ def read_code_object(
     contents: bytes, objdump: tuple[str, ...], *, arch: str | None = None, toolchain: str = "", assembly: str = ""
 ) -> CodeObject:
     """Reads a code object of any producer; of a bundle, the one for `arch`."""
-    hsaco = unbundled(contents, arch)
+    hsaco = unbundle(contents, arch)
     file = read_elf(hsaco)
     kernels = kernels_of(file)
     return CodeObject(
@@ -153,13 +153,13 @@ def read_code_object(
         toolchain=toolchain,
         hsaco=hsaco,
         assembly=assembly,
-        disassembly=_swept(file, kernels, objdump),
+        disassembly=_sweep(file, kernels, objdump),
         kernels=kernels,
         lines=read_lines(hsaco),
     )
 
 
-def _swept(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, ...]) -> str:
+def _sweep(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, ...]) -> str:
     starts = {
         symbol.address: symbol.name for symbol in file.symbols if symbol.function and file.code_at(symbol.address)
     }
@@ -217,20 +217,20 @@ class Toolchain:
             (folder / "kernel.hip").write_text(source, encoding="utf-8")
             front = (*self.compiler, *_FRONT, f"--offload-arch={arch}", "-S", "kernel.hip", "-o", "kernel.s")
             self._run(front, folder, arch)
-            return self._assembled(folder, arch)
+            return self._assemble(folder, arch)
 
     def assemble(self, assembly: str, arch: str) -> CodeObject:
         """Assembles a code object, for example from edited compiler output."""
         with tempfile.TemporaryDirectory(prefix="rota-") as name:
             folder = Path(name)
             (folder / "kernel.s").write_text(assembly, encoding="utf-8")
-            return self._assembled(folder, arch)
+            return self._assemble(folder, arch)
 
     def version(self) -> str:
         """The first line that the compiler prints about itself."""
         return self._run((*self.compiler, "--version"), Path.cwd(), "any").splitlines()[0]
 
-    def _assembled(self, folder: Path, arch: str) -> CodeObject:
+    def _assemble(self, folder: Path, arch: str) -> CodeObject:
         back = ("-x", "assembler", "--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-c", "kernel.s", "-o", "kernel.o")
         self._run((*self.compiler, *back), folder, arch)
         self._run((*self.linker, "-shared", "kernel.o", "-o", "kernel.hsaco"), folder, arch)
@@ -266,12 +266,12 @@ def find_toolchain(compiler: str | None = None) -> Toolchain:
     """The compiler at that path or name, or the first one found: ROCm's, clang++-22, another clang++, ziglang."""
     if compiler is not None:
         return explicit_toolchain(compiler)
-    for toolchain in found_toolchains():
+    for toolchain in find_toolchains():
         return toolchain
     raise _absent("rocm, clang++ 20 to 30, ziglang")
 
 
-def found_toolchains() -> Iterator[Toolchain]:
+def find_toolchains() -> Iterator[Toolchain]:
     """Every toolchain on this machine, the preferred one first."""
     for clang in _rocm_clangs():
         yield _clang("rocm", clang)
@@ -299,7 +299,7 @@ def explicit_toolchain(compiler: str) -> Toolchain:
 
 def find_objdump() -> tuple[str, ...]:
     """The first disassembler of the toolchains on this machine, or an llvm-objdump without a compiler."""
-    for toolchain in found_toolchains():
+    for toolchain in find_toolchains():
         if toolchain.objdump is not None:
             return toolchain.objdump
     for name in (*(f"llvm-objdump-{version}" for version in _VERSIONS), "llvm-objdump"):

@@ -396,14 +396,7 @@ def _memory(instruction: Instruction, operands: list[Rows]) -> Spacing:
     if to_lds:
         reads |= M0_ROWS
         traits = Trait.TO_LDS | _m0_traits(opcode)
-    return Spacing(
-        opcode=opcode,
-        kind=Kind.MEMORY,
-        reads=reads,
-        writes=writes,
-        held=held,
-        traits=traits,
-    )
+    return Spacing(opcode=opcode, kind=Kind.MEMORY, reads=reads, writes=writes, held=held, traits=traits)
 
 
 def _scalar(instruction: Instruction, operands: list[Rows]) -> Spacing:

@@ -54,7 +54,7 @@ def needs(first: Spacing, then: Spacing, hazards: Hazards) -> tuple[Need, ...]:
     return known
 
 
-def left_of(need: Need, multiplied: Rows, ended: Rows) -> bool:
+def still_holds(need: Need, multiplied: Rows, ended: Rows) -> bool:
     """True if a need still holds after later MFMAs and scalar instructions wrote those rows.
 
     A result that a later MFMA overwrites has the wait states of that one. For a scalar register written again, the
@@ -88,20 +88,20 @@ class _Rules:
 
     def between(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         if first.kind is Kind.VECTOR:
-            yield from self._behind_vector(first, then)
+            yield from self._after_vector(first, then)
         if first.kind is Kind.MATRIX:
-            yield from self._behind_matrix(first, then)
+            yield from self._after_matrix(first, then)
         if first.held:
-            yield from self._behind_store(first, then)
+            yield from self._after_store(first, then)
         if Trait.DPP in then.traits:
             yield from self._to_dpp(first, then)
         if Trait.USES_M0 in then.traits and first.kind is Kind.SCALAR:
             rule = "m0_other" if Trait.NOT_NAMED in then.traits else "m0"
             yield from self._need(rule, first.writes & M0_ROWS, "uses m0", reads=True)
         if first.traits & (Trait.SETS_MODE | Trait.SKIPS):
-            yield from self._behind_mode(first, then)
+            yield from self._after_mode(first, then)
 
-    def _behind_mode(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+    def _after_mode(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         if Trait.SETS_MODE in first.traits:
             if Trait.READS_MODE in then.traits and first.hwreg == then.hwreg:
                 yield from self._always("mode", f"accesses {then.hwreg} behind s_setreg")
@@ -113,7 +113,7 @@ class _Rules:
         if Trait.SKIPS in first.traits and reads and then.hwreg == "HW_REG_MODE":
             yield from self._always("vskip_read", "reads MODE behind s_setvskip")
 
-    def _behind_store(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+    def _after_store(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         rows = first.held & then.writes
         if Trait.BY_OFFSET in first.traits:
             if then.valu:
@@ -133,13 +133,13 @@ class _Rules:
 
     # After a VALU instruction.
 
-    def _behind_vector(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+    def _after_vector(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         scalars = scalar_rows(first.writes)
         read = vector_rows(first.writes & then.all_reads)
         if scalars:
             yield from self._scalar_results(scalars, then)
         if then.valu:
-            yield from self._forwarded(first, then)
+            yield from self._forward(first, then)
         if Trait.READS_LANE in then.traits:
             rule = "first_lane" if "firstlane" in then.opcode else "lane"
             yield from self._need(rule, read, "reads a lane", reads=True)
@@ -157,7 +157,7 @@ class _Rules:
             if Trait.COMPARES_EXEC in first.traits:
                 yield from self._need("exec_permlane", EXEC_ROWS, "exchanges lanes behind v_cmpx")
 
-    def _forwarded(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+    def _forward(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         """Results that the next VALU instruction can't read at once."""
         read = first.writes & then.all_reads
         if Trait.TRANSCENDENTAL in first.traits and Trait.TRANSCENDENTAL not in then.traits:
@@ -198,14 +198,14 @@ class _Rules:
 
     # After an MFMA.
 
-    def _behind_matrix(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+    def _after_matrix(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         if then.kind is Kind.MATRIX:
             yield from self._result(first, first.writes & then.reads, memory=False)
             yield from self._sum(first, then, first.writes & then.sums)
             return
         if then.kind in _VECTORS:
             yield from self._result(first, first.writes & then.all_reads, memory=then.kind is not Kind.VECTOR)
-            yield from self._overwritten(first, then)
+            yield from self._overwrite(first, then)
         if first.pipe is Pipe.DOUBLE and Trait.DOUBLE_FMA in then.traits:
             yield from self._always("double_fma", "multiplies float64 after an MFMA of float64")
         if Trait.PERMLANE in then.traits:
@@ -227,7 +227,7 @@ class _Rules:
             return "single_result", first.passes
         return ("short_result" if first.passes == SHORT else "result"), first.passes
 
-    def _overwritten(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+    def _overwrite(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         """Wait states until the result or the addend of an MFMA may be overwritten."""
         rows, hazards = first.writes & then.writes, self._hazards
         rule, passes = self._ends(first)
@@ -306,7 +306,7 @@ def row_name(row: int) -> str:
     return _SCALARS.get(row - SCALAR, f"s{row - SCALAR}")
 
 
-class Behind(NamedTuple):
+class Distance(NamedTuple):
     """What lies between an instruction and a later one: wait states, and the rows that were written again.
 
     `unit` is the pipe of the nearest MFMA between them, or of the later one, and `begun` how long before the later one
@@ -321,14 +321,14 @@ class Behind(NamedTuple):
     unit: Pipe | None = None
     begun: int = 0
 
-    def before(self, first: Spacing) -> Behind:
+    def before(self, first: Spacing) -> Distance:
         """The same distance as seen by the instruction right in front, with the passes for which it holds its unit."""
         if first.pipe is not self.unit:
             return self
         passed = max(self.passed, self.begun + first.passes - first.states)
         return self._replace(passed=passed, counted=self.counted + (passed - self.passed if self.begun else 0))
 
-    def with_first(self, first: Spacing, named: Rows) -> Behind:
+    def with_first(self, first: Spacing, named: Rows) -> Distance:
         """Adds an instruction to the distance, restricted to rows that the later one names."""
         passed, counted, multiplied, ended, unit, begun = self
         passed += first.states
@@ -337,12 +337,12 @@ class Behind(NamedTuple):
             unit, begun = first.pipe, passed
         elif first.ends:
             ended |= first.ends & named
-        return Behind(passed, counted + first.states, multiplied, ended, unit, begun)
+        return Distance(passed, counted + first.states, multiplied, ended, unit, begun)
 
-    def due(self, first: Spacing, then: Spacing, hazards: Hazards) -> Iterator[tuple[int, Need]]:
+    def missing(self, first: Spacing, then: Spacing, hazards: Hazards) -> Iterator[tuple[int, Need]]:
         """The wait states that are missing, with the need that asks for them."""
         for need in needs(first, then, hazards):
-            if need.states > self.passed and left_of(need, self.multiplied, self.ended):
+            if need.states > self.passed and still_holds(need, self.multiplied, self.ended):
                 yield need.states - self.counted, need
 
 
@@ -375,17 +375,17 @@ class SpacingWalk:
         found: dict[tuple[int, int], Early] = {}
         left = -1 if plain else _FREE_PLACES + _MOST_PLACES * len(self.spacings)
         for then in range(len(self.spacings)) if numbers is None else numbers:
-            left -= self._early(then, left, found)
+            left -= self._find_early(then, left, found)
         return tuple(found.values())
 
-    def _early(self, then: int, most: int, found: dict[tuple[int, int], Early]) -> int:
+    def _find_early(self, then: int, most: int, found: dict[tuple[int, int], Early]) -> int:
         """Walks back from an instruction on all paths; returns the number of visited places.
 
         Beyond `most` places only wait states count, not rewritten rows: that finds no fewer violations.
         """
         spacing = self.spacings[then]
         named = spacing.all_reads | spacing.writes | spacing.zeros | EXEC_ROWS
-        start = Behind(unit=spacing.pipe if most > 0 else None)
+        start = Distance(unit=spacing.pipe if most > 0 else None)
         stack, plain = [(before, start) for before in self._before[then]], most <= 0
         seen, places = set(stack), 0
         while stack:
@@ -399,7 +399,7 @@ class SpacingWalk:
                     self._compare(number, then, behind, found)
                 plain = plain or places > most
                 if plain:
-                    behind = Behind(behind.counted + first.states, behind.counted + first.states)
+                    behind = Distance(behind.counted + first.states, behind.counted + first.states)
                 else:
                     behind = behind.with_first(first, named)
                 earlier = self._before[number]
@@ -412,8 +412,8 @@ class SpacingWalk:
                 number = earlier[0]
         return places
 
-    def _compare(self, number: int, then: int, behind: Behind, found: dict[tuple[int, int], Early]) -> None:
-        for short, need in behind.due(self.spacings[number], self.spacings[then], self._hazards):
+    def _compare(self, number: int, then: int, behind: Distance, found: dict[tuple[int, int], Early]) -> None:
+        for short, need in behind.missing(self.spacings[number], self.spacings[then], self._hazards):
             key = (number, then)
             if key not in found or found[key].weight < (need.required, short):
                 found[key] = Early(first=number, then=then, short=short, need=need)
@@ -484,7 +484,7 @@ def early_evidence(need: Need, short: int) -> tuple[tuple[str, str | int], ...]:
 # assembly. `walk` asks the same of all paths, without running any.
 
 
-def keep_distance(wave: Wave, step: Step) -> None:
+def check_distance(wave: Wave, step: Step) -> None:
     """Checks the wait states between recent steps and this one.
 
     An MFMA waits until its unit is free. Results that it has not written yet are read as poison.
@@ -538,16 +538,16 @@ def _report(wave: Wave, step: Step, waited: int, began: int) -> None:
     for _, since, other in reversed(wave.recent):
         first = other.spacing
         passed = now - since
-        behind = Behind(passed, passed - waited if since <= began + 1 else passed, multiplied, ended)
-        due = behind.due(first, step.spacing, wave.architecture.hazards)
+        behind = Distance(passed, passed - waited if since <= began + 1 else passed, multiplied, ended)
+        due = behind.missing(first, step.spacing, wave.architecture.hazards)
         for short, need in sorted(due, key=lambda each: (each[1].required, each[0]), reverse=True):
-            _early(wave, step, other, short, need)
+            _report_early(wave, step, other, short, need)
         if first.passes:
             multiplied |= first.writes
         ended |= first.ends
 
 
-def _early(wave: Wave, step: Step, other: Step, short: int, need: Need) -> None:
+def _report_early(wave: Wave, step: Step, other: Step, short: int, need: Need) -> None:
     wave.faults.add(
         "I104",
         step.instruction,

@@ -42,7 +42,7 @@ class Interleaving:
     seed: int | None = None
     last_first: bool = False
 
-    def arranged(self, workgroups: Sequence[T]) -> list[T]:
+    def order_workgroups(self, workgroups: Sequence[T]) -> list[T]:
         """Workgroups in the order in which they run."""
         order = [*workgroups]
         if self.last_first:
@@ -108,7 +108,7 @@ def backwards(waves: int) -> Interleaving:
     return Interleaving(label="backwards", ahead=tuple(reversed(range(waves))), last_first=True)
 
 
-def drawn(seed: int, landing: Landing = Landing.ANY) -> Interleaving:
+def draw_order(seed: int, landing: Landing = Landing.ANY) -> Interleaving:
     """A seed draws the turns, and the landings unless they are fixed."""
     return Interleaving(label=f"seed {seed}, {landing.value}", landing=landing, seed=seed)
 
@@ -121,14 +121,14 @@ def interleavings(waves: int, seeds: int) -> tuple[Interleaving, ...]:
         backwards(waves),
         *(ahead(wave) for wave in range(1, waves)),
         *(behind(wave) for wave in range(waves - 1)),
-        *(drawn(seed, Landing.LATEST if seed % 2 else Landing.ANY) for seed in range(seeds)),
+        *(draw_order(seed, Landing.LATEST if seed % 2 else Landing.ANY) for seed in range(seeds)),
     )
 
 
 def some_interleavings(waves: int, number: int, seed: int = 0) -> tuple[Interleaving, ...]:
     """`number` orders: latest, earliest and backwards, then by turns seeds and single waves ahead or behind."""
     single = chain.from_iterable((ahead(wave), behind(wave - 1)) for wave in range(waves - 1, 0, -1))
-    seeds = (drawn(each, Landing.LATEST if each % 2 else Landing.ANY) for each in count(seed))
+    seeds = (draw_order(each, Landing.LATEST if each % 2 else Landing.ANY) for each in count(seed))
     found = [LATEST, EARLIEST, backwards(waves)]
     while len(found) < number:
         found.append(next(seeds))

@@ -73,7 +73,7 @@ def build_kernarg(
     """The kernarg segment; a kernel without argument metadata gets its values one after the other."""
     explicit = [argument for argument in facts.arguments if not argument.hidden]
     if not named_arguments(facts):
-        return _unnamed(facts, values, address)
+        return _pack_unnamed(facts, values, address)
     segment = bytearray(facts.kernarg_bytes)
     lds = sizes.fixed_lds
     for number, (argument, value) in enumerate(zip(explicit, values, strict=True)):
@@ -81,13 +81,13 @@ def build_kernarg(
             lds = -(-lds // _LDS_UNIT) * _LDS_UNIT
             packed, lds = lds.to_bytes(argument.size, "little"), lds + _lds_bytes(argument, number, value)
         elif argument.kind == "global_buffer":
-            packed = _pointer(argument, number, value, address).to_bytes(argument.size, "little")
+            packed = _pack_pointer(argument, number, value, address).to_bytes(argument.size, "little")
         elif argument.kind == "by_value":
-            packed = _number(argument, number, value, address)
+            packed = _pack_value(argument, number, value, address)
         else:
-            raise _wrong(argument, number, f"it is of kind {argument.kind}, which rota has nothing for")
+            raise _misfit(argument, number, f"it is of kind {argument.kind}, which rota has nothing for")
         segment[argument.offset : argument.offset + argument.size] = packed
-    hidden = _hidden(sizes)
+    hidden = _hidden_values(sizes)
     for argument in facts.arguments:
         if argument.kind in hidden:
             packed = hidden[argument.kind].to_bytes(argument.size, "little")
@@ -110,7 +110,7 @@ def dynamic_lds(facts: KernelFacts, values: Sequence[Value], sizes: Sizes) -> in
     return end - sizes.fixed_lds + sizes.dynamic_lds
 
 
-def _hidden(sizes: Sizes) -> dict[str, int]:
+def _hidden_values(sizes: Sizes) -> dict[str, int]:
     """Grids are whole workgroups, so remainders are zero; global offsets are OpenCL's, and zero too."""
     found = {
         "hidden_grid_dims": max((axis + 1 for axis in range(3) if sizes.grid[axis] * sizes.block[axis] > 1), default=1)
@@ -123,7 +123,7 @@ def _hidden(sizes: Sizes) -> dict[str, int]:
     return found | {"hidden_dynamic_lds_size": sizes.dynamic_lds}
 
 
-def _unnamed(facts: KernelFacts, values: Sequence[Value], address: Callable[[Pointer], int]) -> bytes:
+def _pack_unnamed(facts: KernelFacts, values: Sequence[Value], address: Callable[[Pointer], int]) -> bytes:
     """Aligns pointers and NumPy scalars as C does, and appends bytes without padding."""
     segment = bytearray()
     for number, value in enumerate(values):
@@ -136,7 +136,7 @@ def _unnamed(facts: KernelFacts, values: Sequence[Value], address: Callable[[Poi
             packed = value.tobytes()
         else:
             unnamed = Argument(name=f"arg{number}", offset=len(segment), size=0, kind="unnamed")
-            raise _wrong(
+            raise _misfit(
                 unnamed, number, "the code object doesn't say how large it is", "pass numpy.int32(...) or bytes"
             )
         segment += bytes(-len(segment) % len(packed)) + packed
@@ -153,21 +153,23 @@ def _unnamed(facts: KernelFacts, values: Sequence[Value], address: Callable[[Poi
 
 def _lds_bytes(argument: Argument, number: int, value: Value) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise _wrong(argument, number, f"a pointer to LDS, for which {value!r:.60} is no size", "pass its bytes as int")
+        raise _misfit(
+            argument, number, f"a pointer to LDS, for which {value!r:.60} is no size", "pass its bytes as int"
+        )
     return value
 
 
-def _pointer(argument: Argument, number: int, value: Value, address: Callable[[Pointer], int]) -> int:
+def _pack_pointer(argument: Argument, number: int, value: Value, address: Callable[[Pointer], int]) -> int:
     if isinstance(value, Pointer):
         return address(value)
     if value is None:
         return 0
     if isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < 1 << 64:
         return int(value)
-    raise _wrong(argument, number, f"a pointer, for which {value!r:.60} stands", "pass an array, or None for null")
+    raise _misfit(argument, number, f"a pointer, for which {value!r:.60} stands", "pass an array, or None for null")
 
 
-def _number(argument: Argument, number: int, value: Value, address: Callable[[Pointer], int]) -> bytes:
+def _pack_value(argument: Argument, number: int, value: Value, address: Callable[[Pointer], int]) -> bytes:
     size = argument.size
     if isinstance(value, Pointer) and size == 8:  # a pointer that the compiler lost sight of
         return address(value).to_bytes(8, "little")
@@ -180,10 +182,10 @@ def _number(argument: Argument, number: int, value: Value, address: Callable[[Po
         return (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little")
     if isinstance(value, float | np.floating) and size in _FLOATS:
         return struct.pack(_FLOATS[size], value)
-    raise _wrong(argument, number, f"{size} bytes by value, into which {value!r:.60} doesn't go")
+    raise _misfit(argument, number, f"{size} bytes by value, into which {value!r:.60} doesn't go")
 
 
-def _wrong(argument: Argument, number: int, why: str, *fixes: str) -> IsaError:
+def _misfit(argument: Argument, number: int, why: str, *fixes: str) -> IsaError:
     return IsaError(
         Finding(
             code="I107",
@@ -268,7 +270,7 @@ class Dispatch:
         here = block[0] * block[1] * block[2] - wave.number * LANES
         if here < LANES:
             wave.s[EXEC], wave.s[EXEC + 1] = (1 << here) - 1 & 0xFFFF_FFFF, (1 << here) - 1 >> 32
-            wave.take_exec()
+            wave.update_mask()
 
 
 def build_packet(facts: KernelFacts, sizes: Sizes, kernarg_at: int) -> bytes:
@@ -299,7 +301,7 @@ MOST_WORKGROUPS = 1 << 20
 _TRITON = "a kernel that Triton compiled takes two pointers more, to scratch memory: pass None, None"
 
 
-def checked_sizes(program: KernelProgram, values: Sequence[Value], grid: Triple, block: Triple, more_lds: int) -> Sizes:
+def check_sizes(program: KernelProgram, values: Sequence[Value], grid: Triple, block: Triple, more_lds: int) -> Sizes:
     """The sizes of a launch; raises I107 if the arguments, the workgroup or its LDS don't fit the kernel."""
     facts, machine = program.facts, program.architecture
     declared = [argument for argument in facts.arguments if not argument.hidden]

@@ -30,9 +30,9 @@ from rota.isa.launch.orders import (
     OrderRuns,
     Region,
     is_array,
-    outcomes,
     place_of,
     regions_of,
+    run_orders,
     span_of,
 )
 from rota.isa.launch.processes import processes_of
@@ -87,7 +87,7 @@ class LoadedKernel:
         same for any number of them.
         """
         shape, items = _triple(grid, "grid"), _triple(block, "block")
-        held = _Held.of(self.facts, args)
+        held = _Arguments.of(self.facts, args)
         chosen = orders if not isinstance(orders, int) else some_interleavings(waves_of(items), max(orders, 1), seed)
         runs = OrderRuns(program=self.program, spans=held.spans, regions=held.regions)
         count = shape[0] * shape[1] * shape[2]
@@ -103,11 +103,11 @@ class LoadedKernel:
             most=most_instructions,
         )
         told = _told(progress, count * len(chosen))
-        for order, outcome in outcomes(dispatch, chosen, count, processes_of(processes), told):
+        for order, outcome in run_orders(dispatch, chosen, count, processes_of(processes), told):
             if isinstance(outcome, IsaError):
                 if {finding.code for finding in outcome.findings} == {"I107"}:
                     raise outcome  # nothing ran
-                runs.broke(order.label, outcome)
+                runs.add_error(order.label, outcome)
             else:
                 runs.add(order.label, outcome)
         if runs.first is not None:  # only now: whoever interrupts a launch finds arrays as they were
@@ -120,7 +120,7 @@ class LoadedKernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Held:
+class _Arguments:
     """The arguments of a launch: arrays by number, their regions with the contents before, and the values to pack."""
 
     spans: dict[int, HostSpan]
@@ -129,7 +129,7 @@ class _Held:
     values: list[Value]
 
     @classmethod
-    def of(cls, facts: KernelFacts, args: Sequence[Any]) -> _Held:
+    def of(cls, facts: KernelFacts, args: Sequence[Any]) -> _Arguments:
         declared = [argument for argument in facts.arguments if not argument.hidden]
         structs = {
             number for number, argument in enumerate(declared) if argument.kind == "by_value" and argument.size != 8
@@ -174,12 +174,7 @@ def _triple(sizes: int | Sequence[int], name: str) -> Triple:
     """One to three sizes; missing ones are 1."""
     given = (sizes,) if isinstance(sizes, int | np.integer) else tuple(sizes)
     if not 1 <= len(given) <= 3 or min(given) < 1:
-        raise IsaError(
-            Finding(
-                code="I107",
-                message=f"{name} is {sizes!r:.60}, not one to three sizes greater than 0",
-            )
-        )
+        raise IsaError(Finding(code="I107", message=f"{name} is {sizes!r:.60}, not one to three sizes greater than 0"))
     x, y, z = (*map(int, given), 1, 1)[:3]
     return x, y, z
 
@@ -198,7 +193,7 @@ def launch_described(
     kernel: LoadedKernel, told: object, *, orders: int, seed: int = 0, progress: Progress | None = None
 ) -> LaunchResult:
     """Launches as described and compares the outputs with the expected ones."""
-    launch = _checked(told)
+    launch = _check_description(told)
     result = kernel.launch(
         *launch["args"],
         grid=launch.get("grid", 1),
@@ -209,13 +204,13 @@ def launch_described(
         check=False,
         progress=progress,
     )
-    wrong = tuple(_wrong(launch))
+    wrong = tuple(_compare_outputs(launch))
     return replace(
         result, findings=(*result.findings, *wrong), seen=(*result.seen, *((result.orders[0],) for _ in wrong))
     )
 
 
-def _checked(told: object) -> Mapping[str, Any]:
+def _check_description(told: object) -> Mapping[str, Any]:
     if not isinstance(told, Mapping) or not {"args", "block"} <= told.keys():
         raise _malformed(
             f"{type(told).__name__} without args and block" if isinstance(told, Mapping) else repr(told)[:60]
@@ -229,7 +224,7 @@ def _checked(told: object) -> Mapping[str, Any]:
     return told
 
 
-def _wrong(launch: Mapping[str, Any]) -> Iterator[Finding]:
+def _compare_outputs(launch: Mapping[str, Any]) -> Iterator[Finding]:
     """Compares in double precision."""
     for number, value in launch.get("expected", {}).items():
         got, due = (np.asarray(each).astype(np.float64) for each in (launch["args"][number], value))

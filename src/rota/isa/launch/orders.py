@@ -17,9 +17,9 @@ import numpy as np
 
 from rota.errors import Concern, Finding, IsaError, Severity, several
 from rota.isa.launch.interleaving import Interleaving
-from rota.isa.launch.processes import PATIENCE, Tell, run_forked
-from rota.isa.launch.run import KernelOutcome, with_buffers
-from rota.isa.races import cause_of, more_like_it, stretches
+from rota.isa.launch.processes import MIN_FORK_SECONDS, Tell, run_forked
+from rota.isa.launch.run import KernelOutcome, rename_buffers
+from rota.isa.races import cause_of, number_stretches, summarise_races
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,7 +72,7 @@ def span_of(value: Any, name: str) -> HostSpan:  # noqa: ANN401  # an array of a
         return _tensor_span(value, name)
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
     if array.dtype.hasobject:
-        raise _refused(name, f"an array of {array.dtype}, which no kernel can read")
+        raise _refuse(name, f"an array of {array.dtype}, which no kernel can read")
     low, high = np.lib.array_utils.byte_bounds(array) if array.size else (array.ctypes.data, array.ctypes.data)
     numbers = array if array.dtype.kind in "biufc" or array.dtype.name.startswith(("bfloat", "float")) else None
     return HostSpan(
@@ -126,7 +126,7 @@ def _is_buffer(value: object) -> bool:
 def _tensor_span(tensor: Any, name: str) -> HostSpan:  # noqa: ANN401  # a tensor of torch, which isn't imported
     where = getattr(tensor.device, "type", str(tensor.device))
     if where != "cpu":
-        raise _refused(name, f"a tensor on device {where!r}; kernels run on the CPU here")
+        raise _refuse(name, f"a tensor on device {where!r}; kernels run on the CPU here")
     start, size = tensor.data_ptr(), tensor.element_size()
     reach = sum((length - 1) * step for length, step in zip(tensor.shape, tensor.stride(), strict=True))
     high = start + (reach + 1) * size if 0 not in tensor.shape else start  # strides of tensors are never negative
@@ -141,7 +141,7 @@ def _as_numbers(tensor: Any) -> NDArray[Any] | None:  # noqa: ANN401  # see abov
     return array
 
 
-def _refused(name: str, why: str) -> IsaError:
+def _refuse(name: str, why: str) -> IsaError:
     return IsaError(
         Finding(
             code="I107",
@@ -161,7 +161,7 @@ Ran = KernelOutcome | IsaError
 """An error is one that ended an order before its end."""
 
 
-def outcomes(
+def run_orders(
     dispatch: Callable[..., KernelOutcome], orders: Sequence[Interleaving], count: int, processes: int, told: Tell
 ) -> Iterator[tuple[Interleaving, Ran]]:
     """Each order with its outcome, up to the first that didn't reach its end.
@@ -169,18 +169,18 @@ def outcomes(
     `count` is the number of workgroups; `told` is called with how many have ended, over all orders.
     """
     began = perf_counter()
-    first = _ran(dispatch, orders[0], processes, told)
+    first = _run_order(dispatch, orders[0], processes, told)
     yield orders[0], first
     if isinstance(first, IsaError):
         return
     rest = orders[1:]
     ready: list[Ran | None] = [None] * len(rest)
-    if processes > 1 and len(rest) >= processes and perf_counter() - began > PATIENCE / 2:
-        work = [partial(_apart, dispatch, order, first) for order in rest]
+    if processes > 1 and len(rest) >= processes and perf_counter() - began > MIN_FORK_SECONDS / 2:
+        work = [partial(_run_in_child, dispatch, order, first) for order in rest]
         ready = run_forked(work, processes, lambda done: told(count + done))
     for number, (order, found) in enumerate(zip(rest, ready, strict=True), 1):
         if found is None:  # not asked of another process, or one that was killed
-            found = _ran(dispatch, order, processes, lambda ended: told(number * count + ended))  # noqa: B023, PLW2901
+            found = _run_order(dispatch, order, processes, lambda ended: told(number * count + ended))  # noqa: B023, PLW2901
         if isinstance(found, KernelOutcome) and not found.buffers:
             found = replace(found, buffers=first.buffers)  # noqa: PLW2901
         yield order, found
@@ -188,18 +188,18 @@ def outcomes(
             return
 
 
-def _ran(dispatch: Callable[..., KernelOutcome], order: Interleaving, processes: int, told: Tell) -> Ran:
+def _run_order(dispatch: Callable[..., KernelOutcome], order: Interleaving, processes: int, told: Tell) -> Ran:
     try:
         return dispatch(interleaving=order, processes=processes, ended=told)
     except IsaError as error:
         return error
 
 
-def _apart(
+def _run_in_child(
     dispatch: Callable[..., KernelOutcome], order: Interleaving, first: KernelOutcome, told: Tell
 ) -> Ran:  # pragma: no cover  # in another process
     """Leaves out buffers that equal the first order's, because sending them may be expensive."""
-    found = _ran(dispatch, order, 1, told)
+    found = _run_order(dispatch, order, 1, told)
     if isinstance(found, IsaError):
         return IsaError(*found.findings)  # without the frames it came through
     same = all(np.array_equal(a, b) for a, b in zip(found.buffers, first.buffers, strict=True))
@@ -271,9 +271,9 @@ class OrderRuns:
         if self.first is None:
             self.first = outcome
         else:
-            self._note(label, self._differences(self.first.buffers, outcome.buffers))
+            self._note(label, self._compare(self.first.buffers, outcome.buffers))
 
-    def broke(self, label: str, error: IsaError) -> None:
+    def add_error(self, label: str, error: IsaError) -> None:
         """Adds an order that didn't reach its end."""
         self.orders.append(label)
         self._note(label, error.findings)
@@ -284,26 +284,26 @@ class OrderRuns:
 
     def result(self) -> LaunchResult:
         ranks = [*Severity]
-        seen = sorted(self._grouped(), key=lambda each: ranks.index(each.finding.severity))
+        seen = sorted(self._merge_causes(), key=lambda each: ranks.index(each.finding.severity))
         told = [each for each in seen if each.finding.severity is not Severity.NOTE]
         return LaunchResult(
-            findings=tuple(map(self._counted, told)),
+            findings=tuple(map(self._count_orders, told)),
             seen=tuple(tuple(each.labels) for each in told),
-            notes=tuple(self._counted(each) for each in seen if each.finding.severity is Severity.NOTE),
+            notes=tuple(self._count_orders(each) for each in seen if each.finding.severity is Severity.NOTE),
             orders=tuple(self.orders),
             instructions=self.instructions,
         )
 
-    def _grouped(self) -> list[_Seen]:
+    def _merge_causes(self) -> list[_Seen]:
         """Merges races with one cause into the first that did harm, with the number of the others."""
         if len(self._seen) < 2:  # which every clean launch comes to
             return [*self._seen.values()]
-        stretch = stretches([step.instruction for step in self.program.steps])
+        stretch = number_stretches([step.instruction for step in self.program.steps])
         groups: dict[Hashable, list[_Seen]] = {}
         for number, each in enumerate(self._seen.values()):
             cause = cause_of(each.finding, stretch)
             groups.setdefault(number if cause is None else cause, []).append(each)
-        return [alike[0] if len(alike) == 1 else _one(alike) for alike in groups.values()]
+        return [alike[0] if len(alike) == 1 else _merge(alike) for alike in groups.values()]
 
     def _note(self, label: str, findings: Sequence[Finding]) -> None:
         for finding in map(self._with_arguments, findings):
@@ -317,7 +317,7 @@ class OrderRuns:
                     seen.met += 1
 
     def _with_arguments(self, finding: Finding) -> Finding:
-        return with_buffers(finding, self._buffer)
+        return rename_buffers(finding, self._buffer)
 
     def _buffer(self, number: int) -> str:
         if number >= len(self.regions):
@@ -326,7 +326,7 @@ class OrderRuns:
         inside = [key for key, span in self.spans.items() if region.low <= span.start < region.low + len(region.octets)]
         return "argument " + " and ".join(f"{key} ({self._name(key)})" for key in inside)
 
-    def _counted(self, seen: _Seen) -> Finding:
+    def _count_orders(self, seen: _Seen) -> Finding:
         names = "; ".join(seen.labels[:_MOST_LABELS]) + ("; ..." if len(seen.labels) > _MOST_LABELS else "")
         shown = "all" if len(seen.labels) == len(self.orders) else f"{len(seen.labels)} of {len(self.orders)}: {names}"
         harm = f"in {seen.met or 'none'} of {several(len(self.orders), 'order')}: "
@@ -335,20 +335,22 @@ class OrderRuns:
             told[_SEEN] = harm + str(told[_SEEN]).removeprefix(_HERE).removeprefix(_NOT_HERE)
         return replace(seen.finding, evidence=(*told.items(), ("orders", shown)))
 
-    def _differences(self, first: Sequence[NDArray[Any]], now: Sequence[NDArray[Any]]) -> list[Finding]:
+    def _compare(self, first: Sequence[NDArray[Any]], now: Sequence[NDArray[Any]]) -> list[Finding]:
         if all(np.array_equal(a, b) for a, b in zip(first, now, strict=True)):
             return []
         return [
-            finding for number, span in self.spans.items() for finding in self._difference(number, span, first, now)
+            finding
+            for number, span in self.spans.items()
+            for finding in self._compare_argument(number, span, first, now)
         ]
 
-    def _difference(
+    def _compare_argument(
         self, number: int, span: HostSpan, first: Sequence[NDArray[Any]], now: Sequence[NDArray[Any]]
     ) -> Iterator[Finding]:
         place = place_of(span, self.regions)
         if place is None:
             return
-        a, b = (_shown(span, buffers[place[0]], self.regions[place[0]].low) for buffers in (first, now))
+        a, b = (_view_argument(span, buffers[place[0]], self.regions[place[0]].low) for buffers in (first, now))
         differ = a.view(np.uint8).reshape(*a.shape, -1) != b.view(np.uint8).reshape(*b.shape, -1)
         elements = differ.any(axis=-1)
         if not elements.any():
@@ -362,7 +364,7 @@ class OrderRuns:
             concerns=(Concern(label=self._name(number), index=number, role="argument"),),
             evidence=(
                 ("elements", f"{int(elements.sum())} of {elements.size}, the first at {where}"),
-                *((("largest difference", _largest(a, b)),) if span.numbers is not None else ()),
+                *((("largest difference", _largest_difference(a, b)),) if span.numbers is not None else ()),
                 *((("because", why),) if why else ()),
             ),
         )
@@ -372,10 +374,10 @@ class OrderRuns:
         return declared[number].name if number < len(declared) else f"arg{number}"
 
 
-def _one(alike: Sequence[_Seen]) -> _Seen:
+def _merge(alike: Sequence[_Seen]) -> _Seen:
     shown = next((each for each in alike if each.met), alike[0])
     labels = dict.fromkeys(label for each in alike for label in each.labels)
-    more = ("more like it", more_like_it([each.finding for each in alike]))
+    more = ("more like it", summarise_races([each.finding for each in alike]))
     finding = replace(shown.finding, evidence=(*shown.finding.evidence, more))
     return _Seen(finding=finding, labels=[*labels], met=shown.met)
 
@@ -389,7 +391,7 @@ def weight_of(opcodes: Sequence[str]) -> tuple[Severity, str]:
     return Severity.ERROR, ""
 
 
-def _shown(span: HostSpan, octets: NDArray[Any], low: int) -> NDArray[Any]:
+def _view_argument(span: HostSpan, octets: NDArray[Any], low: int) -> NDArray[Any]:
     """An argument in a copy of its region, contiguous; plain bytes if NumPy lacks its type."""
     if span.numbers is None:
         return octets[span.low - low : span.high - low].copy()
@@ -398,7 +400,7 @@ def _shown(span: HostSpan, octets: NDArray[Any], low: int) -> NDArray[Any]:
     return np.ascontiguousarray(np.atleast_1d(view))
 
 
-def _largest(a: NDArray[Any], b: NDArray[Any]) -> str:
+def _largest_difference(a: NDArray[Any], b: NDArray[Any]) -> str:
     kind = np.complex128 if a.dtype.kind == "c" else np.float64
     one, other = a.astype(kind), b.astype(kind)
     if (np.isnan(one) != np.isnan(other)).any():

@@ -32,7 +32,7 @@ T = TypeVar("T")
 Tell = Callable[[int], None]
 """Tells the parent how much of the work is done."""
 
-PATIENCE = 0.25
+MIN_FORK_SECONDS = 0.25
 """Seconds of work that are worth a process."""
 _MOST = 256
 _WORKERS = "PYTEST_XDIST_WORKER_COUNT"  # that many processes share the machine already
@@ -61,8 +61,8 @@ def run_forked(work: Sequence[Callable[[Tell], T]], processes: int, tell: Tell) 
         while True:
             while len(running) < processes and (following := next(todo, None)) is not None:
                 number, each = following
-                with _uninterrupted():  # or a process might start that nobody knows of
-                    receiver, process = _started(each)
+                with _defer_interrupts():  # or a process might start that nobody knows of
+                    receiver, process = _start(each)
                     running[receiver] = number, process
             if not running:
                 return results
@@ -88,7 +88,7 @@ def run_forked(work: Sequence[Callable[[Tell], T]], processes: int, tell: Tell) 
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
+def _defer_interrupts() -> Iterator[None]:
     """Delays Ctrl-C to the end of the block; a process forked inside never gets one."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -97,7 +97,7 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _started(work: Callable[[Tell], object]) -> tuple[Connection, int]:
+def _start(work: Callable[[Tell], object]) -> tuple[Connection, int]:
     receiver, sender = Pipe(duplex=False)
     parent = os.getpid()
     with warnings.catch_warnings():  # newer Pythons warn of other threads, whose locks the child never takes
@@ -147,7 +147,7 @@ def time_limit(seconds: float) -> Iterator[None]:
         _until.reset(token)
 
 
-def heed_time(wave: int, instruction: Instruction | None = None) -> None:
+def check_time(wave: int, instruction: Instruction | None = None) -> None:
     """Raises I108 if the time limit has passed; called at backward branches."""
     if (until := _until.get()) is not None and monotonic() > until[0]:
         raise IsaError(

@@ -15,7 +15,7 @@ import numpy as np
 
 from rota.errors import Concern, Finding, IsaError, Severity, several
 from rota.isa.decoded import KernelProgram
-from rota.isa.hazards.wait_states import keep_distance
+from rota.isa.hazards.wait_states import check_distance
 from rota.isa.launch.interleaving import LATEST, Driver, Interleaving
 from rota.isa.launch.kernarg import (
     PACKET_BYTES,
@@ -25,11 +25,11 @@ from rota.isa.launch.kernarg import (
     Value,
     build_kernarg,
     build_packet,
-    checked_sizes,
+    check_sizes,
     first_instruction,
     service_at,
 )
-from rota.isa.launch.processes import heed_time
+from rota.isa.launch.processes import check_time
 from rota.isa.memory.memories import Lds, Memory
 from rota.isa.native.workgroups import ENDLESS, run_clean
 from rota.isa.wave.wave import AT_BARRIER, INDEXED, Faults, Private, Step, Wave
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _BUFFER = re.compile(r"\bbuffer (\d+)")
 
 
-def with_buffers(finding: Finding, name: Callable[[int], str]) -> Finding:
+def rename_buffers(finding: Finding, name: Callable[[int], str]) -> Finding:
     """Replaces "buffer N" in the evidence by `name(N)`."""
     evidence = (
         (key, _BUFFER.sub(lambda found: name(int(found[1])), value) if isinstance(value, str) else value)
@@ -72,7 +72,7 @@ class Visit:
     vectors: NDArray[np.uint32]
 
 
-def revisited(wave: Wave, pc: int) -> bool:
+def is_revisited(wave: Wave, pc: int) -> bool:
     """Records a backward branch to `pc`; True if the wave was there with the same registers."""
     kept = wave.visit
     wave.branches += 1
@@ -91,7 +91,7 @@ def revisited(wave: Wave, pc: int) -> bool:
     return False
 
 
-def state_of(waves: Sequence[Wave], memory: Memory) -> bytes:
+def digest_state(waves: Sequence[Wave], memory: Memory) -> bytes:
     """A digest of where the waves are and of everything they can read."""
     digest = hashlib.blake2b(digest_size=16)
     for wave in waves:
@@ -130,7 +130,7 @@ class WaveGroup:
         while runnable := self._runnable():
             awake = [number for number in runnable if not self.waves[number].spinning]
             if not awake:
-                if not self._woken(memory):
+                if not self._wake(memory):
                     return False
                 continue
             number, turns = self.driver.turn(awake)
@@ -149,13 +149,13 @@ class WaveGroup:
     def executed(self) -> int:
         return sum(wave.executed for wave in self.waves)
 
-    def moved(self, memory: Memory) -> bool:
+    def has_changed(self, memory: Memory) -> bool:
         """True if something has changed since the workgroup was put aside."""
-        return state_of(self.waves, memory) not in self.seen
+        return digest_state(self.waves, memory) not in self.seen
 
-    def _woken(self, memory: Memory) -> bool:
+    def _wake(self, memory: Memory) -> bool:
         """Lets spinning waves run again; False if they did so in this state before."""
-        state = state_of(self.waves, memory)
+        state = digest_state(self.waves, memory)
         if state in self.seen:
             return False
         self.seen.add(state)
@@ -166,12 +166,12 @@ class WaveGroup:
     def _runnable(self) -> list[int]:
         alive = [wave for wave in self.waves if not wave.ended]
         if alive and all(wave.waiting for wave in alive):
-            self.meet({wave.pc - 1: wave.number for wave in reversed(alive)})
+            self.note_barriers({wave.pc - 1: wave.number for wave in reversed(alive)})
             for wave in alive:
                 wave.waiting = False
         return [wave.number for wave in alive if not wave.waiting]
 
-    def meet(self, places: dict[int, int]) -> None:
+    def note_barriers(self, places: dict[int, int]) -> None:
         """Notes that a barrier opens for waves at different s_barrier; `places` has a wave for each."""
         if len(places) > 1:
             (here, wave), (there, other) = sorted(places.items())[:2]
@@ -221,11 +221,11 @@ def run_workgroups(
             continue
         aside.append(group)
         if len(aside) > MOST_ASIDE:
-            raise _deadlock(group, len(aside))
+            raise _report_deadlock(group, len(aside))
     while aside:
-        waiting = [group for group in aside if not (group.moved(memory) and group.run(turn, memory))]
-        if len(waiting) == len(aside) and not any(group.moved(memory) for group in aside):
-            raise _deadlock(aside[0], len(aside))
+        waiting = [group for group in aside if not (group.has_changed(memory) and group.run(turn, memory))]
+        if len(waiting) == len(aside) and not any(group.has_changed(memory) for group in aside):
+            raise _report_deadlock(aside[0], len(aside))
         for group in aside:
             if group not in waiting:
                 group.close(memory)
@@ -236,7 +236,7 @@ def run_workgroups(
     return executed
 
 
-def _deadlock(group: WaveGroup, groups: int) -> IsaError:
+def _report_deadlock(group: WaveGroup, groups: int) -> IsaError:
     spinning = [wave for wave in group.waves if not wave.ended and not wave.waiting]
     waiting = [wave for wave in group.waves if wave.waiting]
     steps = group.steps
@@ -328,7 +328,7 @@ def run_dispatch(
     A wave that executes `most` instructions is taken not to end. Calls `ended` with the number of workgroups that have
     ended. The native core shares long work among `processes`.
     """
-    sizes = checked_sizes(program, values, grid, block, dynamic_lds)
+    sizes = check_sizes(program, values, grid, block, dynamic_lds)
     faults = Faults()
     facts = program.facts
     kernarg = np.zeros(-(-facts.kernarg_bytes // _KERNARG_UNIT) * _KERNARG_UNIT, np.uint8)
@@ -347,7 +347,7 @@ def run_dispatch(
     memory.fill(len(own) - 2, segment)
     memory.fill(len(own) - 1, build_packet(facts, sizes, dispatch.kernarg_at))
     limit = MOST_INSTRUCTIONS if most is None else most
-    places = interleaving.arranged(_workgroups(sizes.grid))
+    places = interleaving.order_workgroups(_workgroups(sizes.grid))
 
     def make(place: tuple[int, Triple], *, native: bool = False) -> WaveGroup:
         driver = interleaving.driver(place[0])
@@ -377,7 +377,7 @@ def run_dispatch(
         executed, limit = None, min(limit, _EXPLAINED)
     if executed is None:
         faults.clear()
-        with np.errstate(all="ignore"), _with_what_was_found(faults, len(image)):
+        with np.errstate(all="ignore"), _add_findings(faults, len(image)):
             executed = run_workgroups(
                 places,
                 make,
@@ -386,7 +386,7 @@ def run_dispatch(
                 progress,
             )
         memory.order.finish()
-    found = _explained(faults, len(image))
+    found = _collect_findings(faults, len(image))
     return KernelOutcome(
         buffers=memory.contents()[len(image) : -2],
         findings=(*program.findings, *(each for each in found if each.severity is not Severity.NOTE)),
@@ -433,24 +433,26 @@ def _workgroup(
 
 
 @contextmanager
-def _with_what_was_found(faults: Faults, before: int) -> Iterator[None]:
+def _add_findings(faults: Faults, before: int) -> Iterator[None]:
     """Adds earlier faults to the error that ends a run."""
     try:
         yield
     except IsaError as error:
-        raise IsaError(*error.findings, *_explained(faults, before)) from error
+        raise IsaError(*error.findings, *_collect_findings(faults, before)) from error
 
 
-def _explained(faults: Faults, before: int) -> list[Finding]:
+def _collect_findings(faults: Faults, before: int) -> list[Finding]:
     """Findings with buffers numbered as the caller does, without the `before` ones that come first."""
-    return [_counted(_with_service(finding), before) for finding in faults.findings()]
+    return [_counted(_explain_address(finding), before) for finding in faults.findings()]
 
 
 def _counted(finding: Finding, before: int) -> Finding:
-    return with_buffers(finding, lambda number: f"buffer {number - before}" if number >= before else "the code object")
+    return rename_buffers(
+        finding, lambda number: f"buffer {number - before}" if number >= before else "the code object"
+    )
 
 
-def _with_service(finding: Finding) -> Finding:
+def _explain_address(finding: Finding) -> Finding:
     """Explains an address that belongs to a runtime service, or is near null."""
     evidence = dict(finding.evidence)
     if finding.code != "I105" or not str(evidence.get("address")).startswith("0x"):
@@ -489,8 +491,8 @@ def _run_wave(
             step = step.indexed(wave)
         left -= 1
         if wave.busy and not wave.busy.keys().isdisjoint(step.touches):
-            wave.too_early(step.instruction, min(row for row in step.touches if row in wave.busy))
-        keep_distance(wave, step)
+            wave.report_early_use(step.instruction, min(row for row in step.touches if row in wave.busy))
+        check_distance(wave, step)
         to = step.act(wave)
         wave.now += step.states
         if to is None:
@@ -510,18 +512,20 @@ def _run_wave(
         wave.land_all()
     elif wave.executed >= most:
         fix = "take a smaller problem, or allow more instructions if the kernel is that long"
-        raise _endless(wave, steps[pc].instruction, f"executed {told or most} instructions and hasn't ended", fix)
+        raise _report_endless(
+            wave, steps[pc].instruction, f"executed {told or most} instructions and hasn't ended", fix
+        )
 
 
 def _repeats(wave: Wave, pc: int, instruction: Instruction, endless: frozenset[int]) -> bool:
     """Records a backward branch; True if the wave was at `pc` in the same state."""
     if pc in endless:
-        raise _endless(wave, instruction, "reached a loop that no way leads out of")
-    heed_time(wave.number, instruction)
-    return revisited(wave, pc)
+        raise _report_endless(wave, instruction, "reached a loop that no way leads out of")
+    check_time(wave.number, instruction)
+    return is_revisited(wave, pc)
 
 
-def _endless(wave: Wave, instruction: Instruction, why: str, *fixes: str) -> IsaError:
+def _report_endless(wave: Wave, instruction: Instruction, why: str, *fixes: str) -> IsaError:
     return IsaError(
         Finding(code="I108", message=f"wave {wave.number} {why}", concerns=(instruction.concern(),), fixes=fixes)
     )

@@ -44,15 +44,15 @@ def reach(
     if taking is ALL and align == 1 and inside.all():
         return index, taking
     if not inside[taking].all():
-        lds.leaves(index[taking & ~inside][0, 0], instruction)
+        lds.report_outside(index[taking & ~inside][0, 0], instruction)
     inside &= taking
     if align > 1 and (index[inside, 0] % align).any():
-        uneven(wave, instruction, f"its address is not a multiple of {align}")
+        report_misaligned(wave, instruction, f"its address is not a multiple of {align}")
         inside &= index[:, 0] % align == 0
     return np.where(inside[:, None], index, 0), inside
 
 
-def uneven(wave: Wave, instruction: Instruction, what: str) -> None:
+def report_misaligned(wave: Wave, instruction: Instruction, what: str) -> None:
     """Reports an address that the instruction can't use."""
     wave.faults.add("I105", instruction, f"{instruction.opcode}: {what}", ("wave", wave.number))
 
@@ -75,10 +75,10 @@ def read(
     issued = wave.active
 
     def finish() -> None:
-        now, disturbed = lds.since(before, touched, number)
+        now, disturbed = lds.read_since(before, touched, number)
         bad = marked | disturbed
         if bad.any():
-            lds.order.disturbed(access, touched[bad])
+            lds.order.mark_seen(access, touched[bad])
             now[bad] = POISON_BYTE
         if not whole:
             spread = np.full((LANES, index.shape[1]), POISON_BYTE, np.uint8)
@@ -246,7 +246,7 @@ def _by_masks(keep: int, put: int, flip: int) -> NDArray[np.int64]:
 _TEAM = 16
 
 
-def arranged(bits: int, element: int) -> Callable[[NDArray[np.uint8]], NDArray[np.uint32]]:
+def transpose_registers(bits: int, element: int) -> Callable[[NDArray[np.uint8]], NDArray[np.uint32]]:
     """The function that turns the bytes that lanes read into registers, rows by lanes."""
     count = bits // element
     lane = np.arange(LANES)[:, None]
@@ -280,26 +280,30 @@ def decode_shared(instruction: Instruction, architecture: Architecture) -> Step 
         return exchange
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
     if (atomic := lds_atomic(instruction.opcode)) is not None:
-        return _atomic(instruction, operands, atomic)
-    return _moving(instruction, operands, architecture)
+        return _decode_atomic(instruction, operands, atomic)
+    return _decode_move(instruction, operands, architecture)
 
 
-def _moving(instruction: Instruction, operands: tuple[Operand, ...], architecture: Architecture) -> Step | None:
+def _decode_move(instruction: Instruction, operands: tuple[Operand, ...], architecture: Architecture) -> Step | None:
     if (found := _WORDS.match(instruction.opcode)) is not None:
-        return _plain(instruction, operands, found)
+        return _decode_words(instruction, operands, found)
     if (found := _SHORT_READ.match(instruction.opcode)) is not None:
-        return _reading(
-            instruction, operands, _run(instruction, int(found["bits"]) // 8), _extended(operands[0], found)
+        return _decode_read(
+            instruction, operands, _byte_offsets(instruction, int(found["bits"]) // 8), _extend(operands[0], found)
         )
     if (found := _SHORT_WRITE.match(instruction.opcode)) is not None:
-        return _writing(instruction, operands, _run(instruction, int(found["bits"]) // 8), 16 if found["high"] else 0)
+        return _decode_write(
+            instruction, operands, _byte_offsets(instruction, int(found["bits"]) // 8), 16 if found["high"] else 0
+        )
     if (found := _TRANSPOSED.match(instruction.opcode)) is None:
         return None
     if instruction.opcode not in architecture.transposed_reads:
         raise unknown(instruction, f"place on {architecture.arch}")
     bits = int(found["bits"])
-    arrange = arranged(bits, int(found["element"]))
-    return _reading(instruction, operands, _run(instruction, bits // 8), lambda _: arrange, _TRANSPOSED_ALIGN[bits])
+    arrange = transpose_registers(bits, int(found["element"]))
+    return _decode_read(
+        instruction, operands, _byte_offsets(instruction, bits // 8), lambda _: arrange, _TRANSPOSED_ALIGN[bits]
+    )
 
 
 def offsets(instruction: Instruction) -> dict[str, int]:
@@ -313,29 +317,29 @@ def offsets(instruction: Instruction) -> dict[str, int]:
     return found
 
 
-def _run(instruction: Instruction, size: int) -> NDArray[np.int64]:
+def _byte_offsets(instruction: Instruction, size: int) -> NDArray[np.int64]:
     """The offsets of `size` consecutive bytes."""
     return offsets(instruction).get("offset", 0) + np.arange(size)
 
 
-def _plain(instruction: Instruction, operands: tuple[Operand, ...], found: re.Match[str]) -> Step:
+def _decode_words(instruction: Instruction, operands: tuple[Operand, ...], found: re.Match[str]) -> Step:
     size = int(found["bits"]) // 8
     if not found["two"]:
-        places = _run(instruction, size)
+        places = _byte_offsets(instruction, size)
     else:
         at, unit = offsets(instruction), size * (64 if found["far"] else 1)
         starts = np.array([at.get("offset0", 0), at.get("offset1", 0)]) * unit
         places = (starts[:, None] + np.arange(size)).reshape(-1)
     if found["verb"] == "read":
-        return _reading(instruction, operands, places, lambda _: _words)
-    return _writing(instruction, operands, places)
+        return _decode_read(instruction, operands, places, lambda _: _words)
+    return _decode_write(instruction, operands, places)
 
 
 def _words(octets: NDArray[np.uint8]) -> NDArray[np.uint32]:
     return octets.view(np.uint32).T
 
 
-def _reading(
+def _decode_read(
     instruction: Instruction,
     operands: tuple[Operand, ...],
     places: NDArray[np.int64],
@@ -352,7 +356,7 @@ def _reading(
     return make_step(instruction, act, reads=operands[1:], writes=operands[:1])
 
 
-def _extended(target: Operand, found: re.Match[str]) -> Callable[[Wave], Arrange]:
+def _extend(target: Operand, found: re.Match[str]) -> Callable[[Wave], Arrange]:
     """Extends bytes and halves to a register, or puts them into one half of it."""
     kind = np.dtype(f"<{found['sign']}{int(found['bits']) // 8}")
 
@@ -371,7 +375,7 @@ def _extended(target: Operand, found: re.Match[str]) -> Callable[[Wave], Arrange
     return arrange
 
 
-def _writing(
+def _decode_write(
     instruction: Instruction, operands: tuple[Operand, ...], places: NDArray[np.int64], shift: int = 0
 ) -> Step:
     row = operands[0].first
@@ -386,11 +390,11 @@ def _writing(
     return make_step(instruction, act, reads=operands)
 
 
-def _atomic(instruction: Instruction, operands: tuple[Operand, ...], atomic: tuple[Combine, int, bool]) -> Step:
+def _decode_atomic(instruction: Instruction, operands: tuple[Operand, ...], atomic: tuple[Combine, int, bool]) -> Step:
     combine, size, returns = atomic
     targets, rest = (operands[:1], operands[1:]) if returns else ((), operands)
     row, sources = rest[0].first, [source.first for source in rest[1:]]
-    words, places = size // 4, _run(instruction, size)
+    words, places = size // 4, _byte_offsets(instruction, size)
     rows = tuple(each for target in targets for each in target.rows)
 
     def act(wave: Wave) -> None:

@@ -82,7 +82,7 @@ class Memory:
         """The place of `count` words; reports an I105 and returns None if no buffer holds them."""
         place = (address - BASE) & ~3
         if not self._inside(place, place + 4 * count):
-            self._outside(instruction, address)
+            self._report_outside(instruction, address)
             return None
         return place
 
@@ -115,14 +115,14 @@ class Memory:
         inside = np.array([self._inside(int(at), int(at) + size) for at in place])
         reached = active & inside
         if (active & ~inside).any():
-            self._outside(instruction, int(address[active & ~inside][0]))
+            self._report_outside(instruction, int(address[active & ~inside][0]))
         return place[reached], reached
 
     def _inside(self, start: int, end: int) -> bool:
         number = bisect_right(self._starts, start) - 1
         return number >= 0 and end <= self._ends[number]
 
-    def _outside(self, instruction: Instruction, address: int) -> None:
+    def _report_outside(self, instruction: Instruction, address: int) -> None:
         near = bisect_right(self._starts, address - BASE) - 1
         behind = address - BASE - self._ends[near]
         where = (
@@ -173,7 +173,9 @@ class Lds:
         marks = self._marks[index]
         return self.bytes[index], (marks != FREE) & (marks != wave + 1)
 
-    def since(self, before: NDArray[np.uint8], index: Octets, wave: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    def read_since(
+        self, before: NDArray[np.uint8], index: Octets, wave: int
+    ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
         """The bytes at the landing of a read that sampled `before`, and which of them another wave disturbed."""
         now, marked = self.sample(index, wave)
         own = self._last[index] == wave + 1
@@ -193,10 +195,10 @@ class Lds:
         """True for lanes that stay inside the allocation."""
         inside: NDArray[np.bool_] = (address >= 0) & (address + size <= self.size)
         if not inside.all():
-            self.leaves(int(address[~inside][0]), instruction)
+            self.report_outside(int(address[~inside][0]), instruction)
         return inside
 
-    def leaves(self, address: int, instruction: Instruction) -> None:
+    def report_outside(self, address: int, instruction: Instruction) -> None:
         self._faults.add(
             "I105",
             instruction,

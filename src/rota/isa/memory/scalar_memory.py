@@ -68,7 +68,9 @@ def _load(instruction: Instruction, count: int, *, buffer: bool) -> Step:
     def act(wave: Wave) -> None:
         at = address(wave)
         words, number = (
-            _from_buffer(wave, instruction, resource, at, count) if buffer else _from(wave, instruction, at, count)
+            _read_buffer_words(wave, instruction, resource, at, count)
+            if buffer
+            else _read_words(wave, instruction, at, count)
         )
 
         def finish() -> None:
@@ -80,7 +82,7 @@ def _load(instruction: Instruction, count: int, *, buffer: bool) -> Step:
     return make_step(instruction, act, reads=(base, offset), writes=(target,))
 
 
-def _from(wave: Wave, instruction: Instruction, address: int, count: int) -> tuple[list[int], int]:
+def _read_words(wave: Wave, instruction: Instruction, address: int, count: int) -> tuple[list[int], int]:
     number = wave.memory.order.begin(wave, instruction, MemoryUse.READ, scope_of(instruction.modifiers))
     if not count:
         return [], number
@@ -91,7 +93,7 @@ def _from(wave: Wave, instruction: Instruction, address: int, count: int) -> tup
     return words, number
 
 
-def _from_buffer(
+def _read_buffer_words(
     wave: Wave, instruction: Instruction, resource: int, address: int, count: int
 ) -> tuple[list[int], int]:
     """Words past num_records read as zero; a stride, which would make records larger than bytes, is an I105."""
@@ -102,7 +104,7 @@ def _from_buffer(
         records = 0
     at = (address - (low | high << 32)) & ~3
     inside = max(0, min(count, (records - at) // 4))
-    words, number = _from(wave, instruction, base + at, inside)
+    words, number = _read_words(wave, instruction, base + at, inside)
     return words + [0] * (count - inside), number
 
 

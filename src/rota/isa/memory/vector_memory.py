@@ -16,7 +16,7 @@ import numpy as np
 
 from rota.isa.binary.kernel_facts import LANES
 from rota.isa.memory.atomic_ops import Combine, memory_atomic
-from rota.isa.memory.lds_ops import reach, uneven
+from rota.isa.memory.lds_ops import reach, report_misaligned
 from rota.isa.memory.scalar_memory import decode_scalar_memory
 from rota.isa.races import MemoryUse, Scope, scope_of
 from rota.isa.wave.operand import M0, File, Operand, parse_operand, scalar_reader, unknown
@@ -75,7 +75,7 @@ class Width:
             value = low & ~_HIGH | high & _HIGH
         return value[None]
 
-    def stored(self, registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    def to_bytes(self, registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
         """Lanes by bytes, from rows by lanes; a whole word even if fewer bytes are stored."""
         values = np.ascontiguousarray(registers.T)
         return (values >> np.uint32(16) if self.high else values).view(np.uint8)
@@ -131,7 +131,7 @@ def read_modifiers(instruction: Instruction) -> Modifiers:
     return Modifiers(offset=offset, flags=frozenset(flags))
 
 
-def pointers(lane: Operand, base: Operand, offset: int) -> Addresses:
+def pointer_addresses(lane: Operand, base: Operand, offset: int) -> Addresses:
     """A 64-bit address per lane, or a scalar base with an offset per lane."""
     row = lane.first
     near = np.uint64(offset & 0xFFFF_FFFF_FFFF_FFFF)
@@ -172,7 +172,7 @@ class _Resource:
         )
 
 
-def in_buffer(operands: list[Operand], modifiers: Modifiers, instruction: Instruction) -> Addresses:
+def buffer_addresses(operands: list[Operand], modifiers: Modifiers, instruction: Instruction) -> Addresses:
     lane, first = operands[0], operands[1].first
     soffset = scalar_reader(operands[2])
     offen, idxen = "offen" in modifiers.flags, "idxen" in modifiers.flags
@@ -185,16 +185,16 @@ def in_buffer(operands: list[Operand], modifiers: Modifiers, instruction: Instru
         if offen:
             offset += wave.v[offset_row]
         if resource.adds_lane:
-            _unsettled(wave, instruction, "adds the lane's number to the index, which is not modelled")
+            _report_resource(wave, instruction, "adds the lane's number to the index, which is not modelled")
             return offset, np.zeros(LANES, np.uint64)
         if not idxen and resource.stride and resource.swizzled:
-            _unsettled(wave, instruction, "is swizzled, without an index")
+            _report_resource(wave, instruction, "is swizzled, without an index")
             return offset, np.zeros(LANES, np.uint64)
         if not idxen or not resource.stride:
             return _raw(resource, offset, moved)
         address, counted, settled = _structured(resource, wave.v[lane.first].astype(np.uint64), offset, moved)
         if not settled[wave.active].all():
-            _unsettled(wave, instruction, "has a lane that is in range or not, by the unit of its num_records")
+            _report_resource(wave, instruction, "has a lane that is in range or not, by the unit of its num_records")
         return address, np.where(counted & settled, _NO_END, np.uint64(0))
 
     return addresses
@@ -226,7 +226,7 @@ def _structured(
     return at + moved + np.uint64(resource.base), counted, settled
 
 
-def _unsettled(wave: Wave, instruction: Instruction, what: str) -> None:
+def _report_resource(wave: Wave, instruction: Instruction, what: str) -> None:
     wave.faults.add("I105", instruction, f"{instruction.opcode} uses a resource that {what}", ("wave", wave.number))
 
 
@@ -291,7 +291,7 @@ def _store_scratch(
 
     def act(wave: Wave) -> None:
         index, lanes = wave.private.index(wave, instruction, offsets(wave), size, wave.active)
-        wave.private.put(index, lanes, width.stored(wave.v[first : first + source.count])[:, :size])
+        wave.private.put(index, lanes, width.to_bytes(wave.v[first : first + source.count])[:, :size])
         wave.launch("vm", Pending(instruction=instruction, rows=(), finish=lambda: None))
 
     return act
@@ -351,11 +351,7 @@ def _places_in_lds(
 
 
 def _launch(
-    wave: Wave,
-    flat: _Flat,
-    rows: tuple[int, ...],
-    finish: Callable[[], None],
-    covers: Sequence[Callable[[int], None]],
+    wave: Wave, flat: _Flat, rows: tuple[int, ...], finish: Callable[[], None], covers: Sequence[Callable[[int], None]]
 ) -> None:
     def cover(epoch: int) -> None:
         for each in covers:
@@ -386,7 +382,7 @@ def _load_flat(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act:
             read = lds.order.begin_read(index[lanes], wave.number, wave.epoch, instruction, flat=True)
             octets, marked = lds.sample(index[lanes], wave.number)
             if marked.any():
-                lds.order.disturbed(read, index[lanes][marked])
+                lds.order.mark_seen(read, index[lanes][marked])
             out[lanes] = np.where(marked, np.uint8(0xFF), octets)
             covers.append(partial(lds.order.cover, read))
         old = wave.other_half(first)
@@ -406,7 +402,7 @@ def _store_flat(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act
     def act(wave: Wave) -> None:
         memory, lds = wave.memory, wave.lds
         address, outside, in_lds, in_private = flat.split(wave, lane)
-        data = width.stored(wave.v[source.first : source.first + source.count])[:, :size]
+        data = width.to_bytes(wave.v[source.first : source.first + source.count])[:, :size]
         number = memory.order.begin(wave, instruction, MemoryUse.WRITE, flat.scope)
         place, reached = memory.places(address, size, outside, instruction)
         memory.order.touch(number, place, size, memory.get(place, size) == data[reached])
@@ -453,10 +449,10 @@ def _flat_atomic(
         memory, lds, issued = wave.memory, wave.lds, wave.active
         address, outside, in_lds, in_private = flat.split(wave, lane)
         if in_private.any():
-            uneven(wave, instruction, "atomics don't reach private memory")
+            report_misaligned(wave, instruction, "atomics don't reach private memory")
         even = address % np.uint64(size) == 0
         if ((outside | in_lds) & ~even).any():
-            uneven(wave, instruction, f"its address is not a multiple of {size}")
+            report_misaligned(wave, instruction, f"its address is not a multiple of {size}")
         given = np.ascontiguousarray(wave.v[data.first : data.first + data.count].T).view(f"<u{size}")
         found = np.full((LANES, size), 0xFF, np.uint8)
         number = memory.order.begin(
@@ -469,7 +465,7 @@ def _flat_atomic(
         for each, at in zip(np.flatnonzero(reached).tolist(), place.tolist(), strict=True):
             spot = np.array([at])
             found[each] = memory.get(spot, size)[0]
-            memory.put(spot, _combined(combine, found[each], given[each], size)[None])
+            memory.put(spot, _combine(combine, found[each], given[each], size)[None])
         if in_lds.any():
             index, lanes = _places_in_lds(wave, flat, address, in_lds & even, size)
             change = lds.order.begin_atomic(index[lanes], wave.number, wave.epoch, instruction)
@@ -478,7 +474,7 @@ def _flat_atomic(
             covers.append(partial(lds.order.cover, change))
             for each in np.flatnonzero(lanes).tolist():
                 found[each] = lds.bytes[index[each]]
-                lds.bytes[index[each]] = _combined(combine, found[each], given[each], size)
+                lds.bytes[index[each]] = _combine(combine, found[each], given[each], size)
 
         def finish() -> None:
             for end in ends:
@@ -492,7 +488,7 @@ def _flat_atomic(
     return act
 
 
-def _combined(combine: Combine, old: NDArray[np.uint8], given: NDArray[np.uint64], size: int) -> NDArray[np.uint8]:
+def _combine(combine: Combine, old: NDArray[np.uint8], given: NDArray[np.uint64], size: int) -> NDArray[np.uint8]:
     new = combine(int.from_bytes(old.tobytes(), "little"), *(int(each) for each in given))
     return np.frombuffer(new.to_bytes(size, "little"), np.uint8)
 
@@ -558,15 +554,10 @@ def _decode_plain(
 def _access(instruction: Instruction, space: str, rest: list[Operand], size: int) -> _Access:
     modifiers = read_modifiers(instruction)
     if space == "buffer":
-        where = in_buffer(rest, modifiers, instruction)
+        where = buffer_addresses(rest, modifiers, instruction)
     else:
-        where = pointers(rest[0], rest[1], modifiers.offset)
-    return _Access(
-        instruction=instruction,
-        size=size,
-        addresses=where,
-        scope=scope_of(modifiers.flags),
-    )
+        where = pointer_addresses(rest[0], rest[1], modifiers.offset)
+    return _Access(instruction=instruction, size=size, addresses=where, scope=scope_of(modifiers.flags))
 
 
 def _fetch(access: _Access, wave: Wave) -> tuple[NDArray[np.uint8], int, NDArray[np.uint64]]:
@@ -606,7 +597,7 @@ def _store(access: _Access, data: Operand, width: Width) -> Act:
 
     def act(wave: Wave) -> None:
         memory, (address, room) = wave.memory, access.addresses(wave)
-        octets = width.stored(wave.v[first : first + data.count])
+        octets = width.to_bytes(wave.v[first : first + data.count])
         number = memory.order.begin(wave, access.instruction, MemoryUse.WRITE, access.scope)
         unit = size if room is None else min(4, size)
         for at in range(0, size, unit):
@@ -650,7 +641,7 @@ def _atomic(access: _Access, data: Operand, target: Operand | None, combine: Com
         memory, (address, room) = wave.memory, access.addresses(wave)
         wanted = wave.active if room is None else wave.active & (room >= size)
         if (address[wanted] % np.uint64(size)).any():
-            uneven(wave, instruction, f"its address is not a multiple of {size}")
+            report_misaligned(wave, instruction, f"its address is not a multiple of {size}")
             wanted = wanted & (address % np.uint64(size) == 0)
         place, reached = memory.places(address, size, wanted, instruction)
         given = np.ascontiguousarray(wave.v[data.first : data.first + data.count].T).view(f"<u{size}")
@@ -693,7 +684,7 @@ def _dma(access: _Access, offset: int, architecture: Architecture) -> Act:
         fetched, read, address = _fetch(access, wave)
         start = (wave.s[M0] & mask) + offset
         if start & 3:
-            uneven(wave, access.instruction, "m0 and its offset are not a multiple of 4")
+            report_misaligned(wave, access.instruction, "m0 and its offset are not a multiple of 4")
             start &= ~3
         at = start + _LANE * size
         active = wave.active.copy()

@@ -278,7 +278,7 @@ def pack(program: KernelProgram) -> Packed | None:
     ops = np.zeros(len(program.steps), OP)
     pool: list[int] = []
     for number, step in enumerate(program.steps):
-        name = _filled(ops[number], step, program.architecture)
+        name = _fill(ops[number], step, program.architecture)
         if name is None:
             if not only_registers(step.instruction):
                 return None
@@ -313,7 +313,7 @@ def only_registers(instruction: Instruction) -> bool:
     return opcode.startswith("s_") and not opcode.startswith(_BARE) and decode_scalar(instruction) is not None
 
 
-def _filled(record: Any, step: Step, architecture: Architecture) -> str | None:  # noqa: ANN401  # a record of an array
+def _fill(record: Any, step: Step, architecture: Architecture) -> str | None:  # noqa: ANN401  # a record of an array
     """Fills a record; returns the name of the core's routine, None if it lacks the instruction."""
     instruction = step.instruction
     record["states"] = step.states
@@ -321,14 +321,14 @@ def _filled(record: Any, step: Step, architecture: Architecture) -> str | None: 
     record["dst_sel"] = record["src_sel"][:] = 6
     if instruction.opcode.startswith(("v_mfma_", "v_smfmac_")):
         name = matrix_record(record, instruction, architecture)
-        return name if name is not None and _operands(record, instruction, accepts=0) else None
+        return name if name is not None and _fill_operands(record, instruction, accepts=0) else None
     name = memory_record(record, instruction, architecture) or instruction.mnemonic
     if name not in opcodes():
         return None
-    return name if _packed(record, instruction, architecture, accepts=opcodes()[name][1]) else None
+    return name if _fill_rest(record, instruction, architecture, accepts=opcodes()[name][1]) else None
 
 
-def _packed(record: Any, instruction: Instruction, architecture: Architecture, *, accepts: int) -> bool:  # noqa: ANN401
+def _fill_rest(record: Any, instruction: Instruction, architecture: Architecture, *, accepts: int) -> bool:  # noqa: ANN401
     opcode = instruction.opcode
     if opcode == "s_waitcnt":
         counts = (-1 if count is None else count for count in wait_counts(instruction, architecture))
@@ -340,16 +340,16 @@ def _packed(record: Any, instruction: Instruction, architecture: Architecture, *
         if instruction.follows is None:
             return False
         record["behind"] = CODE_BASE + instruction.follows
-    if not _operands(record, instruction, accepts=accepts):
+    if not _fill_operands(record, instruction, accepts=accepts):
         return False
     if opcode.endswith("_dpp"):
         return (
             bool(accepts & _DPP) and not (_dpp_names(instruction) & set(_MODIFIERS)) and _crossing(record, instruction)
         )
-    return _modifiers(record, instruction, accepts)
+    return _fill_modifiers(record, instruction, accepts)
 
 
-def _operands(record: Any, instruction: Instruction, *, accepts: int) -> bool:  # noqa: ANN401
+def _fill_operands(record: Any, instruction: Instruction, *, accepts: int) -> bool:  # noqa: ANN401
     """False if the core can't read an operand."""
     texts = instruction.operands
     if instruction.opcode == "ds_swizzle_b32":
@@ -390,7 +390,7 @@ def _operand(slot: Any, operand: Operand) -> None:  # noqa: ANN401
     slot["floating"] = operand.floating or 0.0
 
 
-def _modifiers(record: Any, instruction: Instruction, accepts: int) -> bool:  # noqa: ANN401
+def _fill_modifiers(record: Any, instruction: Instruction, accepts: int) -> bool:  # noqa: ANN401
     """False if the core doesn't honour a modifier."""
     packed = instruction.opcode.startswith("v_pk_")
     if packed:

@@ -23,7 +23,7 @@ from rota.isa.binary.kernel_facts import LANES
 from rota.isa.hazards.spacing import NOTHING
 from rota.isa.hazards.wait_states import check_spacing
 from rota.isa.launch.interleaving import Interleaving, Landing
-from rota.isa.launch.processes import PATIENCE, Tell, heed_time, run_forked
+from rota.isa.launch.processes import MIN_FORK_SECONDS, Tell, check_time, run_forked
 from rota.isa.memory.memories import BASE
 from rota.isa.native.records import FAULT, OP, OPERAND, OTHER, Packed, library, pack
 from rota.isa.wave.operand import EXEC
@@ -107,9 +107,11 @@ class _Run:
                 executed += group.executed
                 ended(done)
                 took, left = perf_counter() - began, len(places) - done
-                if processes > 1 and left > 1 and took > PATIENCE and took / done * left > 2 * PATIENCE:
-                    pieces = min(left, max(processes, min(_PIECES * processes, int(took / done * left / PATIENCE))))
-                    more = self._shared(core, places[done:], pieces, processes, lambda more: ended(done + more))  # noqa: B023  # called before it changes
+                if processes > 1 and left > 1 and took > MIN_FORK_SECONDS and took / done * left > 2 * MIN_FORK_SECONDS:
+                    pieces = min(
+                        left, max(processes, min(_PIECES * processes, int(took / done * left / MIN_FORK_SECONDS)))
+                    )
+                    more = self._run_shared(core, places[done:], pieces, processes, lambda more: ended(done + more))  # noqa: B023  # called before it changes
                     if more is not None:
                         return executed + more
                     processes = 1  # what workgroups have to do with each other shows in one process
@@ -121,12 +123,12 @@ class _Run:
             group = self.make(place)
             yield group if core.run(group, self.interleaving, self.most) else None
 
-    def _shared(
+    def _run_shared(
         self, core: _Core, places: Sequence[tuple[int, Triple]], pieces: int, processes: int, ended: Tell
     ) -> int | None:
         """Runs the rest in processes; None, and nothing changed, after a possible fault or if pieces share memory."""
         cuts = [len(places) * number // pieces for number in range(pieces + 1)]
-        work = [partial(self._piece, places[start:end]) for start, end in pairwise(cuts)]
+        work = [partial(self._run_piece, places[start:end]) for start, end in pairwise(cuts)]
         found = [each for each in run_forked(work, processes, ended) if each is not None]
         if len(found) < pieces:
             return None
@@ -143,7 +145,7 @@ class _Run:
             self.memory.faults.take(each.notes)
         return sum(each.executed for each in found)
 
-    def _piece(
+    def _run_piece(
         self, places: Sequence[tuple[int, Triple]], tell: Tell
     ) -> _Piece | None:  # pragma: no cover  # in a fork
         self.memory.faults.clear()
@@ -261,12 +263,12 @@ class _Core:
         with np.errstate(all="ignore"):
             while state == _MORE:
                 state = core.rota_run(self._group, self._acts, _SLICE)
-                heed_time(0)
+                check_time(0)
         self.endless = state == _NO_END
-        if state != _ENDED or not self._told(group):
+        if state != _ENDED or not self._note_faults(group):
             return False
         for wave in group.waves:
-            self._ended(wave)
+            self._finish_wave(wave)
         group.count_barriers()
         group.waves[0].executed = core.rota_executed(self._group)
         return True
@@ -289,7 +291,7 @@ class _Core:
         if wave.v is not vectors:
             wave.v, wave.i, wave.f = vectors, vectors.view(np.int32), vectors.view(np.float32)
         wave.s, wave.scc = scalars.tolist(), core.rota_scc(self._group, number)
-        wave.take_exec()
+        wave.update_mask()
         known = len(wave.faults.findings())
         if wave.mode & INDEXED:  # the core looks at the registers that are named, not at those that are meant
             return _GAVE_UP
@@ -308,12 +310,12 @@ class _Core:
         words = [ctypes.cast(each, ctypes.POINTER(ctypes.c_uint32)) for each in at]
         return np.ctypeslib.as_array(words[0], (ROWS, LANES)), np.ctypeslib.as_array(words[1], (_SCALARS,))
 
-    def _ended(self, wave: Wave) -> None:
+    def _finish_wave(self, wave: Wave) -> None:
         pc, epoch = ctypes.c_int32(), ctypes.c_int32()
         self._core.rota_wave_end(self._group, wave.number, ctypes.byref(pc), ctypes.byref(epoch))
         wave.pc, wave.epoch, wave.ended = pc.value, epoch.value, True
 
-    def _told(self, group: WaveGroup) -> bool:
+    def _note_faults(self, group: WaveGroup) -> bool:
         """True if the core found nothing but waves at different barriers, which are noted."""
         count = ctypes.c_int32()
         at = self._core.rota_faults(self._group, ctypes.byref(count))
@@ -323,5 +325,5 @@ class _Core:
         if (found["code"] != _MEETING).any():
             return False
         for each in found:
-            group.meet({int(each["other"]): int(each["other_wave"]), int(each["pc"]): int(each["wave"])})
+            group.note_barriers({int(each["other"]): int(each["other_wave"]), int(each["pc"]): int(each["wave"])})
         return True

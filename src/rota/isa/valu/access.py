@@ -37,7 +37,7 @@ def fields_of(instruction: Instruction) -> dict[str, str]:
     return dict(modifier.partition(":")[::2] for modifier in instruction.modifiers)
 
 
-def only(instruction: Instruction, known: Iterable[str]) -> dict[str, str]:
+def check_modifiers(instruction: Instruction, known: Iterable[str]) -> dict[str, str]:
     """The modifiers by name; raises I102 for any but the `known` ones."""
     fields = fields_of(instruction)
     if not fields.keys() <= set(known):
@@ -52,7 +52,7 @@ def flags(text: str, default: int, count: int) -> list[int]:
 
 def op_sel(instruction: Instruction, sources: int) -> tuple[int, int, int, int]:
     """The four bits of op_sel: three for sources and the last for the destination, which is printed last."""
-    given = flags(only(instruction, ("op_sel",)).get("op_sel", ""), 0, 4)
+    given = flags(check_modifiers(instruction, ("op_sel",)).get("op_sel", ""), 0, 4)
     if len(given) == 4:
         return given[0], given[1], given[2], given[3]
     if len(given) == sources + 1 == 3:
@@ -143,7 +143,7 @@ class OperandAccess:
     crossing: LaneCrossing | None = None
 
 
-def parsed(instruction: Instruction) -> tuple[Operand, ...]:
+def parse_operands(instruction: Instruction) -> tuple[Operand, ...]:
     """Parses the operands without sext(...), which `access` handles."""
     return tuple(parse_operand(_bare(text), instruction) for text in instruction.operands)
 
@@ -164,10 +164,10 @@ def access(
 ) -> OperandAccess:
     """`first` is the operand number of the first source; without a target there is no writer."""
     if instruction.opcode.endswith("_dpp"):
-        return _crossed(instruction, target, result, sources, kinds)
+        return _access_dpp(instruction, target, result, sources, kinds)
     if instruction.opcode.endswith("_sdwa"):
-        return _selected(instruction, target, result, sources, kinds, first=first)
-    fields = only(instruction, ("clamp", "op_sel"))
+        return _access_sdwa(instruction, target, result, sources, kinds, first=first)
+    fields = check_modifiers(instruction, ("clamp", "op_sel"))
     readers = [reader(operand, kind) for operand, kind in zip(sources, kinds, strict=True)]
     put = None if target is None else writer(target, result)
     if "op_sel" in fields or halves:
@@ -210,7 +210,7 @@ def _half_writer(target: Operand, kind: str, high: int) -> Writer:
     return lambda wave, value: put(wave, as_bits(value, kind) << shift | old(wave) & keep)
 
 
-def _crossed(
+def _access_dpp(
     instruction: Instruction, target: Operand | None, result: str, sources: tuple[Operand, ...], kinds: str
 ) -> OperandAccess:
     if target is None or not sources or sources[0].file is not File.VECTOR:
@@ -233,7 +233,7 @@ def store(wave: Wave, target: Operand, bits: Any, where: Any) -> None:  # noqa: 
     np.copyto(wave.v[target.first], bits.astype(np.uint32), where=where)
 
 
-def _selected(
+def _access_sdwa(
     instruction: Instruction,
     target: Operand | None,
     result: str,
@@ -242,7 +242,7 @@ def _selected(
     *,
     first: int,
 ) -> OperandAccess:
-    fields = only(instruction, _SELECTIONS)
+    fields = check_modifiers(instruction, _SELECTIONS)
     if any(kind in "UId" for kind in kinds):
         raise unknown(instruction, "form")
     chosen = [fields.get(f"src{number}_sel", "DWORD") for number in range(2)]
@@ -314,7 +314,7 @@ def _part_writer(target: Operand, kind: str, selection: str, unused: str) -> Wri
 Compute = Callable[..., Any]
 
 
-def keeps(instruction: Instruction, *, halves: bool = False) -> bool:
+def keeps_destination(instruction: Instruction, *, halves: bool = False) -> bool:
     """True if a part of the destination stays, so that the instruction reads it too."""
     if instruction.opcode.endswith("_dpp"):
         return "bound_ctrl:1" not in instruction.modifiers or any(

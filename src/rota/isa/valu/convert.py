@@ -282,8 +282,8 @@ def decode_scaled(instruction: Instruction, architecture: Architecture) -> Step 
     random = reader(operands[-2], "u") if found["sr"] else None
     given = operands[1 : -2 if found["sr"] else -1]
     count, chosen = _COUNTS[found["count"]], op_sel(instruction, len(operands) - 1)
-    take = _taken(instruction, given, found["of"], count, chosen)
-    put = _put(instruction, target, found["to"], count, chosen)
+    take = _read_codes(instruction, given, found["of"], count, chosen)
+    put = _write_codes(instruction, target, found["to"], count, chosen)
     convert = _conversion(found["of"], found["to"], architecture.float8)
 
     def act(wave: Wave) -> None:
@@ -322,7 +322,7 @@ def _value(code: Any, form: MiniFloat | None) -> Any:  # noqa: ANN401
     return decode_code(code, form)
 
 
-def _taken(
+def _read_codes(
     instruction: Instruction, given: tuple[Operand, ...], of: str, count: int, chosen: tuple[int, ...]
 ) -> Callable[[Wave], Codes]:
     """Reads the codes of the sources: from whole registers, or from the field of one that op_sel chooses."""
@@ -362,7 +362,7 @@ def _fields(registers: Any, bits: int, count: int, first: int) -> Codes:  # noqa
     return out
 
 
-def _put(
+def _write_codes(
     instruction: Instruction, target: Operand, to: str, count: int, chosen: tuple[int, ...]
 ) -> Callable[[Wave, Codes], None]:
     """Writes the codes one after the other, or into the part of a register that op_sel chooses."""

@@ -17,7 +17,7 @@ from rota.isa.valu.integer import Function
 _LOW = np.uint64(0xFFFF)  # zero in every number that a shorter format holds, and halfway between two of them
 
 
-def fused(a: Any, b: Any, c: Any, kind: Any) -> Any:  # noqa: ANN401
+def multiply_add(a: Any, b: Any, c: Any, kind: Any) -> Any:  # noqa: ANN401
     """A fused multiply-add; `kind` is the format of the result, at most that of the sources."""
     if kind is np.float64:
         return _by_ratios(a, b, c)
@@ -86,7 +86,7 @@ def signalling(a: Any) -> Any:  # noqa: ANN401
     return np.isnan(values) & (bits & bits.dtype.type(_QUIET[values.dtype]) == 0)
 
 
-def _chosen(a: Any, b: Any, first: Any) -> Any:  # noqa: ANN401
+def _choose(a: Any, b: Any, first: Any) -> Any:  # noqa: ANN401
     if not (np.isnan(a).any() or np.isnan(b).any()):
         return np.where(first, a, b)
     return np.where(np.isnan(a), b, np.where(np.isnan(b), a, np.where(first, a, b)))
@@ -94,12 +94,12 @@ def _chosen(a: Any, b: Any, first: Any) -> Any:  # noqa: ANN401
 
 def least(a: Any, b: Any) -> Any:  # noqa: ANN401
     """The smaller one; a number before a NaN, the negative zero before the positive."""
-    return _chosen(a, b, (a < b) | ((a == b) & np.signbit(a)))
+    return _choose(a, b, (a < b) | ((a == b) & np.signbit(a)))
 
 
 def greatest(a: Any, b: Any) -> Any:  # noqa: ANN401
     """The larger one; a number before a NaN, the positive zero before the negative."""
-    return _chosen(a, b, (a > b) | ((a == b) & ~np.signbit(a)))
+    return _choose(a, b, (a > b) | ((a == b) & ~np.signbit(a)))
 
 
 def _with_signals(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -155,7 +155,7 @@ def _significand(a: Any) -> Any:  # noqa: ANN401
     return np.where(np.isfinite(a), np.frexp(a)[0], a).astype(np.asarray(a).dtype)
 
 
-def _scaled(kind: Any) -> Callable[[Any, Any], Any]:  # noqa: ANN401
+def _scale(kind: Any) -> Callable[[Any, Any], Any]:  # noqa: ANN401
     """Multiplies by a power of two and rounds once; clips powers that overflow or vanish anyway."""
 
     def compute(a: Any, b: Any) -> Any:  # noqa: ANN401
@@ -194,7 +194,7 @@ def _family(bits: str) -> dict[str, Function]:
         "mul": Function(letter, two, lambda a, b: a * b),
         "min": Function(letter, two, low, plain=least),
         "max": Function(letter, two, high, plain=greatest),
-        "fma": Function(letter, three, lambda a, b, c: fused(a, b, c, kind), halves=bits == "f16"),
+        "fma": Function(letter, three, lambda a, b, c: multiply_add(a, b, c, kind), halves=bits == "f16"),
         "trunc": Function(letter, one, np.trunc),
         "ceil": Function(letter, one, np.ceil),
         "floor": Function(letter, one, np.floor),
@@ -204,7 +204,7 @@ def _family(bits: str) -> dict[str, Function]:
         "rsq": Function(letter, one, _in_double(lambda a: 1 / np.sqrt(a), kind)),
         "sqrt": Function(letter, one, np.sqrt),
         "frexp_mant": Function(letter, one, _significand),
-        "ldexp": Function(letter, letter + ("s" if bits == "f16" else "i"), _scaled(kind)),
+        "ldexp": Function(letter, letter + ("s" if bits == "f16" else "i"), _scale(kind)),
     }
     if bits != "f64":
         more = {
@@ -226,7 +226,7 @@ FLOATING: dict[str, Function] = {
     **_family("f16"),
     **_family("f32"),
     **_family("f64"),
-    "v_fma_legacy_f16": Function("h", "hhh", lambda a, b, c: fused(a, b, c, np.float16)),
+    "v_fma_legacy_f16": Function("h", "hhh", lambda a, b, c: multiply_add(a, b, c, np.float16)),
     "v_rcp_iflag_f32": Function("f", "f", _in_double(lambda a: 1 / a, np.float32)),
     "v_mul_legacy_f32": Function("f", "ff", _without_sign_of_zero),
     "v_frexp_exp_i32_f32": Function("i", "f", _exponent(np.int32)),

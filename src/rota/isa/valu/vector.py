@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rota.isa.binary.kernel_facts import LANES
-from rota.isa.valu.access import access, fields_of, flags, keeps, only, op_sel, parsed
+from rota.isa.valu.access import access, check_modifiers, fields_of, flags, keeps_destination, op_sel, parse_operands
 from rota.isa.valu.convert import (
     BF16,
     CONVERSIONS,
@@ -25,8 +25,8 @@ from rota.isa.valu.convert import (
     float8_readers,
     placed_conversions,
 )
-from rota.isa.valu.floating import FLOATING, PACKED_HALF, fused, signalling
-from rota.isa.valu.integer import DOT, HALFWORD, INTEGER, PACKED_HALFWORD, Function, population, saturated
+from rota.isa.valu.floating import FLOATING, PACKED_HALF, multiply_add, signalling
+from rota.isa.valu.integer import DOT, HALFWORD, INTEGER, PACKED_HALFWORD, Function, population, saturate
 from rota.isa.wave.operand import (
     M0,
     VCC,
@@ -35,7 +35,7 @@ from rota.isa.wave.operand import (
     Reader,
     Writer,
     as_bits,
-    named,
+    named_register,
     parse_operand,
     reader,
     scalar_reader,
@@ -43,7 +43,7 @@ from rota.isa.wave.operand import (
     unknown,
     writer,
 )
-from rota.isa.wave.wave import DENORM32, IEEE, Act, Step, flushed, heeding, limited, make_step
+from rota.isa.wave.wave import DENORM32, IEEE, Act, Step, clamp_float, flush_denormals, make_step, obey_mode
 
 if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
@@ -81,15 +81,15 @@ def decode_compare(instruction: Instruction, opcode: str) -> Step | None:
     found = _COMPARE_NAME.match(opcode)
     if found is None:
         return None
-    target, *sources = parsed(instruction)
+    target, *sources = parse_operands(instruction)
     kind = _KINDS[found["kind"] + found["bits"]]
     is_class = found["order"] == "class"
     form = access(instruction, None, "u", tuple(sources), kind + ("u" if is_class else kind))
     if form.clamp or "op_sel" in instruction.text:
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
-    left, right = map(heeding, form.readers) if kind == "f" and not is_class else form.readers
+    left, right = map(obey_mode, form.readers) if kind == "f" and not is_class else form.readers
     order, put = _of_class if is_class else _ORDERS[found["order"]], scalar_writer(target, wide=True)
-    new_exec = scalar_writer(named("exec"), wide=True)
+    new_exec = scalar_writer(named_register("exec"), wide=True)
 
     def act(wave: Wave) -> None:
         bits = lane_bits(np.broadcast_to(order(left(wave), right(wave)), LANES) & wave.active)
@@ -97,7 +97,7 @@ def decode_compare(instruction: Instruction, opcode: str) -> Step | None:
         if found["x"]:
             new_exec(wave, bits)
 
-    written = (target, named("exec")) if found["x"] else (target,)
+    written = (target, named_register("exec")) if found["x"] else (target,)
     return make_step(instruction, act, reads=tuple(sources), writes=written)
 
 
@@ -129,15 +129,15 @@ _SUMS: dict[str, Callable[[Any, Any, Any], Any]] = {
 def decode_carry(instruction: Instruction, opcode: str) -> Step | None:
     """Decodes a sum with carry or a selection by mask."""
     if opcode in _SUMS:
-        return _carried(instruction, _SUMS[opcode])
+        return _decode_sum(instruction, _SUMS[opcode])
     if opcode in {"v_mad_u64_u32", "v_mad_i64_i32"}:
         return _multiply_add(instruction, signed="i64" in opcode)
-    return _selected(instruction) if opcode == "v_cndmask_b32" else None
+    return _decode_select(instruction) if opcode == "v_cndmask_b32" else None
 
 
-def _carried(instruction: Instruction, compute: Callable[[Any, Any, Any], Any]) -> Step:
+def _decode_sum(instruction: Instruction, compute: Callable[[Any, Any, Any], Any]) -> Step:
     """Adds or subtracts with a carry per lane, out of it and sometimes into it."""
-    target, carry, *rest = parsed(instruction)
+    target, carry, *rest = parse_operands(instruction)
     form = access(instruction, target, "u", tuple(rest[:2]), "uu", first=2)
     if form.clamp or form.crossing is not None or "op_sel" in instruction.text:
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
@@ -152,14 +152,14 @@ def _carried(instruction: Instruction, compute: Callable[[Any, Any, Any], Any]) 
         put(wave, np.broadcast_to(total, LANES).astype(np.uint32))
         out(wave, lane_bits(np.broadcast_to((total < 0) | (total >> 32 != 0), LANES) & wave.active))
 
-    kept = (target,) if keeps(instruction) else ()
+    kept = (target,) if keeps_destination(instruction) else ()
     return make_step(instruction, act, reads=(*rest, *kept), writes=(target, carry))
 
 
 def _multiply_add(instruction: Instruction, *, signed: bool) -> Step:
     """The 64-bit sum of a 32-bit product; the carry is bit 64 of the sum of 65-bit numbers."""
-    only(instruction, ())
-    target, carry, left, right, addend = parsed(instruction)
+    check_modifiers(instruction, ())
+    target, carry, left, right, addend = parse_operands(instruction)
     narrow, wide, kind = ("i", "I", np.int64) if signed else ("u", "U", np.uint64)
     first, second, third = reader(left, narrow), reader(right, narrow), reader(addend, wide)
     put, out = writer(target, wide), scalar_writer(carry, wide=True)
@@ -179,15 +179,15 @@ def _multiply_add(instruction: Instruction, *, signed: bool) -> Step:
     return make_step(instruction, act, reads=(left, right, addend), writes=(target, carry))
 
 
-def _selected(instruction: Instruction) -> Step:
-    target, no, yes, which = parsed(instruction)
+def _decode_select(instruction: Instruction) -> Step:
+    target, no, yes, which = parse_operands(instruction)
     form = access(instruction, target, "u", (no, yes), "bb")
     if form.clamp or "op_sel" in instruction.text:
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
     when_clear, when_set = form.readers
     put, bits = form.put, scalar_reader(which, wide=True)
     assert put is not None  # noqa: S101  # a target was given
-    kept: tuple[Operand, ...] = (target,) if keeps(instruction) else ()
+    kept: tuple[Operand, ...] = (target,) if keeps_destination(instruction) else ()
     return make_step(
         instruction,
         lambda wave: put(wave, np.where(lanes_of(bits(wave)), when_set(wave), when_clear(wave))),
@@ -197,10 +197,10 @@ def _selected(instruction: Instruction) -> Step:
 
 
 def decode_crosslane(instruction: Instruction, opcode: str) -> Step | None:
-    if opcode not in _MADE or instruction.opcode.endswith(("_dpp", "_sdwa")):
+    if opcode not in _CROSSLANE or instruction.opcode.endswith(("_dpp", "_sdwa")):
         return None
-    only(instruction, ())
-    return _MADE[opcode](instruction, parsed(instruction))
+    check_modifiers(instruction, ())
+    return _CROSSLANE[opcode](instruction, parse_operands(instruction))
 
 
 def _first_lane(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
@@ -254,7 +254,7 @@ def _count_below(instruction: Instruction, operands: tuple[Operand, ...]) -> Ste
     return make_step(instruction, act, reads=operands[1:], writes=(target,))
 
 
-def _swapped(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
+def _decode_swap(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
     one, two = operands
     takes, puts = [reader(each, "u") for each in operands], [writer(each, "u") for each in operands]
 
@@ -266,7 +266,7 @@ def _swapped(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
     return make_step(instruction, act, reads=(one, two), writes=(one, two))
 
 
-def _lanes_swapped(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
+def _decode_lane_swap(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
     """Exchanges the odd rows of the first register with the even rows of the second (rows of 16 or 32 lanes)."""
     one, two = operands
     if one.file is not File.VECTOR or two.file is not File.VECTOR:
@@ -290,15 +290,15 @@ def _lanes_swapped(instruction: Instruction, operands: tuple[Operand, ...]) -> S
     return make_step(instruction, act, reads=(one, two), writes=(one, two))
 
 
-_MADE: dict[str, Callable[[Instruction, tuple[Operand, ...]], Step]] = {
+_CROSSLANE: dict[str, Callable[[Instruction, tuple[Operand, ...]], Step]] = {
     "v_readfirstlane_b32": _first_lane,
     "v_readlane_b32": _read_lane,
     "v_writelane_b32": _write_lane,
     "v_mbcnt_lo_u32_b32": _count_below,
     "v_mbcnt_hi_u32_b32": _count_below,
-    "v_swap_b32": _swapped,
-    "v_permlane16_swap_b32": _lanes_swapped,
-    "v_permlane32_swap_b32": _lanes_swapped,
+    "v_swap_b32": _decode_swap,
+    "v_permlane16_swap_b32": _decode_lane_swap,
+    "v_permlane32_swap_b32": _decode_lane_swap,
 }
 
 
@@ -349,7 +349,7 @@ def decode_division(instruction: Instruction, opcode: str) -> Step | None:
 
 
 def _scale(instruction: Instruction, form: _Format) -> Step:
-    target, flag, *sources = parsed(instruction)
+    target, flag, *sources = parse_operands(instruction)
     if instruction.modifiers or any(each.absolute for each in sources):
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
     reached = access(instruction, target, form.letter, tuple(sources), 3 * form.letter)
@@ -359,14 +359,14 @@ def _scale(instruction: Instruction, form: _Format) -> Step:
 
     def act(wave: Wave) -> None:
         chosen, below, above = (np.broadcast_to(take(wave), LANES) for take in reached.readers)
-        scaled, back = _scaled(form, chosen, below, above)
+        scaled, back = _scale_operand(form, chosen, below, above)
         put(wave, scaled)
         out(wave, lane_bits(back & wave.active))
 
     return make_step(instruction, act, reads=tuple(sources), writes=(target, flag))
 
 
-def _scaled(form: _Format, chosen: Any, below: Any, above: Any) -> tuple[Any, Any]:  # noqa: ANN401
+def _scale_operand(form: _Format, chosen: Any, below: Any, above: Any) -> tuple[Any, Any]:  # noqa: ANN401
     """Scales `chosen`, which is `above` or `below`; also says whether the quotient is scaled back."""
     smallest = np.finfo(form.kind).tiny
     quotient, inverse = np.abs(above / below), np.abs(form.kind(1) / below)
@@ -387,38 +387,38 @@ def _scaled(form: _Format, chosen: Any, below: Any, above: Any) -> tuple[Any, An
 
 
 def _fmas(instruction: Instruction, form: _Format) -> Step:
-    target, *sources = parsed(instruction)
+    target, *sources = parse_operands(instruction)
     reached = access(instruction, target, form.letter, tuple(sources), 3 * form.letter)
-    readers = tuple(map(heeding, reached.readers)) if form.letter == "f" else reached.readers
+    readers = tuple(map(obey_mode, reached.readers)) if form.letter == "f" else reached.readers
     put = reached.put
     assert put is not None  # noqa: S101  # a target was given
 
     def act(wave: Wave) -> None:
         a, b, c = (np.broadcast_to(take(wave), LANES) for take in readers)
-        total = fused(a, b, c, form.kind)
+        total = multiply_add(a, b, c, form.kind)
         back = lanes_of(wave.s[VCC] | wave.s[VCC + 1] << 32)
         power = np.where(form.exponent(c) > form.bias, form.scale, -form.scale)
         result = np.where(back, np.ldexp(total, power.astype(np.int32)), total)
-        put(wave, limited(wave, result) if reached.clamp else result)
+        put(wave, clamp_float(wave, result) if reached.clamp else result)
 
-    return make_step(instruction, act, reads=(*sources, named("vcc")), writes=(target,))
+    return make_step(instruction, act, reads=(*sources, named_register("vcc")), writes=(target,))
 
 
 def _fixup(instruction: Instruction, form: _Format, *, halves: bool) -> Step:
-    target, *sources = parsed(instruction)
+    target, *sources = parse_operands(instruction)
     reached = access(instruction, target, form.letter, tuple(sources), 3 * form.letter, halves=halves)
     put = reached.put
     assert put is not None  # noqa: S101  # a target was given
 
     def act(wave: Wave) -> None:
-        result = _fixed(form, *(np.broadcast_to(take(wave), LANES) for take in reached.readers))
-        put(wave, limited(wave, result) if reached.clamp else result)
+        result = _fix_quotient(form, *(np.broadcast_to(take(wave), LANES) for take in reached.readers))
+        put(wave, clamp_float(wave, result) if reached.clamp else result)
 
     reads = (*sources, target) if halves else tuple(sources)
     return make_step(instruction, act, reads=reads, writes=(target,))
 
 
-def _fixed(form: _Format, quotient: Any, below: Any, above: Any) -> Any:  # noqa: ANN401
+def _fix_quotient(form: _Format, quotient: Any, below: Any, above: Any) -> Any:  # noqa: ANN401
     sign = np.where(np.signbit(below) ^ np.signbit(above), form.kind(-1), form.kind(1))
     infinite, nothing, none = form.kind(np.inf), form.kind(0), form.kind(-np.nan)  # a NaN whose sign is set
     vanishes = form.exponent(above) - form.exponent(below) < form.nothing
@@ -457,15 +457,15 @@ def decode_packed(instruction: Instruction, opcode: str) -> Step | None:
     if opcode in _SINGLES:
         return _singles(instruction, operands, _SINGLES[opcode])
     if opcode == "v_pk_mov_b32":
-        return _moved(instruction, operands)
+        return _decode_move(instruction, operands)
     if opcode in {"v_fma_mix_f32", "v_fma_mixlo_f16", "v_fma_mixhi_f16"}:
-        return _mixed(instruction, operands, opcode)
-    return _dotted(instruction, operands, DOT2[opcode], accumulates="2c" in opcode) if opcode in DOT2 else None
+        return _decode_mix(instruction, operands, opcode)
+    return _decode_dot(instruction, operands, DOT2[opcode], accumulates="2c" in opcode) if opcode in DOT2 else None
 
 
 def _choices(instruction: Instruction, count: int, high: int = 1) -> tuple[list[list[int]], bool]:
     """op_sel, op_sel_hi, neg_lo and neg_hi, and whether to clamp."""
-    fields = only(instruction, _CHOICES)
+    fields = check_modifiers(instruction, _CHOICES)
     lists = [flags(fields.get(name, ""), high * (name == "op_sel_hi"), count) for name in _CHOICES[:4]]
     if any(len(each) != count for each in lists):
         raise unknown(instruction, "op_sel")
@@ -482,7 +482,7 @@ def _halves(instruction: Instruction, operands: tuple[Operand, ...], function: F
         [_half(instruction, *each) for each in zip(sources, function.sources, picks, flips, strict=True)]
         for picks, flips in ((low, flip_low), (high, flip_high))
     ]
-    put, finish = writer(target, "u"), _finished(instruction, function, clamp)
+    put, finish = writer(target, "u"), _finish(instruction, function, clamp)
 
     def act(wave: Wave) -> None:
         one, two = (as_bits(finish(wave, [take(wave) for take in half]), function.result) for half in takes)
@@ -491,15 +491,15 @@ def _halves(instruction: Instruction, operands: tuple[Operand, ...], function: F
     return make_step(instruction, act, reads=sources, writes=(target,))
 
 
-def _finished(instruction: Instruction, function: Function, clamp: bool) -> Callable[[Wave, list[Any]], Any]:
+def _finish(instruction: Instruction, function: Function, clamp: bool) -> Callable[[Wave, list[Any]], Any]:
     """Computes as MODE says, and clamps."""
     if clamp and function.result != "h":
-        return saturated(instruction, function)
+        return saturate(instruction, function)
     plain = function.plain or function.compute
 
     def finish(wave: Wave, values: list[Any]) -> Any:  # noqa: ANN401
         result = (function.compute if wave.mode & IEEE else plain)(*values)
-        return limited(wave, result) if clamp else result
+        return clamp_float(wave, result) if clamp else result
 
     return finish
 
@@ -522,11 +522,11 @@ def _singles(instruction: Instruction, operands: tuple[Operand, ...], compute: C
     puts = [writer(Operand(text="", file=target.file, first=target.first + part), "f") for part in (0, 1)]
 
     def act(wave: Wave) -> None:
-        keeps = wave.mode & DENORM32 == DENORM32
+        denormals = wave.mode & DENORM32 == DENORM32
         results = [np.array(compute(*(take(wave) for take in takes))) for takes in halves]
         for put, result in zip(puts, results, strict=True):
-            value = result if keeps else flushed(result)
-            put(wave, limited(wave, value) if clamp else value)
+            value = result if denormals else flush_denormals(result)
+            put(wave, clamp_float(wave, value) if clamp else value)
 
     return make_step(instruction, act, reads=sources, writes=(target,))
 
@@ -545,10 +545,10 @@ def _one_of_pair(instruction: Instruction, source: Operand, chosen: int, negate:
         floating=source.floating,
         negate=bool(negate),
     )
-    return heeding(reader(one, "f"))
+    return obey_mode(reader(one, "f"))
 
 
-def _moved(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
+def _decode_move(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
     """The low result comes from the first source, the high one from the second; op_sel_hi has no effect."""
     target, *sources = operands
     (low, _, *flips), clamp = _choices(instruction, 2)
@@ -570,7 +570,7 @@ def _moved(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
     return make_step(instruction, act, reads=tuple(sources), writes=(target,))
 
 
-def _mixed(instruction: Instruction, operands: tuple[Operand, ...], opcode: str) -> Step:
+def _decode_mix(instruction: Instruction, operands: tuple[Operand, ...], opcode: str) -> Step:
     """A fused multiply-add of float32, or of the halves that op_sel_hi chooses."""
     target, *sources = operands
     (high, halved, *flips), clamp = _choices(instruction, 3, 0)
@@ -583,13 +583,13 @@ def _mixed(instruction: Instruction, operands: tuple[Operand, ...], opcode: str)
 
     def act(wave: Wave) -> None:
         a, b, c = (np.broadcast_to(take(wave), LANES) for take in takes)
-        value = fused(a, b, c, np.float32)
-        value = value if wave.mode & DENORM32 == DENORM32 else flushed(value)
+        value = multiply_add(a, b, c, np.float32)
+        value = value if wave.mode & DENORM32 == DENORM32 else flush_denormals(value)
         if place is None:
-            put(wave, as_bits(limited(wave, value) if clamp else value, "f"))
+            put(wave, as_bits(clamp_float(wave, value) if clamp else value, "f"))
             return
         half = value.astype(np.float16)
-        bits = as_bits(limited(wave, half) if clamp else half, "h") << np.uint32(16 * place)
+        bits = as_bits(clamp_float(wave, half) if clamp else half, "h") << np.uint32(16 * place)
         put(wave, bits | old(wave) & np.uint32(0xFFFF if place else 0xFFFF_0000))
 
     reads = tuple(sources) if place is None else (*sources, target)
@@ -600,7 +600,7 @@ def _single_or_half(instruction: Instruction, source: Operand, halved: int, high
     if not halved:
         if high:
             raise unknown(instruction, "op_sel")
-        return heeding(reader(source, "f"))
+        return obey_mode(reader(source, "f"))
     if source.file is File.LITERAL:
         raise unknown(instruction, f"half of {source.text!r}")
     whole = reader(Operand(text=source.text, file=source.file, first=source.first), "u")
@@ -611,9 +611,9 @@ def _single_or_half(instruction: Instruction, source: Operand, halved: int, high
     )
 
 
-def _dotted(instruction: Instruction, operands: tuple[Operand, ...], kind: str, *, accumulates: bool) -> Step:
+def _decode_dot(instruction: Instruction, operands: tuple[Operand, ...], kind: str, *, accumulates: bool) -> Step:
     target, sources = operands[0], operands[1:] + (operands[:1] if accumulates else ())
-    only(instruction, ())
+    check_modifiers(instruction, ())
     if any(each.signed or each.file is File.LITERAL for each in sources[:2]):
         raise unknown(instruction, "operand")
     a, b, addend, put = *(reader(each, "u") for each in sources[:2]), reader(sources[2], "f"), writer(target, "f")
@@ -648,7 +648,7 @@ def decode_vector(instruction: Instruction, architecture: Architecture) -> Step 
     opcode = instruction.mnemonic
     if opcode == "v_nop":
         return make_step(instruction, lambda _: None)
-    operands = parsed(instruction)
+    operands = parse_operands(instruction)
     if opcode in _ON_ITSELF:
         return _pure(instruction, (*operands, operands[0]), _FUNCTIONS[_ON_ITSELF[opcode]])
     if opcode in {"v_bitop3_b32", "v_bitop3_b16"}:
@@ -657,7 +657,7 @@ def decode_vector(instruction: Instruction, architecture: Architecture) -> Step 
     if isinstance(function, Function):
         return _pure(instruction, operands, function)
     if isinstance(function, Placed):
-        return _placed(instruction, operands, function)
+        return _decode_placed(instruction, operands, function)
     steps = (decode(instruction, opcode) for decode in _FAMILIES)
     return next((step for step in steps if step is not None), None) or decode_scaled(instruction, architecture)
 
@@ -680,17 +680,17 @@ def _pure(instruction: Instruction, operands: tuple[Operand, ...], function: Fun
     target, sources = operands[0], operands[1:]
     form = access(instruction, target, function.result, sources, function.sources, halves=function.halves)
     readers = [
-        heeding(take) if kind == "f" else take for take, kind in zip(form.readers, function.sources, strict=True)
+        obey_mode(take) if kind == "f" else take for take, kind in zip(form.readers, function.sources, strict=True)
     ]
-    act = _acting(instruction, function, readers, form.put, clamp=form.clamp)
-    kept = (target,) if keeps(instruction, halves=function.halves) else ()
+    act = _make_act(instruction, function, readers, form.put, clamp=form.clamp)
+    kept = (target,) if keeps_destination(instruction, halves=function.halves) else ()
     return make_step(instruction, act, reads=(*sources, *kept), writes=(target,))
 
 
-def _acting(instruction: Instruction, function: Function, readers: list[Reader], put: Any, *, clamp: bool) -> Act:  # noqa: ANN401
+def _make_act(instruction: Instruction, function: Function, readers: list[Reader], put: Any, *, clamp: bool) -> Act:  # noqa: ANN401
     compute, plain = function.compute, function.plain or function.compute
     if clamp and function.result not in "hfd":
-        limit = saturated(instruction, function)
+        limit = saturate(instruction, function)
         return lambda wave: put(wave, limit(wave, [take(wave) for take in readers]))
     if function.result not in "hfd":
         return lambda wave: put(wave, compute(*(take(wave) for take in readers)))
@@ -698,8 +698,8 @@ def _acting(instruction: Instruction, function: Function, readers: list[Reader],
     def act(wave: Wave) -> None:
         result = (compute if wave.mode & IEEE else plain)(*(take(wave) for take in readers))
         if function.result == "f" and wave.mode & DENORM32 != DENORM32:
-            result = flushed(result)
-        put(wave, limited(wave, result) if clamp else result)
+            result = flush_denormals(result)
+        put(wave, clamp_float(wave, result) if clamp else result)
 
     return act
 
@@ -719,7 +719,7 @@ def _truth_table(instruction: Instruction, *, wide: bool) -> Function:
     return Function("u", "uuu", compute) if wide else Function("w", "www", compute, halves=True)
 
 
-def _placed(instruction: Instruction, operands: tuple[Operand, ...], conversion: Placed) -> Step:
+def _decode_placed(instruction: Instruction, operands: tuple[Operand, ...], conversion: Placed) -> Step:
     """A conversion into a byte or a half of its destination."""
     target, *sources = operands
     chosen = op_sel(instruction, len(sources))
@@ -727,7 +727,7 @@ def _placed(instruction: Instruction, operands: tuple[Operand, ...], conversion:
     if any(chosen[:2]) or (conversion.bits == 16 and chosen[2]):
         raise unknown(instruction, "op_sel")
     kinds = zip(sources, conversion.sources, strict=True)
-    readers = [heeding(reader(each, kind)) if kind == "f" else reader(each, kind) for each, kind in kinds]
+    readers = [obey_mode(reader(each, kind)) if kind == "f" else reader(each, kind) for each, kind in kinds]
     shift, keep = np.uint32(conversion.bits * number), np.uint32((1 << conversion.bits) - 1)
     put, old, compute = writer(target, "u"), reader(target, "u"), conversion.compute
 

@@ -21,7 +21,7 @@ from rota.isa.wave.operand import (
     VCC,
     File,
     Operand,
-    named,
+    named_register,
     parse_operand,
     scalar_reader,
     scalar_writer,
@@ -44,7 +44,7 @@ _KEPT = 3
 _ROUNDING = ("to the nearest even", "up", "down", "towards zero")
 
 
-def unlike_ours(facts: KernelFacts) -> tuple[Finding, ...]:
+def check_float_mode(facts: KernelFacts) -> tuple[Finding, ...]:
     """An error if the kernel rounds in another mode, a warning if only denormals or overflow differ."""
     mode = facts.descriptor.float_mode
     if mode.round_32 or mode.round_64:
@@ -74,7 +74,7 @@ def unlike_ours(facts: KernelFacts) -> tuple[Finding, ...]:
     )
 
 
-def is_heeded(bits: int) -> bool:
+def is_supported_mode(bits: int) -> bool:
     """True if the interpreter computes in this float mode."""
     return not bits & 0xF and bits >> 4 & 3 in {0, _KEPT} and bits >> 6 & 3 == _KEPT
 
@@ -95,7 +95,7 @@ _COUNTED = re.compile(r"(?:(?:vmcnt|lgkmcnt|expcnt)\(\d+\)(?:\s*[&,]?\s*|$))+")
 _NOP_BITS = 0xF  # s_nop looks at the low bits of its number
 # What they do is to be felt in time, or by somebody who traces.
 _HINTS = frozenset({"s_setprio", "s_sleep", "s_icache_inv", "s_ttracedata", "s_incperflevel", "s_decperflevel"})
-_ASKED = {"scc": SCC_BIT, "vcc": named("vcc"), "exe": named("exec")}  # what a branch looks at
+_ASKED = {"scc": SCC_BIT, "vcc": named_register("vcc"), "exe": named_register("exec")}  # what a branch looks at
 _CONDITIONS: dict[str, Callable[[Wave], bool]] = {
     "s_branch": lambda _: True,
     "s_cbranch_scc0": lambda wave: wave.scc == 0,
@@ -148,14 +148,14 @@ def _call(instruction: Instruction, places: Mapping[int, int]) -> Step:
             write(wave, behind)
         for address in addresses:
             if address - CODE_BASE not in places:
-                raise IsaError(_astray(instruction, wave, address))
+                raise IsaError(_report_lost_jump(instruction, wave, address))
             return places[address - CODE_BASE]
         return target
 
     return make_step(instruction, act, reads=tuple(takes), writes=tuple(gives))
 
 
-def _astray(instruction: Instruction, wave: Wave, address: int) -> Finding:
+def _report_lost_jump(instruction: Instruction, wave: Wave, address: int) -> Finding:
     return Finding(
         code="I131",
         message=f"{instruction.opcode} goes to {address:#x}, where no instruction of the kernel stands",
@@ -247,13 +247,13 @@ def _mode(instruction: Instruction, _: Architecture) -> Step:
     if reads:
         put = scalar_writer(operand)
         return make_step(instruction, lambda wave: put(wave, (wave.mode & among) >> offset), writes=(operand,))
-    if operand.file is File.LITERAL and not is_heeded(START & ~among | operand.literal << offset & among):
+    if operand.file is File.LITERAL and not is_supported_mode(START & ~among | operand.literal << offset & among):
         raise unknown(instruction, "mode")
     take = scalar_reader(operand)
 
     def act(wave: Wave) -> None:
         mode = wave.mode & ~among | take(wave) << offset & among
-        if not is_heeded(mode):
+        if not is_supported_mode(mode):
             raise IsaError(_another_mode(instruction, wave, mode))
         wave.mode = mode
 

@@ -111,7 +111,7 @@ def unknown(instruction: Instruction, what: str = "") -> IsaError:
     )
 
 
-def named(text: str) -> Operand:
+def named_register(text: str) -> Operand:
     """A scalar register by name, such as vcc."""
     first, count = _NAMED[text]
     return Operand(text=text, file=File.SCALAR, first=first, count=count)
@@ -120,7 +120,7 @@ def named(text: str) -> Operand:
 @lru_cache(maxsize=4096)  # an unrolled loop names the same registers again and again
 def _register(text: str) -> Operand | None:
     if text in _NAMED:
-        return named(text)
+        return named_register(text)
     found = _REGISTER.match(text)
     if found is None:
         return None
@@ -194,7 +194,7 @@ def scalar_writer(operand: Operand, *, wide: bool = False) -> Callable[[Wave, in
 
     def masked(wave: Wave, value: int) -> None:
         (both if wide else narrow)(wave, value)
-        wave.take_exec()
+        wave.update_mask()
 
     if first >= EXEC:
         return masked
@@ -234,14 +234,14 @@ def _vector_reader(row: int, kind: str) -> Reader:
         "w": lambda wave: wave.v[row].astype(np.uint16),
         "s": lambda wave: wave.v[row].astype(np.uint16).view(np.int16),
         "p": lambda wave: wave.v[row],
-        "U": lambda wave: _joined(wave, row),
-        "I": lambda wave: _joined(wave, row).view(np.int64),
-        "d": lambda wave: _joined(wave, row).view(np.float64),
+        "U": lambda wave: _join_words(wave, row),
+        "I": lambda wave: _join_words(wave, row).view(np.int64),
+        "d": lambda wave: _join_words(wave, row).view(np.float64),
     }
     return readers[kind]
 
 
-def _joined(wave: Wave, row: int) -> Any:  # noqa: ANN401  # an array of 64-bit numbers
+def _join_words(wave: Wave, row: int) -> Any:  # noqa: ANN401  # an array of 64-bit numbers
     return wave.v[row].astype(np.uint64) | wave.v[row + 1].astype(np.uint64) << np.uint64(32)
 
 

@@ -11,7 +11,7 @@ from rota.isa.wave.operand import (
     SCALAR,
     SCC_BIT,
     Operand,
-    named,
+    named_register,
     parse_operand,
     scalar_reader,
     scalar_writer,
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 _NAMES = re.compile(r"gpr_idx\((?P<names>[A-Z0-9,]*)\)")
 _PLACES = {"SRC0": 1, "SRC1": 2, "SRC2": 4, "DST": 8}
 _LAST = 101  # the last scalar register that an index may reach
-_M0 = named("m0")
+_M0 = named_register("m0")
 
 
 def decode_register_index(instruction: Instruction) -> Step | None:
-    make = _MADE.get(instruction.opcode)
+    make = _DECODERS.get(instruction.opcode)
     return None if make is None else make(instruction)
 
 
@@ -129,7 +129,7 @@ def _clock(instruction: Instruction) -> Step:
     return make_step(instruction, act, writes=(target,))
 
 
-_MADE: dict[str, Callable[[Instruction], Step]] = {
+_DECODERS: dict[str, Callable[[Instruction], Step]] = {
     "s_set_gpr_idx_on": _index_on,
     "s_set_gpr_idx_off": _index_off,
     "s_set_gpr_idx_mode": _index_mode,
@@ -150,7 +150,7 @@ def signed(value: int, bits: int = 32) -> int:
     return value - (1 << bits) if value >> (bits - 1) & 1 else value
 
 
-def _flagged(result: int, mask: int = _M32) -> tuple[int, int]:
+def _with_scc(result: int, mask: int = _M32) -> tuple[int, int]:
     return result & mask, int(result & mask != 0)
 
 
@@ -164,10 +164,10 @@ def _field(a: int, b: int, width: int, *, sign: bool) -> tuple[int, int]:
     value = (a & ((1 << width) - 1)) >> start & ((1 << size) - 1)
     if sign and size:
         value = signed(value, size)
-    return _flagged(value, (1 << width) - 1)
+    return _with_scc(value, (1 << width) - 1)
 
 
-def _reversed(value: int, bits: int = 32) -> int:
+def _reverse(value: int, bits: int = 32) -> int:
     return int(f"{value:0{bits}b}"[::-1], 2)
 
 
@@ -190,11 +190,11 @@ def _quads(value: int, bits: int) -> list[int]:
 
 
 def _quad_mask(value: int, bits: int) -> tuple[int, int]:
-    return _flagged(sum(each << place for place, each in enumerate(_quads(value, bits))), _M64)
+    return _with_scc(sum(each << place for place, each in enumerate(_quads(value, bits))), _M64)
 
 
 def _whole_quads(value: int, bits: int) -> tuple[int, int]:
-    return _flagged(sum(15 * each << 4 * place for place, each in enumerate(_quads(value, bits))), _M64)
+    return _with_scc(sum(15 * each << 4 * place for place, each in enumerate(_quads(value, bits))), _M64)
 
 
 def _doubled(value: int) -> int:
@@ -211,12 +211,12 @@ _TWO: dict[str, _Function] = {
     "s_mul_i32": lambda a, b, _: (a * b & _M32, None),
     "s_mul_hi_u32": lambda a, b, _: (a * b >> 32, None),
     "s_mul_hi_i32": lambda a, b, _: (signed(a) * signed(b) >> 32 & _M32, None),
-    "s_lshl_b32": lambda a, b, _: _flagged(a << (b & 31)),
-    "s_lshr_b32": lambda a, b, _: _flagged(a >> (b & 31)),
-    "s_ashr_i32": lambda a, b, _: _flagged(signed(a) >> (b & 31)),
-    "s_lshl_b64": lambda a, b, _: _flagged(a << (b & 63), _M64),
-    "s_lshr_b64": lambda a, b, _: _flagged(a >> (b & 63), _M64),
-    "s_ashr_i64": lambda a, b, _: _flagged(signed(a, 64) >> (b & 63), _M64),
+    "s_lshl_b32": lambda a, b, _: _with_scc(a << (b & 31)),
+    "s_lshr_b32": lambda a, b, _: _with_scc(a >> (b & 31)),
+    "s_ashr_i32": lambda a, b, _: _with_scc(signed(a) >> (b & 31)),
+    "s_lshl_b64": lambda a, b, _: _with_scc(a << (b & 63), _M64),
+    "s_lshr_b64": lambda a, b, _: _with_scc(a >> (b & 63), _M64),
+    "s_ashr_i64": lambda a, b, _: _with_scc(signed(a, 64) >> (b & 63), _M64),
     "s_min_i32": lambda a, b, _: (min(a, b, key=signed), int(signed(a) < signed(b))),
     "s_min_u32": lambda a, b, _: (min(a, b), int(a < b)),
     "s_max_i32": lambda a, b, _: (max(a, b, key=signed), int(signed(a) > signed(b))),
@@ -227,7 +227,7 @@ _TWO: dict[str, _Function] = {
     "s_bfe_i64": lambda a, b, _: _field(a, b, 64, sign=True),
     "s_bfm_b32": lambda a, b, _: (((1 << (a & 31)) - 1 << (b & 31)) & _M32, None),
     "s_bfm_b64": lambda a, b, _: (((1 << (a & 63)) - 1 << (b & 63)) & _M64, None),
-    "s_absdiff_i32": lambda a, b, _: _flagged(abs(signed((signed(a) - signed(b)) & _M32))),
+    "s_absdiff_i32": lambda a, b, _: _with_scc(abs(signed((signed(a) - signed(b)) & _M32))),
     "s_cselect_b32": lambda a, b, scc: (a if scc else b, None),
     "s_cselect_b64": lambda a, b, scc: (a if scc else b, None),
     "s_pack_ll_b32_b16": lambda a, b, _: (a & 0xFFFF | (b & 0xFFFF) << 16, None),
@@ -247,7 +247,7 @@ _LOGIC: dict[str, Callable[[int, int], int]] = {
 
 
 def _logical(combine: Callable[[int, int], int], mask: int) -> _Function:
-    return lambda a, b, _: _flagged(combine(a, b), mask)
+    return lambda a, b, _: _with_scc(combine(a, b), mask)
 
 
 def _shifted_sum(shift: int) -> _Function:
@@ -264,27 +264,27 @@ _ONE: dict[str, _Function] = {
     "s_mov_b32": lambda a, _, __: (a, None),
     "s_mov_b64": lambda a, _, __: (a, None),
     "s_movk_i32": lambda a, _, __: (signed(a & 0xFFFF, 16) & _M32, None),
-    "s_not_b32": lambda a, _, __: _flagged(~a),
-    "s_not_b64": lambda a, _, __: _flagged(~a, _M64),
-    "s_brev_b32": lambda a, _, __: (_reversed(a), None),
-    "s_brev_b64": lambda a, _, __: (_reversed(a, 64), None),
+    "s_not_b32": lambda a, _, __: _with_scc(~a),
+    "s_not_b64": lambda a, _, __: _with_scc(~a, _M64),
+    "s_brev_b32": lambda a, _, __: (_reverse(a), None),
+    "s_brev_b64": lambda a, _, __: (_reverse(a, 64), None),
     "s_wqm_b32": lambda a, _, __: _whole_quads(a, 32),
     "s_wqm_b64": lambda a, _, __: _whole_quads(a, 64),
     "s_quadmask_b32": lambda a, _, __: _quad_mask(a, 32),
     "s_quadmask_b64": lambda a, _, __: _quad_mask(a, 64),
-    "s_bcnt0_i32_b32": lambda a, _, __: _flagged(32 - a.bit_count()),
-    "s_bcnt0_i32_b64": lambda a, _, __: _flagged(64 - a.bit_count()),
+    "s_bcnt0_i32_b32": lambda a, _, __: _with_scc(32 - a.bit_count()),
+    "s_bcnt0_i32_b64": lambda a, _, __: _with_scc(64 - a.bit_count()),
     "s_ff0_i32_b32": lambda a, _, __: (_lowest(~a & _M32), None),
     "s_ff0_i32_b64": lambda a, _, __: (_lowest(~a & _M64), None),
     "s_flbit_i32": lambda a, _, __: (_highest_sign(a, 32), None),
     "s_flbit_i32_i64": lambda a, _, __: (_highest_sign(a, 64), None),
     "s_flbit_i32_b64": lambda a, _, __: (_highest(a, 64), None),
     "s_bitreplicate_b64_b32": lambda a, _, __: (_doubled(a), None),
-    "s_abs_i32": lambda a, _, __: _flagged(abs(signed(a))),
+    "s_abs_i32": lambda a, _, __: _with_scc(abs(signed(a))),
     "s_sext_i32_i8": lambda a, _, __: (signed(a & 0xFF, 8) & _M32, None),
     "s_sext_i32_i16": lambda a, _, __: (signed(a & 0xFFFF, 16) & _M32, None),
-    "s_bcnt1_i32_b32": lambda a, _, __: _flagged(a.bit_count()),
-    "s_bcnt1_i32_b64": lambda a, _, __: _flagged(a.bit_count()),
+    "s_bcnt1_i32_b32": lambda a, _, __: _with_scc(a.bit_count()),
+    "s_bcnt1_i32_b64": lambda a, _, __: _with_scc(a.bit_count()),
     "s_ff1_i32_b32": lambda a, _, __: (_lowest(a), None),
     "s_ff1_i32_b64": lambda a, _, __: (_lowest(a), None),
     "s_flbit_i32_b32": lambda a, _, __: (_highest(a, 32), None),
@@ -323,15 +323,15 @@ def decode_scalar(instruction: Instruction) -> Step | None:  # noqa: PLR0911  # 
         return special
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands) if opcode[:2] == "s_" else ()
     if opcode in _TWO or opcode in _ONE:
-        return _computed(instruction, operands[0], operands[1:], {**_TWO, **_ONE}[opcode])
+        return _decode_function(instruction, operands[0], operands[1:], {**_TWO, **_ONE}[opcode])
     if opcode in _ON_ITSELF:
-        return _computed(instruction, operands[0], operands, _ON_ITSELF[opcode])
+        return _decode_function(instruction, operands[0], operands, _ON_ITSELF[opcode])
     if (compare := _COMPARE.match(opcode)) is not None:
-        return _compared(instruction, operands, compare)
+        return _decode_compare(instruction, operands, compare)
     if opcode.startswith("s_bitcmp") and len(operands) == 2:
-        return _bit_compared(instruction, operands, int(opcode[8]), 64 if opcode.endswith("64") else 32)
+        return _decode_bit_compare(instruction, operands, int(opcode[8]), 64 if opcode.endswith("64") else 32)
     if (save := _SAVE.match(opcode)) is not None:
-        return _saved(instruction, operands, save["op"], new=save["kept"] == "wrexec")
+        return _decode_save_exec(instruction, operands, save["op"], new=save["kept"] == "wrexec")
     return None
 
 
@@ -345,7 +345,9 @@ def _wide(opcode: str, place: int) -> bool:
     return opcode.endswith("64") and not (place == 2 and opcode.startswith(narrow))
 
 
-def _computed(instruction: Instruction, target: Operand, sources: tuple[Operand, ...], function: _Function) -> Step:
+def _decode_function(
+    instruction: Instruction, target: Operand, sources: tuple[Operand, ...], function: _Function
+) -> Step:
     first = scalar_reader(sources[0], wide=_wide(instruction.opcode, 1))
     second = scalar_reader(sources[1], wide=_wide(instruction.opcode, 2)) if len(sources) > 1 else lambda _: 0
     put = scalar_writer(target, wide=_wide(instruction.opcode, 0))
@@ -364,7 +366,7 @@ def _computed(instruction: Instruction, target: Operand, sources: tuple[Operand,
     return make_step(instruction, act, reads=takes, writes=gives)
 
 
-def _compared(instruction: Instruction, operands: tuple[Operand, ...], found: re.Match[str]) -> Step:
+def _decode_compare(instruction: Instruction, operands: tuple[Operand, ...], found: re.Match[str]) -> Step:
     wide, order = found["bits"] == "64", _ORDER[found["order"]]
     left, right = (scalar_reader(operand, wide=wide) for operand in operands)
     short = bool(found["k"])
@@ -380,7 +382,7 @@ def _compared(instruction: Instruction, operands: tuple[Operand, ...], found: re
     return make_step(instruction, act, reads=operands, writes=(SCC_BIT,))
 
 
-def _bit_compared(instruction: Instruction, operands: tuple[Operand, ...], wanted: int, bits: int) -> Step:
+def _decode_bit_compare(instruction: Instruction, operands: tuple[Operand, ...], wanted: int, bits: int) -> Step:
     value, place = scalar_reader(operands[0], wide=bits == 64), scalar_reader(operands[1])
 
     def act(wave: Wave) -> None:
@@ -389,9 +391,9 @@ def _bit_compared(instruction: Instruction, operands: tuple[Operand, ...], wante
     return make_step(instruction, act, reads=operands, writes=(SCC_BIT,))
 
 
-def _saved(instruction: Instruction, operands: tuple[Operand, ...], name: str, *, new: bool) -> Step:
+def _decode_save_exec(instruction: Instruction, operands: tuple[Operand, ...], name: str, *, new: bool) -> Step:
     """Combines EXEC with the source; saves the old EXEC, or the `new` one."""
-    exec_, turned = named("exec"), name.endswith("n1")
+    exec_, turned = named_register("exec"), name.endswith("n1")
     saved, source, old = (
         scalar_writer(operands[0], wide=True),
         scalar_reader(operands[1], wide=True),

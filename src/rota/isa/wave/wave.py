@@ -117,49 +117,49 @@ START = 0xF << 4 | DX10_CLAMP | IEEE
 _TINY = np.float32(2.0**-126)
 
 
-def flushed(values: Any) -> Any:  # noqa: ANN401
+def flush_denormals(values: Any) -> Any:  # noqa: ANN401
     """Replaces denormal float32 by zeros of the same sign."""
     return np.where(np.abs(values) < _TINY, np.copysign(np.float32(0), values), values).astype(np.float32)
 
 
-def heeding(take: Reader) -> Reader:
+def obey_mode(take: Reader) -> Reader:
     """A reader of float32 that flushes denormals if MODE says so."""
-    return lambda wave: take(wave) if wave.mode & DENORM32 == DENORM32 else flushed(take(wave))
+    return lambda wave: take(wave) if wave.mode & DENORM32 == DENORM32 else flush_denormals(take(wave))
 
 
-def limited(wave: Wave, value: Any) -> Any:  # noqa: ANN401
+def clamp_float(wave: Wave, value: Any) -> Any:  # noqa: ANN401
     """Clamps a float to 0..1; a NaN becomes 0 if DX10_CLAMP is set."""
     kind = np.asarray(value).dtype.type
     low = np.where((value < 0) | (np.isnan(value) if wave.mode & DX10_CLAMP else False), kind(0), value)
     return np.where(low > 1, kind(1), low)
 
 
-def aware(step: Step, decode: Callable[[Instruction], Step]) -> Step:
+def with_indexing(step: Step, decode: Callable[[Instruction], Step]) -> Step:
     """Gives a vector step an `indexed` one, so that waits and wait states apply to the registers really used."""
     seen = dict[tuple[int, int], "Step"]()
 
     def meant(wave: Wave) -> Step:
         key = (wave.s[M0] & 0xFF, wave.s[M0] >> 12 & 15)
         if key not in seen:
-            seen[key] = decode(_shifted(step.instruction, *key))
+            seen[key] = decode(_shift_registers(step.instruction, *key))
         return seen[key]
 
     return replace(step, indexed=meant)
 
 
-def _shifted(instruction: Instruction, index: int, which: int) -> Instruction:
+def _shift_registers(instruction: Instruction, index: int, which: int) -> Instruction:
     """Adds `index` to the VGPRs that `which` selects: bits 0 to 2 for sources, 3 for the destination."""
     if not instruction.opcode.startswith("v_"):
         return instruction
     chosen = [which >> 3, *(which >> place for place in range(3))]
     operands = [
-        _moved(text, index) if place < len(chosen) and chosen[place] & 1 else text
+        _shift_operand(text, index) if place < len(chosen) and chosen[place] & 1 else text
         for place, text in enumerate(instruction.operands)
     ]
     return replace(instruction, operands=tuple(operands))
 
 
-def _moved(text: str, index: int) -> str:
+def _shift_operand(text: str, index: int) -> str:
     head, sign, rest = "", "", text
     while rest and rest[0] in "-|":
         head, rest = head + rest[0], rest[1:]
@@ -292,7 +292,7 @@ class Wave:
         self.f = self.v.view(np.float32)
         self.s[EXEC] = self.s[EXEC + 1] = 0xFFFF_FFFF
 
-    def take_exec(self) -> None:
+    def update_mask(self) -> None:
         bits = self.s[EXEC] | self.s[EXEC + 1] << 32
         if bits == 0xFFFF_FFFF_FFFF_FFFF:
             self.mask = None
@@ -311,7 +311,7 @@ class Wave:
         """Issues a memory op on vm, ds, sm or flat; its registers are poison until it lands."""
         for row in pending.rows:
             if (holder := self.busy.get(row)) is not None and holder.counter != counter:
-                self.too_early(pending.instruction, row)
+                self.report_early_use(pending.instruction, row)
             self.busy[row] = pending
             if row < SCALAR:
                 np.copyto(self.v[row], POISON, where=True if self.mask is None else self.mask)
@@ -336,7 +336,7 @@ class Wave:
             return
         pending.landed = True
         if pending.rows:
-            for other in self._before(pending):
+            for other in self._find_older(pending):
                 if not set(pending.rows).isdisjoint(other.rows):
                     self.land(other)
         for row in pending.rows:
@@ -344,12 +344,12 @@ class Wave:
                 del self.busy[row]
         pending.finish()
 
-    def _before(self, pending: Pending) -> list[Pending]:
+    def _find_older(self, pending: Pending) -> list[Pending]:
         """Older ops on the same counter, oldest first, if that counter returns in order."""
         queue = self.vm if pending.counter == "vm" else self.ds if pending.counter == "ds" else ()
         return [*takewhile(lambda each: each is not pending, queue)]
 
-    def too_early(self, instruction: Instruction, row: int) -> None:
+    def report_early_use(self, instruction: Instruction, row: int) -> None:
         """Reports the use of a register that belongs to a memory op in flight."""
         under_way = self.busy[row].instruction
         name = f"v{row}" if row < ROWS // 2 else f"a{row - ROWS // 2}" if row < SCALAR else f"s{row - SCALAR}"
@@ -369,31 +369,31 @@ class Wave:
         """Leaves at most `most` vector memory ops in flight; they return in order, as LLVM assumes."""
         self._retire(self.vm, most)
         if most == 0:
-            self._waited_for("vm")
+            self._drain_flat("vm")
 
     def wait_lgkm(self, most: int) -> None:
         """Leaves at most `most` LDS ops in flight; scalar loads return in any order, so only 0 covers them."""
         self._retire(self.ds, most)
         if most == 0:
             for pending in self.sm:
-                self._retired(pending)
+                self._complete(pending)
             self.sm.clear()
-            self._waited_for("lgkm")
+            self._drain_flat("lgkm")
 
     def _retire(self, queue: deque[Pending], most: int) -> None:
         while len(queue) > most:
-            self._retired(queue[0])
+            self._complete(queue[0])
             queue.popleft()
 
-    def _retired(self, pending: Pending) -> None:
+    def _complete(self, pending: Pending) -> None:
         self.land(pending)
         if pending.cover is not None:
             pending.cover(self.epoch)
 
-    def _waited_for(self, counter: str) -> None:
+    def _drain_flat(self, counter: str) -> None:
         """Retires flat ops, which count on both counters, once a wait has drained both."""
         for pending, waited in tuple(self.flat.items()):
             waited.add(counter)
             if len(waited) == len(COUNTERS):
                 del self.flat[pending]
-                self._retired(pending)
+                self._complete(pending)
