@@ -10,7 +10,7 @@ import pytest
 
 from rota.isa.launch.interleaving import LATEST, draw_order
 from rota.isa.launch.run import run_kernel
-from rota.isa.memory.vector_memory import SHARED_BASE
+from rota.isa.wave.operand import SHARED_BASE
 from tests.isa.sources import program
 
 N = 256

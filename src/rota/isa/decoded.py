@@ -26,7 +26,7 @@ from rota.isa.wave.wave import COUNTERS, Faults, Step, Wave, with_indexing
 from rota.targets.architecture import Architecture
 from rota.targets.registry import architecture_named, known_architectures
 
-# Loads that come back in order with others on their counter, and keep nothing of what their registers held.
+# Loads that return in order on their counter and overwrite their registers whole.
 _IN_ORDER = re.compile(r"(?:(?:buffer|global|scratch)_load|ds_read2?(?:st64)?)_(?!.*d16)")
 
 
@@ -73,7 +73,9 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, 
         except IsaError as error:
             refused.setdefault(error.findings[0].message, []).append(error.findings[0])
     if refused:
-        raise IsaError(*(_counted(each) for each in refused.values()))
+        raise IsaError(
+            *(replace(each[0], evidence=(*each[0].evidence, ("sites", len(each)))) for each in refused.values())
+        )
     unlike = check_float_mode(facts)
     if any(finding.severity is Severity.ERROR for finding in unlike):
         raise IsaError(*unlike)
@@ -85,10 +87,6 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, 
         endless=find_endless(instructions),
         image=image,
     )
-
-
-def _counted(findings: list[Finding]) -> Finding:
-    return replace(findings[0], evidence=(*findings[0].evidence, ("sites", len(findings))))
 
 
 def _is_supported(architecture: Architecture) -> bool:
@@ -129,7 +127,7 @@ def _decode(instruction: Instruction, architecture: Architecture, places: Mappin
             or decode_vector(instruction, architecture)
             or decode_scalar(instruction)
         )
-    except (LookupError, ValueError) as error:  # an operand too few, or no number where one is due
+    except (LookupError, ValueError) as error:  # a missing operand, or text instead of a number
         raise unknown(instruction, "form") from error
     if step is None:
         raise unknown(instruction)
@@ -137,15 +135,13 @@ def _decode(instruction: Instruction, architecture: Architecture, places: Mappin
     return replace(step, touches=touches, spacing=spacing_of(instruction, architecture))
 
 
-# Which waves reach an instruction.
-#
-# A wave starts with its lanes' numbers in v0, in a workgroup of one dimension; arguments and memory are not known.
-# What follows from known registers is computed, what a loop or a stretch that may be skipped writes is not known
-# after it.
+# Which waves reach an instruction. A wave starts with its lanes' numbers in v0, in a workgroup of one dimension;
+# arguments and memory are unknown. Results of known registers are computed; after a loop, and after code that a branch
+# may skip, whatever that code writes is unknown.
 
-# Not memory, not matrices, not clocks; without those that write a part of a register.
+# No memory, matrices or clocks, and no writes to a part of a register.
 _COMPUTED = re.compile(r"^(?:s_(?!load|store|buffer|scratch|atomic|mem|dcache)|v_(?!mfma|smfmac|writelane))")
-# After these, other registers are meant than those that are named, or nothing is done at all.
+# After these, instructions use other registers than they name, or do nothing.
 _INDIRECT = ("s_set_gpr_idx", "s_setvskip", "s_movrel")
 _EXEC = frozenset(named_register("exec").rows)
 
@@ -168,13 +164,11 @@ def waves_at(
         for each in instructions
     ]
     with np.errstate(all="ignore"):
-        passed = [
-            _Walk(steps, instructions, _start_wave(wave, architecture), reached).passed() for wave in range(waves)
-        ]
+        walks = [_Walk(steps, instructions, _start_wave(wave, architecture), reached).run() for wave in range(waves)]
     return {
         number: None
-        if any(each[number] is None for each in passed)
-        else frozenset(wave for wave, each in enumerate(passed) if each[number])
+        if any(each[number] is None for each in walks)
+        else frozenset(wave for wave, each in enumerate(walks) if each[number])
         for number in numbers
     }
 
@@ -214,29 +208,26 @@ class _Walk:
         ]
         self._entered: set[range] = set()
         self._known = {0, *_EXEC}
-        self._skippable = 0  # before this number, a branch that isn't known may have skipped everything
+        self._skippable = 0  # an undecided branch may have skipped everything before this number
 
-    def passed(self) -> list[bool | None]:
+    def run(self) -> list[bool | None]:
         """Whether the wave executes each instruction; None if unknown."""
-        passed: list[bool | None] = [False] * len(self._steps)
+        executed: list[bool | None] = [False] * len(self._steps)
         number = 0
         while number < len(self._steps):
             certain = number >= self._skippable
-            passed[number] = True if certain else None
+            executed[number] = True if certain else None
             if certain and self._instructions[number].opcode == "s_endpgm":
                 break
-            self._enter_loops(number)
+            for loop in self._loops:
+                if number in loop and loop not in self._entered:
+                    self._entered.add(loop)
+                    for step in self._steps[loop.start : loop.stop]:
+                        self._forget(step)
             number = self._after(number, certain=certain)
         for loop in self._loops:
-            passed[loop.start : loop.stop] = [each or None for each in passed[loop.start : loop.stop]]
-        return passed
-
-    def _enter_loops(self, number: int) -> None:
-        for loop in self._loops:
-            if number in loop and loop not in self._entered:
-                self._entered.add(loop)
-                for step in self._steps[loop.start : loop.stop]:
-                    self._forget(step)
+            executed[loop.start : loop.stop] = [each or None for each in executed[loop.start : loop.stop]]
+        return executed
 
     def _after(self, number: int, *, certain: bool) -> int:
         """Runs or forgets an instruction; returns the number of the next one."""
@@ -245,7 +236,8 @@ class _Walk:
             taken = (step.act(self._wave) is not None) if certain and step.sources <= self._known else None
             if taken and target > number:
                 return target
-            if taken is None and not self._leads_past(number, target):
+            skips_reached = self._reached and number < self._reached.start and target >= self._reached.stop
+            if taken is None and not skips_reached:
                 self._skippable = max(self._skippable, target)
         elif step is not None and certain and self._is_computed(step):
             step.act(self._wave)
@@ -253,10 +245,6 @@ class _Walk:
         else:
             self._forget(step)
         return number + 1
-
-    def _leads_past(self, number: int, target: int) -> bool:
-        """True if a branch skips the code that waves are assumed to reach."""
-        return bool(self._reached) and number < self._reached.start and target >= self._reached.stop
 
     def _forget(self, step: Step | None) -> None:
         """Drops what an instruction writes; an undecoded one may write anything."""

@@ -23,11 +23,8 @@ from rota.isa.wave.operand import unknown
 if TYPE_CHECKING:
     from rota.isa.binary.elf import LineTable
 
-# A listing, line by line.
-#
-# Each instruction has a place: its byte address where the text shows addresses, its number elsewhere. Labels say
-# where something begins, never where it ends. Where a branch goes is read from its encoding, and from its label
-# only in assembly, which shows none.
+# Parsing. An instruction's place is its byte address if the text has addresses, else its number. The target of a
+# branch comes from its encoding, and from its label only in assembly, which has no encodings.
 
 _FUNCTION = re.compile(r"^(?P<address>[0-9a-fA-F]+) <(?P<name>.+)>:$")
 _ENCODED = re.compile(r"//\s*(?P<address>[0-9A-Fa-f]+):(?P<words>(?: [0-9A-Fa-f]{8})+)")
@@ -57,6 +54,9 @@ class CodeLine:
     @property
     def opcode(self) -> str:
         return self.text.partition(" ")[0]
+
+    def concern(self) -> Concern:
+        return Concern(label=self.text, index=self.number, role="line of the listing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,17 +132,15 @@ def _find_label(label: str, place: int, labels: Mapping[str, list[int]]) -> int 
     return chosen[0] if chosen else None
 
 
-# Addresses of code in registers.
-#
-# Compilers make the address of a function with s_getpc_b64 and a sum, and keep return addresses in lanes of a
-# vector register. That much is followed; whatever else an instruction names is not known after it.
+# Code addresses in registers. Compilers compute the address of a function with s_getpc_b64 and a sum, and save return
+# addresses in lanes of a vector register. The analysis follows that; all other results are unknown.
 
 Key = str | int | tuple[int, int]  # SCC, a scalar register, or a lane of a vector register
 Values = frozenset[int]
-State = dict[Key, Values]  # what is not in it is not known
+State = dict[Key, Values]  # registers that are missing are unknown
 _Written = dict[Key, Values | None]
 
-_MOST_VALUES = 16  # of one register: from this many places a function may be called
+_MOST_VALUES = 16  # per register: a function may have this many call sites
 _ANY_LANE = -1
 _SCC = "scc"
 _M32 = 0xFFFF_FFFF
@@ -152,9 +150,9 @@ _LEAVE_SCC = ("s_mov_", "s_getpc_", "s_setpc_", "s_waitcnt", "s_nop", "s_branch"
 _SUMS = {"s_add_u32": (1, False), "s_addc_u32": (1, True), "s_sub_u32": (-1, False), "s_subb_u32": (-1, True)}
 
 
-def join_states(one: State, other: State) -> State:
+def join_states(state: State, other: State) -> State:
     """Join of two paths: keeps what both know, and drops registers with too many values."""
-    both = {key: one[key] | other[key] for key in one.keys() & other.keys()}
+    both = {key: state[key] | other[key] for key in state.keys() & other.keys()}
     return {key: values for key, values in both.items() if len(values) <= _MOST_VALUES}
 
 
@@ -175,11 +173,13 @@ def state_after(line: CodeLine, state: State) -> State:
     follow = _TRANSFER.get(opcode)
     try:
         written = None if follow is None else follow(line, operands, state)
-    except (IndexError, ValueError):  # an operand too few: the decoder has a word about that
+    except (IndexError, ValueError):  # malformed: the decoder reports it
         written = None
     if written is None:
         named = {key for operand in operands for key in _registers_in(operand)}
-        written = {key: None for key in state if key in named or _lane_of(key, named)}
+        written = {
+            key: None for key in state if key in named or (isinstance(key, tuple) and (key[0], _ANY_LANE) in named)
+        }
     after = dict(state)
     if opcode.startswith("s_") and not opcode.startswith(_LEAVE_SCC):
         after.pop(_SCC, None)
@@ -189,10 +189,6 @@ def state_after(line: CodeLine, state: State) -> State:
         else:
             after.pop(key, None)
     return after
-
-
-def _lane_of(key: Key, named: set[Key]) -> bool:
-    return isinstance(key, tuple) and (key[0], _ANY_LANE) in named
 
 
 def _registers_in(operand: str) -> list[Key]:
@@ -228,11 +224,11 @@ def _move_pair(_: CodeLine, operands: list[str], state: State) -> _Written:
 def _add(line: CodeLine, operands: list[str], state: State) -> _Written:
     sign, takes = _SUMS[line.opcode]
     target = _registers_in(operands[0])[0]
-    one, other = (_value(state, operand) for operand in operands[1:3])
+    left, right = (_value(state, operand) for operand in operands[1:3])
     carry = state.get(_SCC) if takes else frozenset({0})
-    if one is None or other is None or carry is None:
+    if left is None or right is None or carry is None:
         return {target: None, _SCC: None}
-    totals = {a + sign * (b + c) for a, b, c in product(one, other, carry)}
+    totals = {a + sign * (b + c) for a, b, c in product(left, right, carry)}
     return {
         target: frozenset(total & _M32 for total in totals),
         _SCC: frozenset(int(not 0 <= total <= _M32) for total in totals),
@@ -286,16 +282,13 @@ def _literal(operand: str) -> int | None:
         return None
 
 
-# Where a kernel goes.
-#
-# A branch says where it goes; a call or return goes where a register says, which is followed as far as
-# `rota.isa.code.addresses` goes. What can't be followed is named, and may then go to any function of the code
-# object.
+# Control flow. Calls and returns go to addresses in registers; one that the analysis above can't resolve may go to any
+# function of the code object.
 
-_MOST_VISITS = 16  # of a place, on average: what real code needs is 1 to 4
+_MOST_VISITS = 16  # per place, on average; real code needs 1 to 4
 _FREE_VISITS = 10_000
 ENDS = frozenset({"s_endpgm", "s_endpgm_saved"})
-"""Opcodes after which a wave is over."""
+"""Opcodes that end a wave."""
 _INDIRECT = frozenset({"s_setpc_b64", "s_swappc_b64"})
 _NO_WAY_ON = ENDS | _INDIRECT | {"s_branch", "s_call_b64", "s_trap"}
 
@@ -331,13 +324,12 @@ def falls_through(opcode: str) -> bool:
     return opcode not in _NO_WAY_ON
 
 
-def _endless_search(lines: Mapping[int, CodeLine], place: int) -> IsaError:
-    line = lines.get(place)
-    near = () if line is None else (Concern(label=line.text, index=line.number, role="line of the listing"),)
+def _report_endless_search(lines: Mapping[int, CodeLine], place: int) -> IsaError:
+    near = (lines[place].concern(),) if place in lines else ()
     return IsaError(
         Finding(
             code="I131",
-            message="where its jumps lead is not found within the time allowed for it",
+            message="the search for the targets of the kernel's jumps was given up",
             concerns=near,
             evidence=(("instructions", len(lines)), ("visits", _FREE_VISITS + _MOST_VISITS * len(lines))),
         )
@@ -367,7 +359,7 @@ class _Walk:
             place, state = work.popitem()
             self._left -= 1
             if self._left < 0:
-                raise _endless_search(self._lines, place)
+                raise _report_endless_search(self._lines, place)
             known = self.states.get(place)
             now = state if known is None else join_states(known, state)
             if now == known:
@@ -475,17 +467,13 @@ def _report_missing_code(listing: CodeListing, flow: CodeFlow) -> Finding:
     place = lost[0] if lost else flow.missing[0][0]
     line = listing.lines[place]
     branches = lost or line.follows != flow.missing[0][1]
-    what = "branches to a place that the listing doesn't show" if branches else "runs into a place without instructions"
+    what = "branches to a place that the listing lacks" if branches else "runs into a place without instructions"
     return Finding(
         code="I101",
         message=f"{line.text!r} {what}",
-        concerns=(_concern(line),),
+        concerns=(line.concern(),),
         evidence=() if lost or not listing.addressed else (("place", f"{flow.missing[0][1]:#x}"),),
     )
-
-
-def _concern(line: CodeLine) -> Concern:
-    return Concern(label=line.text, index=line.number, role="line of the listing")
 
 
 def _select_instructions(
@@ -495,7 +483,7 @@ def _select_instructions(
     order = [*sorted(place for place in flow.places if place >= start), *before]
     if before and falls_through((last := listing.lines[before[-1]]).opcode) and last.follows == start:
         message = f"{last.text!r} runs into the beginning of its own kernel"
-        raise IsaError(Finding(code="I101", message=message, concerns=(_concern(last),)))
+        raise IsaError(Finding(code="I101", message=message, concerns=(last.concern(),)))
     numbers = {place: number for number, place in enumerate(order)}
     names = sorted((place, name) for name, place in listing.names.items()) if listing.addressed else []
     starts = [place for place, _ in names]
@@ -541,13 +529,11 @@ def instruction_of(
     )
 
 
-# Code that has no way to an end.
-#
-# A wave that reaches one of them runs for ever, whatever its registers hold; nobody has to wait for that to show.
-
-
 def find_endless(instructions: Sequence[Instruction]) -> frozenset[int]:
-    """The numbers of instructions from which no path reaches an end, a trap or an indirect jump."""
+    """The numbers of instructions from which no path reaches an end, a trap or an indirect jump.
+
+    A wave that reaches one of them never ends, so that its run can stop at once.
+    """
     into: dict[int, list[int]] = defaultdict(list)
     ending = []
     for number, each in enumerate(instructions):
@@ -567,9 +553,7 @@ def find_endless(instructions: Sequence[Instruction]) -> frozenset[int]:
     return frozenset(range(len(instructions))) - reached
 
 
-# Is a kernel launched as it was compiled.
-#
-# The notes say what the compiler meant; the descriptor is what the hardware is told.
+# Descriptor checks. The notes say what the compiler meant; the hardware reads the descriptor only.
 
 _USED_REGISTERS = re.compile(r"(?<!\w)(?P<file>[vas])(?:\[\d+:(?P<last>\d+)\]|(?P<one>\d+))(?!\w)")
 
@@ -619,7 +603,7 @@ def _check_registers(facts: KernelFacts, instructions: Sequence[Instruction]) ->
     for file, (number, instruction) in highest.items():
         if number >= rooms[file]:
             yield _misfit(
-                f"an instruction uses {file}{number}; the kernel descriptor leaves room for {max(rooms[file], 0)}",
+                f"an instruction uses {file}{number}, but the kernel descriptor allocates {max(rooms[file], 0)}",
                 rooms[file],
                 ("highest register", f"{file}{number}"),
                 instruction,
@@ -633,23 +617,16 @@ def _check_registers(facts: KernelFacts, instructions: Sequence[Instruction]) ->
 def _misfit(
     message: str, told: int | str, other: tuple[str, int | str], instruction: Instruction | None = None
 ) -> Finding:
-    using = [] if instruction is None else [instruction]
-    return Finding(
-        code="I209",
-        message=message,
-        concerns=tuple(each.concern() for each in using),
-        evidence=(("descriptor", told), other),
-    )
+    concerns = () if instruction is None else (instruction.concern(),)
+    return Finding(code="I209", message=message, concerns=concerns, evidence=(("descriptor", told), other))
 
 
-# Vector instructions that are skipped.
-#
-# While VSKIP is on, vector instructions are passed over as if they were not there: they neither count nor wait
-# (CDNA3 ISA, "S_SETVSKIP"). The second half of what is given is the code as it is then, with s_nop for each of
-# them; s_setvskip is a branch from one half to the other, so that nothing else has to know of the mode.
+# VSKIP. While it is on, the hardware skips vector instructions as if they were absent (CDNA3 ISA, "S_SETVSKIP"). A
+# second copy of the code has s_nop in their place, and s_setvskip branches from one copy to the other, so that nothing
+# else has to know the mode.
 
 SKIPPING = "skipping"
-"""A modifier that no listing has: of the s_setvskip in the second half, which goes back where its bit is 0."""
+"""Modifier of the s_setvskip in the second copy, which branches back if its bit is 0; no listing has it."""
 _VECTOR = ("v_", "ds_", "buffer_", "tbuffer_", "global_", "flat_", "scratch_", "image_", "exp")
 _MODE = re.compile(r"hwreg\(HW_REG_MODE(?:, *(?P<first>\d+), *(?P<bits>\d+))?\)")
 _VSKIP = 28  # its bit
@@ -669,7 +646,7 @@ def expand_vskip(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]
         return tuple(instructions)
     for each in instructions:
         if each.opcode in _BY_REGISTER:
-            raise unknown(each, "way in code that sets VSKIP")
+            raise unknown(each, "target in code that sets VSKIP")
     count = len(instructions)
     plain = [
         replace(each, target=count + number + 1) if each.opcode == "s_setvskip" else each

@@ -23,49 +23,39 @@ if TYPE_CHECKING:
     Octets = NDArray[np.int64]
     Places = NDArray[np.int64]
 
-# Which LDS accesses are kept apart.
+# Races on LDS: the rules, which every engine that judges accesses follows to the letter.
 #
-# The rules, which every engine that judges accesses follows to the letter:
+# A wave's *epoch* is the number of barriers it has reached. An access has the epoch of its issue and, once a wait of
+# its wave covers it, the epoch of that wait. Access `o` of one wave is *before* access `n` of another, in every
+# interleaving, iff the wait that covers `o` is in an earlier epoch than the issue of `n`; an uncovered access is before
+# nothing. LDS instructions of one wave are ordered among themselves. Its loads to LDS (DMA) are ordered with nothing,
+# so a wait must separate them from any other access of the wave to the same bytes.
 #
-# A wave's *epoch* is the number of barriers it has reached. An access has the epoch of its issue and, once a wait
-# of its wave has covered it, the epoch of that wait. Access `o` of one wave is *before* access `n` of another, in
-# every interleaving, iff the wait that covers `o` is in an earlier epoch than the issue of `n`; an access that
-# no wait has covered yet is before nothing. LDS instructions of one wave are ordered among themselves; its loads to
-# LDS (DMA) are ordered with nothing, so that a wait must be between them and any other access of the wave to the
-# same bytes.
+# A byte records its last plain write `W` and whether that changed it, each wave's last plain read `R[v]` and last
+# atomic `A[v]`, and whether it was ever written, `I`. At the issue of access `n` by wave `w`, for each of its bytes:
 #
-# A byte knows the number of its last plain write `W` and whether that changed it, of each wave's last plain read
-# `R[v]`, of each wave's last atomic `A[v]`, and whether anything was ever written to it, `I`. At the issue of
-# access `n` by wave `w`, for each of its bytes:
+# - a read looks at `W`, `A[v]`, and at `I` if W = A = 0; then `R[w] = n`
+# - a write looks at all `R[v]`, `W`, `A[v]`; then `W = n`, `I = true`
+# - an atomic looks at all `R[v]`, `W`, and at `I` as a read does; then `A[w] = n`, `I = true`
 #
-# ====== ======================================== ======================= access looked at, in this order then
-# ====== ======================================== ======================= read `W`, `A[v]`, and `I` if W = A = 0
-# `R[w] = n` write all `R[v]`, `W`, `A[v]` `W = n`, `I = true` atomic all `R[v]`, `W`; `I` as a read does `A[w] =
-# n`, `I = true` ====== ======================================== =======================
+# Each access `o` that it looks at is judged:
 #
-# Each access `o` that is looked at is judged:
+# - Another wave's `o` that is not before `n` is an I109. It is an I304, a warning, if both are plain writes of
+#   registers with equal bytes, or one instruction that loads the same words to the same bytes. The later of such loads
+#   stands in for the earlier ones: an access after it must be after all of them.
+# - The same wave's `o`, not covered by a wait, is an I106 if `o` or `n` is a DMA.
+# - A byte that is read while `I` is false is an I301.
 #
-# - another wave's, not before `n`: I109.  Both are plain writes of registers and the bytes are equal, or
-#   both are one instruction that loads the same words to the same bytes: I304 instead, a warning.  Of such loads, the
-#   later one looks out for the earlier ones as well: who reaches the bytes afterwards needs all of them after it.
-#   Atomics never look at atomics.
-# - the same wave's, `o` or `n` is a DMA, and no wait has covered `o`: I106.
-# - a byte is read while `I` is false: I301.
+# An I109 says what it *rests on*: "no barrier" if both were issued in one epoch. Otherwise there is a barrier without a
+# wait before it: "policy" if `o` is an LDS read and `n` writes registers (never for a DMA, which takes another path to
+# LDS), else "no wait before the barrier". It also says whether it was *seen*: a read landed while another wave's write
+# was changing its bytes (it returns poison), or two writes differ. If only timing separated the two, it says whether
+# the write changed a byte, so that another order changes the result. A DMA and an atomic count as changing their bytes.
 #
-# An I109 says what it *rests on*: "no barrier" if both were issued in one epoch. Else a barrier is between, but
-# no wait before it: "policy" if `o` is an LDS read and `n` writes registers (a DMA is never excused: its way to LDS
-# is another one), "no wait before the barrier" in all other cases.
-#
-# It says whether it was *seen* as well. Wrong in the order that was executed: a read landed with bytes of which
-# another wave's write had a change in flight between its issue and its landing (it brings poison), or two writes
-# differ. All others are separated only by how long things take; of these it says whether the write changed any of
-# the bytes, so that another order brings another value. A DMA and an atomic count as changing what they write.
-#
-# One number per byte and wave suffices: a wave's reads are covered in their order (a flat read, which isn't, keeps
-# its place in `R[w]` until it is covered), and a write that is kept apart from an earlier one represents it towards
-# all that follow. Of a byte that two waves race for, the first race is told, and an I106 may be hidden after an
-# I109. A run visits one interleaving; this check finds the races of the others, as long as they don't change where
-# the waves go.
+# One number per byte and wave suffices: a wave's reads are covered in order (a flat read, which isn't, keeps its place
+# in `R[w]` until it is covered), and a write that is ordered after an earlier one represents it for all later accesses.
+# Of a byte that two waves race for, only the first race is reported, and an I109 may hide an I106. A run visits one
+# interleaving; this check finds the races of the others, as long as they don't change the control flow.
 
 _NONE = 0  # the number of no access
 _BEFORE_ALL, NEVER = -1, 1 << 30  # epochs: of no access, and of a wait that hasn't come
@@ -105,12 +95,12 @@ class AccessOrder:
         access = LdsAccess(wave, epoch, instruction, writes=False, reads=True)
         self._check(access, index, self._written[index], ~self._changed[index])
         self._check_atomics(access, index)
-        self._check_known(access, index)
+        self._check_written(access, index)
         number = self._append(access)
-        under_way = [each for each in self._flat if self._covered[each] == NEVER]
-        if under_way:
-            index = index[~np.isin(self._read[index, wave], under_way)]
-        self._flat = [*under_way, number] if flat else under_way
+        in_flight = [each for each in self._flat if self._covered[each] == NEVER]
+        if in_flight:
+            index = index[~np.isin(self._read[index, wave], in_flight)]
+        self._flat = [*in_flight, number] if flat else in_flight
         self._read[index, wave] = number
         return number
 
@@ -144,7 +134,7 @@ class AccessOrder:
         access = LdsAccess(wave, epoch, instruction, writes=True, reads=True)
         self._check(access, index, self._read[index])
         self._check(access, index, self._written[index])
-        self._check_known(access, index)
+        self._check_written(access, index)
         if self._atomic is None:
             self._atomic = np.zeros_like(self._read)
         self._atomic[index, wave] = number = self._append(access)
@@ -156,15 +146,15 @@ class AccessOrder:
 
     def mark_seen(self, number: int, index: Octets) -> None:
         """Upgrades known races of a read to "seen": it landed with bytes that a write was changing."""
-        read = self._accesses[number - 1]
+        read = self._at(number)
         others = set(np.unique(self._written[index]).tolist())
         if self._atomic is not None:
             others |= set(np.unique(self._atomic[index]).tolist())
         for other in others - {_NONE}:
-            if self._accesses[other - 1].wave != read.wave:
+            if self._at(other).wave != read.wave:
                 earlier, later = sorted((number, other))
-                told, against = self._accesses[later - 1].instruction, self._accesses[earlier - 1].instruction
-                self._faults.confirm("I109", told, ("seen", SEEN_VALUE), other=against)
+                against = self._at(earlier).instruction
+                self._faults.confirm("I109", self._at(later).instruction, ("seen", SEEN_VALUE), other=against)
 
     def _append(self, access: LdsAccess) -> int:
         self._accesses.append(access)
@@ -177,7 +167,7 @@ class AccessOrder:
         if self._atomic is not None:
             self._check(access, index, self._atomic[index])
 
-    def _check_known(self, access: LdsAccess, index: Octets) -> None:
+    def _check_written(self, access: LdsAccess, index: Octets) -> None:
         known = self._known[index]
         if not known.all():
             report_unwritten(self._faults, access.instruction, access.wave, index[~known])
@@ -241,13 +231,13 @@ class AccessOrder:
 
     def _report_overtaking(self, access: LdsAccess, other: LdsAccess, octets: Octets) -> None:
         """Reports a DMA and another access of its wave, at the read if there is one, else at the later write."""
-        told, against = (other, access) if not other.writes else (access, other)
-        what = "writes LDS while another write to it" if told.writes else "reads LDS while a write to it"
+        early, against = (other, access) if not other.writes else (access, other)
+        what = "writes LDS while another write to it" if early.writes else "reads LDS while a write to it"
         self._faults.add(
             "I106",
-            told.instruction,
-            f"{told.instruction.opcode} {what} is in flight",
-            ("wave", told.wave),
+            early.instruction,
+            f"{early.instruction.opcode} {what} is in flight",
+            ("wave", early.wave),
             ("bytes", describe_bytes(octets)),
             other=against.instruction,
         )
@@ -255,8 +245,9 @@ class AccessOrder:
 
 def _loads_same_words(access: LdsAccess, other: LdsAccess) -> bool:
     """True if two waves load the same words to the same bytes, by one instruction and in one epoch."""
-    apart = access.wave != other.wave and access.epoch == other.epoch
-    return apart and access.dma and access.instruction is other.instruction and access.source == other.source
+    if access.wave == other.wave or access.epoch != other.epoch:
+        return False
+    return access.dma and access.instruction is other.instruction and access.source == other.source
 
 
 def _broken_rule(access: LdsAccess, other: LdsAccess) -> str:
@@ -287,28 +278,23 @@ def describe_bytes(octets: Octets) -> str:
     return f"{len(distinct)} of {first} to {last}"
 
 
-# Which accesses of global memory are kept apart.
+# Races on global memory. Accesses are recorded while waves run, and judged byte by byte when their workgroup ends
+# (`close`) or the launch does (`finish`).
 #
-# Accesses are written down while waves run and judged, byte by byte, when their workgroup is done (`close`) or the
-# launch is (`finish`).
+# Two accesses of a byte conflict if one of them writes, unless both are *shared*: atomics, loads and stores with sc1
+# (or glc, if scalar), and within a workgroup those with sc0, which is how compilers spell atomic loads and stores. A
+# conflict that nothing orders is a fault, or an I304 if both write the same value.
 #
-# Two accesses of a byte conflict if one of them writes, unless both are *shared*. Atomics are shared, loads and
-# stores with sc1 (or glc, if scalar) as well, and within a workgroup those with sc0: that is how compilers spell
-# atomic loads and stores. A conflict is a fault if nothing orders it.
+# *Within a workgroup* the rules are those of LDS: another wave's access is before this one iff the wait that covers it
+# is in an earlier epoch. A wave's own accesses are in order. I302.
 #
-# *Within a workgroup* the rules are those of LDS (`memory_order`): another wave's access is before this one iff the
-# wait that covers it is in an earlier epoch. A wave's own accesses are in order. I302.
+# *Between workgroups* only release and acquire order anything. I303. The release is a shared write, the acquire a later
+# shared read, or an atomic that returns, of the same address. The release follows accesses that its wave has waited
+# for, and those that another wave of its workgroup has waited for in an earlier epoch. The acquire precedes accesses
+# that its wave issues after the wait for it, and those that other waves issue in a later epoch.
 #
-# *Between waves and workgroups* a shared write and a later shared read, or an atomic that returns, of the same
-# address order what came before the one with what follows the other: accesses that a wait of the writing wave had
-# covered by then, or one in an earlier epoch of another wave of its workgroup, come before those that are issued
-# once the read is covered, by the same wave or in a later epoch. There is no other order between workgroups. I303.
-#
-# Where both write the same value it is I304 instead.
-#
-# Not covered: whether caches are written back and invalidated (buffer_wbl2, buffer_inv); orders that go through a
-# third workgroup by two different addresses; of several workgroups that read a byte before one writes it, only the
-# last is looked at.
+# Not covered: whether caches are written back and invalidated (buffer_wbl2, buffer_inv); orders through a third
+# workgroup by two different addresses; of several workgroups that read a byte before one writes it, all but the last.
 
 
 class MemoryUse(enum.Enum):
@@ -353,6 +339,10 @@ class _Access:
     covered: int = NEVER  # the epoch of the wait
     over: int = NEVER  # when that wait was, in accesses
     places: list[tuple[Places, int, NDArray[np.bool_] | None]] = field(default_factory=list)
+
+    @property
+    def is_plain_write(self) -> bool:
+        return self.use is MemoryUse.WRITE
 
     def bytes(self) -> tuple[Places, NDArray[np.bool_]]:
         """All bytes of the access, and which of them it left unchanged."""
@@ -466,17 +456,18 @@ class GlobalOrder:
                         if self._is_synchronised(access, other):
                             continue
                         hit = earlier == number
-                        alike = same is not None and _plain(access) and _plain(other) and bool(same[hit].all())
-                        self._report_race(access, other, octets[hit], same=alike)
+                        plain = access.is_plain_write and other.is_plain_write
+                        unchanged = same is not None and plain and bool(same[hit].all())
+                        self._report_race(access, other, octets[hit], same=unchanged)
         for access in accesses:
             (self._writer if access.use.writes else self._reader)[access.bytes()[0]] = access.time
 
-    def _is_synchronised(self, one: _Access, another: _Access) -> bool:
+    def _is_synchronised(self, access: _Access, other: _Access) -> bool:
         """True if cache bits or atomics order the two, with or without a barrier."""
-        wanted = Scope.WORKGROUP if one.group == another.group else Scope.DEVICE
-        if min(one.scope, another.scope) >= wanted:
+        wanted = Scope.WORKGROUP if access.group == other.group else Scope.DEVICE
+        if min(access.scope, other.scope) >= wanted:
             return True
-        return self._is_ordered(one, another, wanted) or self._is_ordered(another, one, wanted)
+        return self._is_ordered(access, other, wanted) or self._is_ordered(other, access, wanted)
 
     def _is_ordered(self, first: _Access, second: _Access, wanted: Scope) -> bool:
         """True if a shared write after the first and a shared read before the second order them."""
@@ -485,13 +476,13 @@ class GlobalOrder:
             released = [
                 each.time
                 for each in shared
-                if each.group == first.group and each.use.writes and _is_released(first, each)
+                if each.group == first.group and each.use.writes and _is_before(first, each)
             ]
             if released and any(
                 each.group == second.group
                 and each.use in {MemoryUse.READ, MemoryUse.ATOMIC}
                 and each.time > min(released)
-                and _is_acquired(each, second)
+                and _is_before(each, second)
                 for each in shared
             ):
                 return True
@@ -534,10 +525,6 @@ class GlobalOrder:
         return f"{first - start} to {last - start} of buffer {buffer}"
 
 
-def _plain(access: _Access) -> bool:
-    return access.use is MemoryUse.WRITE
-
-
 class _Used(NamedTuple):
     access: _Access
     octets: Places
@@ -567,7 +554,7 @@ class _Tables:
     ) -> list[tuple[NDArray[np.int64], NDArray[np.bool_] | None]]:
         """Earlier accesses that may conflict, and for a plain write which bytes it leaves unchanged."""
         tables: list[tuple[NDArray[np.int64], NDArray[np.bool_] | None]]
-        tables = [(self._write[at], equal if _plain(access) else None)]
+        tables = [(self._write[at], equal if access.is_plain_write else None)]
         if access.use.writes:
             tables.append((self._read[at], None))
         if not access.use.atomic:
@@ -583,28 +570,19 @@ class _Tables:
             self._read[at, access.wave] = access.time
 
 
-def _is_released(access: _Access, release: _Access) -> bool:
-    if access.wave == release.wave:
-        return access.over <= release.time
-    return access.covered < release.epoch
-
-
-def _is_acquired(acquire: _Access, access: _Access) -> bool:
-    if access.wave == acquire.wave:
-        return acquire.over <= access.time
-    return acquire.covered < access.epoch
+def _is_before(first: _Access, second: _Access) -> bool:
+    """True if a wait covers the first before the second is issued, in the same wave or across a barrier."""
+    return first.over <= second.time if first.wave == second.wave else first.covered < second.epoch
 
 
 def _format_workgroup(workgroup: tuple[int, int, int]) -> str:
     return ", ".join(str(each) for each in workgroup)
 
 
-# Races with one cause.
-#
-# Where a wait or barrier is missing, every access before it races with every one after it: many pairs of
-# instructions, one fault. Pairs are alike if they break the same rule between the same two stretches of code and,
-# where the compiler says so, come from the same two source lines. A stretch ends at a barrier, a branch and a place
-# that branches go to: within one, a wait serves all.
+# Races with one cause. If a wait or barrier is missing, every access before it races with every one after it: many
+# pairs of instructions, one fault. Pairs have one cause if they break the same rule between the same two stretches of
+# code and, if the line table is known, between the same two source lines. A stretch ends at a barrier, a branch and a
+# branch target: within one, a single wait serves all.
 
 _RACES = frozenset({"I106", "I109", "I302", "I303", "I304"})
 _ENDS = re.compile(r"^s_(?:barrier|branch|cbranch\w*|endpgm|setpc_b64|swappc_b64)\b")
@@ -628,25 +606,22 @@ def cause_of(finding: Finding, stretch: dict[int, int]) -> Hashable:
     if finding.code not in _RACES or len(finding.concerns) != 2:  # both ends
         return None
     ends = tuple((stretch.get(end.index or 0), end.source) for end in finding.concerns)
-    told = dict(finding.evidence)
+    evidence = dict(finding.evidence)
     what = _SPACE.sub("", finding.message)  # without the opcode
-    region = _RANGE.search(str(told.get("bytes", "")))
-    return finding.code, what, told.get("rests on"), region["where"] if region else "", ends
+    region = _RANGE.search(str(evidence.get("bytes", "")))
+    return finding.code, what, evidence.get("rests on"), region["where"] if region else "", ends
 
 
 def summarise_races(findings: Sequence[Finding]) -> str:
     """Sums up races with one cause: how many pairs, and their instructions, bytes and waves."""
-    ends = [_format_range(sorted({finding.concerns[end].index or 0 for finding in findings}), "#") for end in (0, 1)]
-    told = [dict(finding.evidence) for finding in findings]
-    waves = [_format_waves({str(each[name]) for each in told if name in each}) for name in ("wave", "other wave")]
+    lines = [sorted({finding.concerns[end].index or 0 for finding in findings}) for end in (0, 1)]
+    ends = [f"#{each[0]}" if len(each) == 1 else f"#{each[0]} to #{each[-1]}" for each in lines]
+    evidence = [dict(finding.evidence) for finding in findings]
+    waves = [_format_waves({str(each[name]) for each in evidence if name in each}) for name in ("wave", "other wave")]
     by = " with ".join(each for each in waves if each)
-    ranges = [found for each in told if (found := _RANGE.search(str(each.get("bytes", ""))))]
+    ranges = [found for each in evidence if (found := _RANGE.search(str(each.get("bytes", ""))))]
     low, high = min(int(each[1]) for each in ranges), max(int(each[2]) for each in ranges)
     return f"{len(findings)} pairs in all, {ends[0]} with {ends[1]}; bytes from {low} to {high}; first seen by {by}"
-
-
-def _format_range(lines: Sequence[int], mark: str) -> str:
-    return f"{mark}{lines[0]}" if len(lines) == 1 else f"{mark}{lines[0]} to {mark}{lines[-1]}"
 
 
 def _format_waves(names: set[str]) -> str:

@@ -79,13 +79,16 @@ def build_kernarg(
     for number, (argument, value) in enumerate(zip(explicit, values, strict=True)):
         if argument.kind == "dynamic_shared_pointer":
             lds = -(-lds // _LDS_UNIT) * _LDS_UNIT
-            packed, lds = lds.to_bytes(argument.size, "little"), lds + _lds_bytes(argument, number, value)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                why = f"a pointer to LDS, but {value!r:.60} is no size"
+                raise _misfit(argument, number, why, "pass its bytes as int")
+            packed, lds = lds.to_bytes(argument.size, "little"), lds + value
         elif argument.kind == "global_buffer":
             packed = _pack_pointer(argument, number, value, address).to_bytes(argument.size, "little")
         elif argument.kind == "by_value":
             packed = _pack_value(argument, number, value, address)
         else:
-            raise _misfit(argument, number, f"it is of kind {argument.kind}, which rota has nothing for")
+            raise _misfit(argument, number, f"of kind {argument.kind}, which rota doesn't support")
         segment[argument.offset : argument.offset + argument.size] = packed
     hidden = _hidden_values(sizes)
     for argument in facts.arguments:
@@ -151,14 +154,6 @@ def _pack_unnamed(facts: KernelFacts, values: Sequence[Value], address: Callable
     return bytes(segment.ljust(facts.kernarg_bytes, b"\0"))
 
 
-def _lds_bytes(argument: Argument, number: int, value: Value) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise _misfit(
-            argument, number, f"a pointer to LDS, for which {value!r:.60} is no size", "pass its bytes as int"
-        )
-    return value
-
-
 def _pack_pointer(argument: Argument, number: int, value: Value, address: Callable[[Pointer], int]) -> int:
     if isinstance(value, Pointer):
         return address(value)
@@ -166,7 +161,7 @@ def _pack_pointer(argument: Argument, number: int, value: Value, address: Callab
         return 0
     if isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < 1 << 64:
         return int(value)
-    raise _misfit(argument, number, f"a pointer, for which {value!r:.60} stands", "pass an array, or None for null")
+    raise _misfit(argument, number, f"a pointer, but {value!r:.60} was given", "pass an array, or None for null")
 
 
 def _pack_value(argument: Argument, number: int, value: Value, address: Callable[[Pointer], int]) -> bytes:
@@ -182,7 +177,7 @@ def _pack_value(argument: Argument, number: int, value: Value, address: Callable
         return (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little")
     if isinstance(value, float | np.floating) and size in _FLOATS:
         return struct.pack(_FLOATS[size], value)
-    raise _misfit(argument, number, f"{size} bytes by value, into which {value!r:.60} doesn't go")
+    raise _misfit(argument, number, f"{size} bytes by value, but {value!r:.60} doesn't fit")
 
 
 def _misfit(argument: Argument, number: int, why: str, *fixes: str) -> IsaError:
@@ -197,14 +192,12 @@ def _misfit(argument: Argument, number: int, why: str, *fixes: str) -> IsaError:
     )
 
 
-# How the machine starts a wave.
-#
-# LLVM, "User Guide for AMDGPU Backend", sections "Initial Kernel Execution State" and "Kernel Dispatch"; the packet
-# is that of the HSA runtime specification, "Kernel dispatch packet".
+# The initial state of a wave (LLVM, "User Guide for AMDGPU Backend", sections "Initial Kernel Execution State" and
+# "Kernel Dispatch") and the packet of the HSA runtime specification, "Kernel dispatch packet".
 
 PACKET_BYTES = 64
 _KERNEL_DISPATCH = 2 | 1 << 8 | 2 << 9 | 2 << 11  # its type, after a barrier, fences of the system's scope
-_OLD_FIRMWARE = 256  # bytes: what loads the arguments where nothing preloads them is before the entry
+_OLD_FIRMWARE = 256  # bytes before the entry, which load the arguments if the firmware doesn't preload them
 _FIRST_WAVE = 1 << 31
 
 
@@ -297,7 +290,7 @@ def first_instruction(facts: KernelFacts, instructions: Sequence[Instruction]) -
 
 
 MOST_WORKGROUPS = 1 << 20
-"""Of a launch: more would take days here."""
+"""Per launch: more would take days here."""
 _TRITON = "a kernel that Triton compiled takes two pointers more, to scratch memory: pass None, None"
 
 

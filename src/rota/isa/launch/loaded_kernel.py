@@ -35,7 +35,7 @@ from rota.isa.launch.orders import (
     run_orders,
     span_of,
 )
-from rota.isa.launch.processes import processes_of
+from rota.isa.launch.processes import Tell, processes_of
 from rota.isa.launch.run import KernelOutcome, run_dispatch
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from rota.isa.decoded import KernelProgram
 
 Progress = Callable[[int, int], None]
-"""Told how many workgroups have ended, and of how many, all orders together."""
+"""Called with the workgroups that have ended and their total number, over all orders."""
 
 MOST_INSTRUCTIONS = 5_000_000
-"""Of one wave: what takes longer is taken not to end, unless the caller says otherwise."""
+"""Per wave: one that executes more is taken not to end, unless the caller says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,15 +102,16 @@ class LoadedKernel:
             skews=[region.low % SKEW for region in held.regions],
             most=most_instructions,
         )
-        told = _told(progress, count * len(chosen))
-        for order, outcome in run_orders(dispatch, chosen, count, processes_of(processes), told):
+        total = count * len(chosen)
+        tell: Tell = (lambda _: None) if progress is None else lambda ended: progress(ended, total)
+        for order, outcome in run_orders(dispatch, chosen, count, processes_of(processes), tell):
             if isinstance(outcome, IsaError):
                 if {finding.code for finding in outcome.findings} == {"I107"}:
                     raise outcome  # nothing ran
                 runs.add_error(order.label, outcome)
             else:
                 runs.add(order.label, outcome)
-        if runs.first is not None:  # only now: whoever interrupts a launch finds arrays as they were
+        if runs.first is not None:  # only now: an interrupted launch leaves the arrays unchanged
             for finding in (*self.program.findings, *held.write_back(runs.first)):
                 runs.add_finding(finding)
         result = runs.result()
@@ -160,14 +161,10 @@ class _Arguments:
                 ]
                 yield Finding(
                     code="I107",
-                    message="the kernel writes to an array that is read-only",
+                    message="the kernel writes to a read-only array",
                     concerns=tuple(Concern(label=f"argument {each}", index=each) for each in mine),
                     evidence=(("bytes", int((old != new).sum())),),
                 )
-
-
-def _told(progress: Progress | None, whole: int) -> Callable[[int], None]:
-    return (lambda _: None) if progress is None else lambda ended: progress(ended, whole)
 
 
 def _triple(sizes: int | Sequence[int], name: str) -> Triple:
@@ -179,21 +176,17 @@ def _triple(sizes: int | Sequence[int], name: str) -> Triple:
     return x, y, z
 
 
-# A launch that a function describes.
-#
-# def launch(): x, y = np.arange(100, dtype=np.float32), np.zeros(100, np.float32) return {"args": [x, y, 100],
-# "grid": 1, "block": 128, "expected": {1: 2 * x}}
-#
-# `expected` has values by the number of their argument, `rtol` and `atol` how far off they may be; none by default.
+# A launch described by a mapping, such as {"args": [x, y, 100], "grid": 1, "block": 128, "expected": {1: 2 * x}}.
+# `expected` has outputs by argument number, within `rtol` and `atol` (0 by default).
 
 _KEYS = ("args", "grid", "block", "dynamic_lds", "expected", "rtol", "atol")
 
 
 def launch_described(
-    kernel: LoadedKernel, told: object, *, orders: int, seed: int = 0, progress: Progress | None = None
+    kernel: LoadedKernel, description: object, *, orders: int, seed: int = 0, progress: Progress | None = None
 ) -> LaunchResult:
     """Launches as described and compares the outputs with the expected ones."""
-    launch = _check_description(told)
+    launch = _check_description(description)
     result = kernel.launch(
         *launch["args"],
         grid=launch.get("grid", 1),
@@ -210,37 +203,43 @@ def launch_described(
     )
 
 
-def _check_description(told: object) -> Mapping[str, Any]:
-    if not isinstance(told, Mapping) or not {"args", "block"} <= told.keys():
+def _check_description(description: object) -> Mapping[str, Any]:
+    if not isinstance(description, Mapping) or not {"args", "block"} <= description.keys():
         raise _malformed(
-            f"{type(told).__name__} without args and block" if isinstance(told, Mapping) else repr(told)[:60]
+            f"{type(description).__name__} without args and block"
+            if isinstance(description, Mapping)
+            else repr(description)[:60]
         )
-    for key in told:
+    for key in description:
         if key not in _KEYS:
             raise _malformed(f"a key {key!r:.40}", *did_you_mean(str(key), _KEYS))
-    for number in told.get("expected", {}):
-        if not isinstance(number, int) or not 0 <= number < len(told["args"]) or not is_array(told["args"][number]):
+    for number in description.get("expected", {}):
+        if (
+            not isinstance(number, int)
+            or not 0 <= number < len(description["args"])
+            or not is_array(description["args"][number])
+        ):
             raise _malformed(f"an expectation of argument {number!r:.40}, which is no array")
-    return told
+    return description
 
 
 def _compare_outputs(launch: Mapping[str, Any]) -> Iterator[Finding]:
     """Compares in double precision."""
     for number, value in launch.get("expected", {}).items():
-        got, due = (np.asarray(each).astype(np.float64) for each in (launch["args"][number], value))
-        if got.shape != due.shape:
-            raise _malformed(f"an expectation of shape {due.shape} for argument {number}, whose shape is {got.shape}")
-        off = ~np.isclose(got, due, rtol=launch.get("rtol", 0.0), atol=launch.get("atol", 0.0), equal_nan=True)
+        got, want = (np.asarray(each).astype(np.float64) for each in (launch["args"][number], value))
+        if got.shape != want.shape:
+            raise _malformed(f"an expectation of shape {want.shape} for argument {number}, whose shape is {got.shape}")
+        off = ~np.isclose(got, want, rtol=launch.get("rtol", 0.0), atol=launch.get("atol", 0.0), equal_nan=True)
         if off.any():
             where = tuple(int(each) for each in np.argwhere(off)[0])
             yield Finding(
                 code="I123",
-                message=f"argument {number} is not as expected",
+                message=f"argument {number} differs from the expected values",
                 concerns=(Concern(label=f"argument {number}", index=number),),
                 evidence=(
                     ("elements", f"{int(off.sum())} of {off.size}, the first at {where}"),
                     ("got", f"{got[where]:.9g}"),
-                    ("expected", f"{due[where]:.9g}"),
+                    ("expected", f"{want[where]:.9g}"),
                 ),
             )
 
@@ -257,7 +256,7 @@ def _malformed(why: str, *fixes: str) -> IsaError:
 
 
 SOURCES = frozenset({".hip", ".cpp", ".cu"})
-"""How the names of files end that have to be compiled first."""
+"""Suffixes of files that have to be compiled first."""
 
 
 def load_kernel(
@@ -269,7 +268,7 @@ def load_kernel(
     """
     code = read_object(source, arch)
     instructions = code.instructions(name)
-    # Only code that asks where it is can find what is loaded with it.
+    # Only code that reads its own address can find what is loaded with it.
     image = code.image() if any(each.opcode == "s_getpc_b64" for each in instructions) else b""
     return LoadedKernel(program=load_program(code.kernel(name), instructions, image=image))
 
@@ -284,8 +283,8 @@ def compile_source(path: Path, arch: str, *, compiler: str | None = None) -> Cod
     toolchain = find_toolchain(compiler)
     beside = (f"-I{path.parent.resolve()}", "-gline-tables-only")
     text = _read(path).decode("utf-8", errors="replace")
-    told = os.fspath(path.resolve()).replace("\\", "\\\\").replace('"', '\\"')
-    return replace(toolchain, compiler=(*toolchain.compiler, *beside)).compile(f'#line 1 "{told}"\n{text}', arch)
+    shown = os.fspath(path.resolve()).replace("\\", "\\\\").replace('"', '\\"')
+    return replace(toolchain, compiler=(*toolchain.compiler, *beside)).compile(f'#line 1 "{shown}"\n{text}', arch)
 
 
 def read_object(source: str | PathLike[str] | bytes, arch: str | None = None) -> CodeObject:

@@ -26,12 +26,10 @@ if TYPE_CHECKING:
 
     from rota.isa.decoded import KernelProgram
 
-# What a launch is given to work on.
-#
-# A kernel sees memory, not arrays: two arguments that overlap are one region, a view reaches from its first byte to
-# its last, and an address keeps its place within 256 bytes, since compilers specialise kernels on it. NumPy arrays
-# of any dtype, whatever has the buffer or array protocol, and CPU tensors of torch, which is never imported, are
-# all taken.
+# Arguments. A kernel sees memory, not arrays: two arguments that overlap are one region, a view reaches from its first
+# byte to its last, and an address keeps its place within 256 bytes, because compilers specialise kernels on it. NumPy
+# arrays of any dtype, objects with the buffer or array protocol, and CPU tensors of torch (which is never imported) are
+# accepted.
 
 SKEW = 256
 """Addresses on the device and on the host are equal modulo this."""
@@ -93,7 +91,11 @@ def regions_of(spans: Sequence[HostSpan]) -> tuple[Region, ...]:
             found.append((span.low, span.high, span.writeable))
     first = {low: min(number for number, span in enumerate(spans) if low <= span.low < high) for low, high, _ in found}
     found.sort(key=lambda each: first[each[0]])
-    return tuple(Region(low=low, octets=_octets(low, high), writeable=free) for low, high, free in found)
+    regions = []
+    for low, high, writeable in found:  # views of the memory itself; the spans keep its owners alive
+        octets = np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low))
+        regions.append(Region(low=low, octets=octets, writeable=writeable))
+    return tuple(regions)
 
 
 def place_of(span: HostSpan, regions: Sequence[Region]) -> tuple[int, int] | None:
@@ -103,12 +105,7 @@ def place_of(span: HostSpan, regions: Sequence[Region]) -> tuple[int, int] | Non
     for number, region in enumerate(regions):
         if region.low <= span.start < region.low + len(region.octets):
             return number, span.start - region.low
-    raise AssertionError("a span lies in one of the regions that were made of it")
-
-
-def _octets(low: int, high: int) -> NDArray[np.uint8]:
-    """A view of the memory itself; the spans keep its owner alive."""
-    return np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low))
+    raise AssertionError("every span lies in a region")
 
 
 def _is_tensor(value: object) -> bool:
@@ -152,24 +149,22 @@ def _refuse(name: str, why: str) -> IsaError:
     )
 
 
-# Orders one after the other or side by side.
-#
-# The first order runs alone; if it took long, the others are shared by processes, or if there are too few of them,
-# its workgroups are. What comes out is the same in any case.
+# Running the orders. The first runs alone; if it took long, processes share the others or, if those are few, their
+# workgroups. The results are the same in any case.
 
 Ran = KernelOutcome | IsaError
-"""An error is one that ended an order before its end."""
+"""An error is what stopped an order before its end."""
 
 
 def run_orders(
-    dispatch: Callable[..., KernelOutcome], orders: Sequence[Interleaving], count: int, processes: int, told: Tell
+    dispatch: Callable[..., KernelOutcome], orders: Sequence[Interleaving], count: int, processes: int, tell: Tell
 ) -> Iterator[tuple[Interleaving, Ran]]:
     """Each order with its outcome, up to the first that didn't reach its end.
 
-    `count` is the number of workgroups; `told` is called with how many have ended, over all orders.
+    `count` is the number of workgroups; `tell` is called with how many have ended, over all orders.
     """
     began = perf_counter()
-    first = _run_order(dispatch, orders[0], processes, told)
+    first = _run_order(dispatch, orders[0], processes, tell)
     yield orders[0], first
     if isinstance(first, IsaError):
         return
@@ -177,10 +172,10 @@ def run_orders(
     ready: list[Ran | None] = [None] * len(rest)
     if processes > 1 and len(rest) >= processes and perf_counter() - began > MIN_FORK_SECONDS / 2:
         work = [partial(_run_in_child, dispatch, order, first) for order in rest]
-        ready = run_forked(work, processes, lambda done: told(count + done))
+        ready = run_forked(work, processes, lambda done: tell(count + done))
     for number, (order, found) in enumerate(zip(rest, ready, strict=True), 1):
-        if found is None:  # not asked of another process, or one that was killed
-            found = _run_order(dispatch, order, processes, lambda ended: told(number * count + ended))  # noqa: B023, PLW2901
+        if found is None:  # no other process ran it, or it was killed
+            found = _run_order(dispatch, order, processes, lambda ended: tell(number * count + ended))  # noqa: B023, PLW2901
         if isinstance(found, KernelOutcome) and not found.buffers:
             found = replace(found, buffers=first.buffers)  # noqa: PLW2901
         yield order, found
@@ -188,27 +183,23 @@ def run_orders(
             return
 
 
-def _run_order(dispatch: Callable[..., KernelOutcome], order: Interleaving, processes: int, told: Tell) -> Ran:
+def _run_order(dispatch: Callable[..., KernelOutcome], order: Interleaving, processes: int, tell: Tell) -> Ran:
     try:
-        return dispatch(interleaving=order, processes=processes, ended=told)
+        return dispatch(interleaving=order, processes=processes, ended=tell)
     except IsaError as error:
         return error
 
 
 def _run_in_child(
-    dispatch: Callable[..., KernelOutcome], order: Interleaving, first: KernelOutcome, told: Tell
+    dispatch: Callable[..., KernelOutcome], order: Interleaving, first: KernelOutcome, tell: Tell
 ) -> Ran:  # pragma: no cover  # in another process
     """Leaves out buffers that equal the first order's, because sending them may be expensive."""
-    found = _run_order(dispatch, order, 1, told)
+    found = _run_order(dispatch, order, 1, tell)
     if isinstance(found, IsaError):
         return IsaError(*found.findings)  # without the frames it came through
     same = all(np.array_equal(a, b) for a, b in zip(found.buffers, first.buffers, strict=True))
     return replace(found, buffers=()) if same else found
 
-
-# One launch under many orders.
-#
-# The outcome of the first order is the one that the others are compared with, byte by byte.
 
 _SUMS = re.compile(r"^(?:ds|(?:buffer|global|flat)_atomic)_(?:pk_)?add_(?:rtn_)?b?f\d+")
 _TICKETS = re.compile(r"^ds_\w+_rtn_|_atomic_")
@@ -220,7 +211,7 @@ _SEEN, _HERE, _NOT_HERE = "seen", "in this order: ", "not in this order: "  # as
 class _Seen:
     finding: Finding
     labels: list[str]
-    met: int = 0  # orders in which it did harm, not only could have
+    met: int = 0  # orders in which it did harm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,10 +276,10 @@ class OrderRuns:
     def result(self) -> LaunchResult:
         ranks = [*Severity]
         seen = sorted(self._merge_causes(), key=lambda each: ranks.index(each.finding.severity))
-        told = [each for each in seen if each.finding.severity is not Severity.NOTE]
+        findings = [each for each in seen if each.finding.severity is not Severity.NOTE]
         return LaunchResult(
-            findings=tuple(map(self._count_orders, told)),
-            seen=tuple(tuple(each.labels) for each in told),
+            findings=tuple(map(self._count_orders, findings)),
+            seen=tuple(tuple(each.labels) for each in findings),
             notes=tuple(self._count_orders(each) for each in seen if each.finding.severity is Severity.NOTE),
             orders=tuple(self.orders),
             instructions=self.instructions,
@@ -296,7 +287,7 @@ class OrderRuns:
 
     def _merge_causes(self) -> list[_Seen]:
         """Merges races with one cause into the first that did harm, with the number of the others."""
-        if len(self._seen) < 2:  # which every clean launch comes to
+        if len(self._seen) < 2:  # as in every clean launch
             return [*self._seen.values()]
         stretch = number_stretches([step.instruction for step in self.program.steps])
         groups: dict[Hashable, list[_Seen]] = {}
@@ -306,7 +297,8 @@ class OrderRuns:
         return [alike[0] if len(alike) == 1 else _merge(alike) for alike in groups.values()]
 
     def _note(self, label: str, findings: Sequence[Finding]) -> None:
-        for finding in map(self._with_arguments, findings):
+        for found in findings:
+            finding = rename_buffers(found, self._buffer)
             ends = tuple(concern.index for concern in finding.concerns)
             key = (finding.code, ends or finding.message)
             seen = self._seen.setdefault(key, _Seen(finding=finding, labels=[]))
@@ -315,9 +307,6 @@ class OrderRuns:
                 if str(dict(finding.evidence).get(_SEEN, "")).startswith(_HERE):
                     seen.finding = finding if not seen.met else seen.finding
                     seen.met += 1
-
-    def _with_arguments(self, finding: Finding) -> Finding:
-        return rename_buffers(finding, self._buffer)
 
     def _buffer(self, number: int) -> str:
         if number >= len(self.regions):
@@ -330,10 +319,10 @@ class OrderRuns:
         names = "; ".join(seen.labels[:_MOST_LABELS]) + ("; ..." if len(seen.labels) > _MOST_LABELS else "")
         shown = "all" if len(seen.labels) == len(self.orders) else f"{len(seen.labels)} of {len(self.orders)}: {names}"
         harm = f"in {seen.met or 'none'} of {several(len(self.orders), 'order')}: "
-        told = dict(seen.finding.evidence)
-        if _SEEN in told:
-            told[_SEEN] = harm + str(told[_SEEN]).removeprefix(_HERE).removeprefix(_NOT_HERE)
-        return replace(seen.finding, evidence=(*told.items(), ("orders", shown)))
+        evidence = dict(seen.finding.evidence)
+        if _SEEN in evidence:
+            evidence[_SEEN] = harm + str(evidence[_SEEN]).removeprefix(_HERE).removeprefix(_NOT_HERE)
+        return replace(seen.finding, evidence=(*evidence.items(), ("orders", shown)))
 
     def _compare(self, first: Sequence[NDArray[Any]], now: Sequence[NDArray[Any]]) -> list[Finding]:
         if all(np.array_equal(a, b) for a, b in zip(first, now, strict=True)):
@@ -359,7 +348,7 @@ class OrderRuns:
         severity, why = weight_of([step.instruction.opcode for step in self.program.steps])
         yield Finding(
             code="I122",
-            message=f"argument {number} differs from order to order",
+            message=f"the contents of argument {number} depend on the order of waves",
             severity=severity,
             concerns=(Concern(label=self._name(number), index=number, role="argument"),),
             evidence=(
@@ -385,9 +374,9 @@ def _merge(alike: Sequence[_Seen]) -> _Seen:
 def weight_of(opcodes: Sequence[str]) -> tuple[Severity, str]:
     """How bad differing outputs are: float sums depend on their order, and so may the order of tickets."""
     if any(map(_SUMS.search, opcodes)):
-        return Severity.NOTE, "atomic sums of floats are rounded in the order in which they come"
+        return Severity.NOTE, "atomic sums of floats are rounded in the order of their arrival"
     if any(map(_TICKETS.search, opcodes)):
-        return Severity.WARNING, "the kernel has atomics, whose order it may well pass on"
+        return Severity.WARNING, "the kernel has atomics, and its outputs may depend on their order"
     return Severity.ERROR, ""
 
 
@@ -402,7 +391,7 @@ def _view_argument(span: HostSpan, octets: NDArray[Any], low: int) -> NDArray[An
 
 def _largest_difference(a: NDArray[Any], b: NDArray[Any]) -> str:
     kind = np.complex128 if a.dtype.kind == "c" else np.float64
-    one, other = a.astype(kind), b.astype(kind)
-    if (np.isnan(one) != np.isnan(other)).any():
+    a, b = a.astype(kind), b.astype(kind)
+    if (np.isnan(a) != np.isnan(b)).any():
         return "some are numbers in one order only"
-    return f"{float(np.nanmax(np.abs(one - other), initial=0.0)):.3g}"
+    return f"{float(np.nanmax(np.abs(a - b), initial=0.0)):.3g}"

@@ -22,20 +22,18 @@ from rota.errors import Finding, IsaError
 if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
 
-# Work in processes of their own.
-#
-# A process is a fork: it sees all memory as it is at that moment, changes its own copy alone, and sends back what
-# its function returns. So nothing has to be picklable but results, and no script needs a guard around its main
-# part. Where there is no fork, or a safe one isn't to be had, there is one process.
+# A child process is a fork: it sees all memory as it is at that moment, changes its own copy only, and sends back what
+# its function returns. So only results need to be picklable, and no script needs a guard around its main part. Without
+# a safe fork there is one process.
 
 T = TypeVar("T")
 Tell = Callable[[int], None]
-"""Tells the parent how much of the work is done."""
+"""Called with how much of the work is done."""
 
 MIN_FORK_SECONDS = 0.25
-"""Seconds of work that are worth a process."""
+"""Seconds of work that make a process worth its cost."""
 _MOST = 256
-_WORKERS = "PYTEST_XDIST_WORKER_COUNT"  # that many processes share the machine already
+_WORKERS = "PYTEST_XDIST_WORKER_COUNT"  # number of processes that share the machine already
 
 
 def processes_of(asked: int | None) -> int:
@@ -61,7 +59,7 @@ def run_forked(work: Sequence[Callable[[Tell], T]], processes: int, tell: Tell) 
         while True:
             while len(running) < processes and (following := next(todo, None)) is not None:
                 number, each = following
-                with _defer_interrupts():  # or a process might start that nobody knows of
+                with _defer_interrupts():  # so that each process that starts is known
                     receiver, process = _start(each)
                     running[receiver] = number, process
             if not running:
@@ -126,13 +124,8 @@ def _child(work: Callable[[Tell], object], sender: Connection, parent: int) -> N
         sender.send((last, result, True))
         sender.close()
     finally:
-        os._exit(0)  # nothing of what the parent meant to do at its end
+        os._exit(0)  # without the parent's exit handlers
 
-
-# How long kernels may run.
-#
-# Nothing is limited unless somebody asks for it: what is long on one machine isn't on another, and how many
-# instructions a wave may execute (`most_instructions`) doesn't depend on that.
 
 _until: ContextVar[tuple[float, float] | None] = ContextVar("until", default=None)
 
@@ -153,7 +146,7 @@ def check_time(wave: int, instruction: Instruction | None = None) -> None:
         raise IsaError(
             Finding(
                 code="I108",
-                message=f"wave {wave} hasn't ended within {until[1]:g} seconds",
+                message=f"wave {wave} did not end within {until[1]:g} seconds",
                 concerns=() if instruction is None else (instruction.concern(),),
                 fixes=("take a smaller problem, or allow more time if the kernel is that long",),
             )

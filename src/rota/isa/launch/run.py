@@ -53,11 +53,9 @@ def rename_buffers(finding: Finding, name: Callable[[int], str]) -> Finding:
     return replace(finding, evidence=tuple(evidence))
 
 
-# Loops that get nowhere.
-#
-# A wave that comes back with all its registers as they were will do the same again, unless somebody else changes
-# memory. States are compared as Brent's cycle finding does: with one that is kept, replaced at the 1st, 2nd, 4th,
-# 8th ... branch. A loop that counts in a scalar register costs one comparison of two lists.
+# Loops without progress. A wave that returns to a place with all registers unchanged will repeat itself, unless another
+# wave changes memory. Brent's cycle finding compares each state with one that is kept and replaced at the 1st, 2nd, 4th,
+# 8th ... branch, so that a loop that counts in a scalar register costs one comparison of two lists.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +66,7 @@ class Visit:
     pc: int
     scalars: list[int]
     scc: int
-    under_way: int
+    in_flight: int
     vectors: NDArray[np.uint32]
 
 
@@ -76,17 +74,17 @@ def is_revisited(wave: Wave, pc: int) -> bool:
     """Records a backward branch to `pc`; True if the wave was there with the same registers."""
     kept = wave.visit
     wave.branches += 1
-    under_way = len(wave.vm) + len(wave.ds) + len(wave.sm) + len(wave.flat)
+    in_flight = len(wave.vm) + len(wave.ds) + len(wave.sm) + len(wave.flat)
     if (
         kept is not None
-        and (kept.pc, kept.scc, kept.under_way) == (pc, wave.scc, under_way)
+        and (kept.pc, kept.scc, kept.in_flight) == (pc, wave.scc, in_flight)
         and kept.scalars == wave.s
         and np.array_equal(kept.vectors, wave.v)
     ):
         return True
     if kept is None or wave.branches == 2 * kept.branches:
         wave.visit = Visit(
-            branches=wave.branches, pc=pc, scalars=[*wave.s], scc=wave.scc, under_way=under_way, vectors=wave.v.copy()
+            branches=wave.branches, pc=pc, scalars=[*wave.s], scc=wave.scc, in_flight=in_flight, vectors=wave.v.copy()
         )
     return False
 
@@ -104,11 +102,9 @@ def digest_state(waves: Sequence[Wave], memory: Memory) -> bytes:
     return digest.digest()
 
 
-# The waves of a workgroup, and workgroups one after the other.
-#
-# A barrier opens when every wave that hasn't ended has arrived; which `s_barrier` a wave has arrived at, the
-# machine doesn't ask. A workgroup that waits for another one, as kernels do that pass data from workgroup to
-# workgroup, is put aside until the others have run.
+# Workgroups run one after the other. A barrier opens when every wave that hasn't ended has arrived, at whichever
+# `s_barrier`. A workgroup that waits for another one, in kernels that pass data between workgroups, is put aside until the
+# others have run.
 
 MOST_ASIDE = 512
 """Workgroups that wait for others at once: about as many as a device holds."""
@@ -194,7 +190,7 @@ class WaveGroup:
             self.faults.add(
                 "I121",
                 self.steps[wave.pc - 1].instruction,
-                "a wave ends that came to fewer barriers than another one of its workgroup",
+                "a wave ends after fewer barriers than another wave of its workgroup",
                 ("wave", f"{wave.number}, {several(counts[fewest], 'barrier')}"),
                 ("other wave", f"{most}, {several(counts[most], 'barrier')}"),
                 severity=Severity.NOTE,
@@ -209,15 +205,18 @@ def run_workgroups(
     ended: Callable[[int], None],
 ) -> int:
     """Runs all workgroups; returns the instructions executed and calls `ended` with the number that have ended."""
-    executed, done = 0, 0
+    done: list[WaveGroup] = []
     aside: list[WaveGroup] = []
+
+    def close(group: WaveGroup) -> None:
+        memory.order.close(group.waves[0].workgroup)
+        done.append(group)
+        ended(len(done))
+
     for place in places:
         group = make(place)
         if group.run(turn, memory):
-            group.close(memory)
-            done += 1
-            executed += group.executed
-            ended(done)
+            close(group)
             continue
         aside.append(group)
         if len(aside) > MOST_ASIDE:
@@ -228,12 +227,9 @@ def run_workgroups(
             raise _report_deadlock(aside[0], len(aside))
         for group in aside:
             if group not in waiting:
-                group.close(memory)
-                done += 1
-                executed += group.executed
-                ended(done)
+                close(group)
         aside = waiting
-    return executed
+    return sum(group.executed for group in done)
 
 
 def _report_deadlock(group: WaveGroup, groups: int) -> IsaError:

@@ -23,11 +23,9 @@ if TYPE_CHECKING:
     from rota.targets.architecture import Architecture
 
     Octets = NDArray[np.uint8]
-    # Takes the bytes that came back, lanes by bytes, gives the registers, rows by lanes.
+    # From bytes (lanes by bytes) to registers (rows by lanes).
     Arrange = Callable[[Octets], NDArray[np.uint32]]
 
-# How a wave uses LDS.
-#
 # Reads and writes may start at any byte: amdhsa runs with unaligned access on (LLVM, "unaligned-access-mode").
 # Atomics and transposed reads need their natural alignment.
 
@@ -197,7 +195,7 @@ def source_lanes(instruction: Instruction) -> NDArray[np.int64]:
     """The lane that each lane reads, from a pattern given as a number or in the assembler's spelling."""
     found = _OFFSET.search(instruction.text)
     if found is None:
-        return _by_masks(0, 0, 0)  # offset 0: everybody reads lane 0 of its 32
+        return _by_masks(0, 0, 0)  # offset 0: all read lane 0 of their 32
     if found["mode"] is None:
         return _by_number(int(found["value"], 0), instruction)
     parts = [part.strip().strip('"') for part in found["rest"].split(",")]
@@ -212,7 +210,7 @@ def source_lanes(instruction: Instruction) -> NDArray[np.int64]:
     return _by_masks(*_MASKS[found["mode"]](*(int(part, 0) for part in parts)))
 
 
-# What assemblers call a pattern, as the lane bits that are kept, set and flipped.
+# The assembler's names of patterns, as the lane bits that are kept, set and flipped.
 _MASKS: dict[str, Callable[..., tuple[int, int, int]]] = {
     "SWAP": lambda size: (0x1F, 0, size),
     "REVERSE": lambda size: (0x1F, 0, size - 1),
@@ -237,10 +235,8 @@ def _by_masks(keep: int, put: int, flip: int) -> NDArray[np.int64]:
     return _LANE & ~(_GROUP - 1) | (_LANE & (_GROUP - 1) & keep | put) ^ flip
 
 
-# LDS reads that transpose.
-#
-# Sixteen lanes work together. A lane reads as many elements as fit its width, `n` of them, from its own address; 16
-# / n lanes side by side hold one column of sixteen elements. Lane `l` of the sixteen gets element `l` of each
+# Transposed reads, by teams of sixteen lanes. A lane reads as many elements as fit its width, `n`, from its own
+# address; 16 / n adjacent lanes hold one column of sixteen elements. Lane `l` of the team gets element `l` of each
 # column.
 
 _TEAM = 16
@@ -298,7 +294,7 @@ def _decode_move(instruction: Instruction, operands: tuple[Operand, ...], archit
     if (found := _TRANSPOSED.match(instruction.opcode)) is None:
         return None
     if instruction.opcode not in architecture.transposed_reads:
-        raise unknown(instruction, f"place on {architecture.arch}")
+        raise unknown(instruction, f"form on {architecture.arch}")
     bits = int(found["bits"])
     arrange = transpose_registers(bits, int(found["element"]))
     return _decode_read(
@@ -331,12 +327,8 @@ def _decode_words(instruction: Instruction, operands: tuple[Operand, ...], found
         starts = np.array([at.get("offset0", 0), at.get("offset1", 0)]) * unit
         places = (starts[:, None] + np.arange(size)).reshape(-1)
     if found["verb"] == "read":
-        return _decode_read(instruction, operands, places, lambda _: _words)
+        return _decode_read(instruction, operands, places, lambda _: lambda octets: octets.view(np.uint32).T)
     return _decode_write(instruction, operands, places)
-
-
-def _words(octets: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    return octets.view(np.uint32).T
 
 
 def _decode_read(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Octets = NDArray[np.int64]
 
 BASE = 0x7E00_0000_0000
-_GAP = 1 << 16  # an access that leaves its buffer by less than this hits no other one
+_GAP = 1 << 16  # between buffers, so that a small overrun hits no other one
 
 
 class Memory:
@@ -124,28 +124,18 @@ class Memory:
 
     def _report_outside(self, instruction: Instruction, address: int) -> None:
         near = bisect_right(self._starts, address - BASE) - 1
-        behind = address - BASE - self._ends[near]
-        where = (
-            f"{behind} bytes after the end of buffer {near}" if behind >= 0 else f"too near the end of buffer {near}"
-        )
+        past = address - BASE - self._ends[near]
+        where = f"{past} bytes after the end of buffer {near}" if past >= 0 else f"too near the end of buffer {near}"
         if near < 0:
             where = "before any buffer"
         self.faults.add(
             "I105",
             instruction,
-            f"{instruction.opcode} reaches an address that belongs to no buffer",
+            f"{instruction.opcode} accesses an address outside every buffer",
             ("address", f"{address:#x}"),
             ("where", where),
         )
 
-
-# The local data share of a workgroup.
-#
-# A byte carries a mark while a write that changes it is in flight. A read needs its bytes unmarked and unchanged
-# from its issue to its landing; where they are not, any value could have come back, so poison does. LDS
-# instructions of one wave are ordered among themselves, so a wave's own writes don't disturb its reads; loads from
-# memory are ordered with nothing. What would meet in another interleaving is for `order` to say, and every fault
-# comes from there.
 
 MOST_WAVES = 16  # of a workgroup
 FREE, BY_DMA = 0, -1  # marks; wave w writes with mark w + 1
@@ -157,7 +147,7 @@ class Lds:
 
     def __init__(self, size: int, faults: Faults, waves: int = MOST_WAVES) -> None:
         self._faults = faults
-        # One word even without any LDS: what lies out of bounds is reported, and then read from somewhere.
+        # At least one word, because a read out of bounds is reported and then reads something.
         room = max((size + 3) // 4 * 4, 4)
         self.bytes = np.full(room, POISON_BYTE, np.uint8)
         self.words = self.bytes.view(np.uint32)
@@ -202,7 +192,7 @@ class Lds:
         self._faults.add(
             "I105",
             instruction,
-            f"{instruction.opcode} leaves LDS",
+            f"{instruction.opcode} accesses LDS outside the workgroup's allocation",
             ("address", f"{address:#x}"),
             ("LDS bytes", self.size),
         )

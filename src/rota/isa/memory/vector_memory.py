@@ -19,7 +19,7 @@ from rota.isa.memory.atomic_ops import Combine, memory_atomic
 from rota.isa.memory.lds_ops import reach, report_misaligned
 from rota.isa.memory.scalar_memory import decode_scalar_memory
 from rota.isa.races import MemoryUse, Scope, scope_of
-from rota.isa.wave.operand import M0, File, Operand, parse_operand, scalar_reader, unknown
+from rota.isa.wave.operand import M0, PRIVATE_BASE, SHARED_BASE, File, Operand, parse_operand, scalar_reader, unknown
 from rota.isa.wave.wave import Act, Pending, Step, make_step
 
 if TYPE_CHECKING:
@@ -31,17 +31,7 @@ if TYPE_CHECKING:
 
     Lanes = NDArray[np.bool_]
 
-# Where LDS and private memory lie among flat addresses.
-#
-# The machine has registers for them (src_shared_base, src_private_base); the values are the driver's, these are
-# ROCm's.
-
-APERTURE = 1 << 32
-"""Bytes of each aperture."""
-SHARED_BASE = 0x0001_0000_0000_0000
-PRIVATE_BASE = 0x0002_0000_0000_0000
-
-
+_APERTURE = 1 << 32  # bytes of LDS and of private memory among flat addresses
 _SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "byte": 1, "short": 2}
 _WORDS = ("dword", "dwordx2", "dwordx3", "dwordx4")
 _LOADS = frozenset(
@@ -95,20 +85,18 @@ def width_of(verb: str, text: str) -> Width | None:
     )
 
 
-# Where vector memory instructions go.
-#
-# Buffer addresses follow the resource (CDNA3 ISA, "Buffer Addressing"): base, offsets from a lane, a scalar and the
-# instruction, and index times stride, swizzled if the resource says so. Accesses outside of `num_records` read zero
-# and write nothing. Without a stride, or without an index, records are bytes, and each word is checked by itself.
-# With both, and swizzled, they are strides, and the index is checked. With both and not swizzled public accounts
-# differ (bytes in AMD's, strides in Mesa's): a lane that only one of them lets through is a fault.
+# Addresses. A buffer resource (CDNA3 ISA, "Buffer Addressing") adds its base, offsets of the lane, a scalar and the
+# instruction, and index times stride, swizzled if it says so. Accesses outside `num_records` read zero and write
+# nothing. Without a stride or an index, records are bytes and each word is checked by itself. With both and a swizzle,
+# records are strides and the index is checked. With both and no swizzle, public accounts differ (AMD: bytes, Mesa:
+# strides), so a lane that only one of them lets through is a fault.
 
-CACHE = frozenset({"sc0", "sc1", "nt", "glc", "slc"})  # who may keep a copy: no effect on values
+CACHE = frozenset({"sc0", "sc1", "nt", "glc", "slc"})  # cache policy: no effect on values
 _FLAGS = CACHE | {"offen", "idxen", "lds"}
 _ELEMENT = 4  # bytes that stay together in a swizzled buffer; gfx9 has no other size
 _NO_END = np.uint64(1 << 62)
 
-# Takes a wave, gives byte addresses, and the room after each of them; None is as much as one likes.
+# From a wave to byte addresses and the bytes in range after each; None is without limit.
 Addresses = Callable[["Wave"], tuple["NDArray[np.uint64]", "NDArray[np.uint64] | None"]]
 
 
@@ -188,13 +176,13 @@ def buffer_addresses(operands: list[Operand], modifiers: Modifiers, instruction:
             _report_resource(wave, instruction, "adds the lane's number to the index, which is not modelled")
             return offset, np.zeros(LANES, np.uint64)
         if not idxen and resource.stride and resource.swizzled:
-            _report_resource(wave, instruction, "is swizzled, without an index")
+            _report_resource(wave, instruction, "is swizzled, but it has no index")
             return offset, np.zeros(LANES, np.uint64)
         if not idxen or not resource.stride:
             return _raw(resource, offset, moved)
         address, counted, settled = _structured(resource, wave.v[lane.first].astype(np.uint64), offset, moved)
         if not settled[wave.active].all():
-            _report_resource(wave, instruction, "has a lane that is in range or not, by the unit of its num_records")
+            _report_resource(wave, instruction, "makes a lane's range depend on the unit of num_records")
         return address, np.where(counted & settled, _NO_END, np.uint64(0))
 
     return addresses
@@ -227,12 +215,11 @@ def _structured(
 
 
 def _report_resource(wave: Wave, instruction: Instruction, what: str) -> None:
-    wave.faults.add("I105", instruction, f"{instruction.opcode} uses a resource that {what}", ("wave", wave.number))
+    message = f"{instruction.opcode} uses a buffer resource that {what}"
+    wave.faults.add("I105", instruction, message, ("wave", wave.number))
 
 
-# Private memory of lanes.
-#
-# Each lane has bytes of its own; how the machine weaves them into memory can't be seen from inside a kernel.
+# Private memory. Each lane has its own bytes; a kernel can't see how the device interleaves them.
 
 _SCRATCH_OPCODE = re.compile(r"^scratch_(?P<verb>load|store)_(?P<width>\w+)$")
 
@@ -297,11 +284,9 @@ def _store_scratch(
     return act
 
 
-# Flat instructions.
-#
-# An address inside the shared aperture means LDS, one inside the private aperture the lane's private memory, any
-# other one global memory. Flat instructions count in vmcnt and in lgkmcnt, and come back in no order: only waits
-# for none of either kind, both of them, promise anything.
+# Flat instructions. An address in the shared aperture means LDS, one in the private aperture the lane's private memory,
+# any other global memory. They count in vmcnt and in lgkmcnt and return in no order, so that only waits for zero on
+# both counters cover them.
 
 _FLAT_OPCODE = re.compile(r"^flat_(?P<verb>load|store)_(?P<width>\w+)$")
 
@@ -336,16 +321,16 @@ class _Flat:
         """Addresses, and the active lanes that go to global memory, LDS and private memory."""
         low, high = wave.v[lane.first].astype(np.uint64), wave.v[lane.first + 1].astype(np.uint64)
         address = (low | high << np.uint64(32)) + np.uint64(self.offset & 0xFFFF_FFFF_FFFF_FFFF)
-        part = address // np.uint64(APERTURE)
-        in_lds = wave.active & (part == SHARED_BASE // APERTURE)
-        private = wave.active & (part == PRIVATE_BASE // APERTURE)
+        part = address // np.uint64(_APERTURE)
+        in_lds = wave.active & (part == SHARED_BASE // _APERTURE)
+        private = wave.active & (part == PRIVATE_BASE // _APERTURE)
         return address, wave.active & ~in_lds & ~private, in_lds, private
 
 
 def _places_in_lds(
     wave: Wave, flat: _Flat, address: NDArray[np.uint64], lanes: Lanes, size: int
 ) -> tuple[NDArray[np.int64], Lanes]:
-    near = np.where(lanes, address % np.uint64(APERTURE), np.uint64(0)).astype(np.int64)
+    near = np.where(lanes, address % np.uint64(_APERTURE), np.uint64(0)).astype(np.int64)
     index, inside = reach(wave, flat.instruction, near, np.arange(size, dtype=np.int64))
     return index, lanes & inside
 
@@ -374,7 +359,7 @@ def _load_flat(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act:
         out[reached] = memory.get(place, size)
         covers = [partial(memory.order.cover, number)]
         if in_private.any():
-            near = (address % np.uint64(APERTURE)).astype(np.int64)
+            near = (address % np.uint64(_APERTURE)).astype(np.int64)
             index, lanes = wave.private.index(wave, instruction, near, size, in_private)
             out[lanes] = wave.private.get(index, lanes)[lanes]
         if in_lds.any():
@@ -410,7 +395,7 @@ def _store_flat(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act
         covers = [partial(memory.order.cover, number)]
         finish: Callable[[], None] = lambda: None  # noqa: E731  # replaced where LDS is written
         if in_private.any():
-            near = (address % np.uint64(APERTURE)).astype(np.int64)
+            near = (address % np.uint64(_APERTURE)).astype(np.int64)
             index, lanes = wave.private.index(wave, instruction, near, size, in_private)
             wave.private.put(index, lanes, data)
         if in_lds.any():
@@ -653,10 +638,8 @@ def _atomic(access: _Access, data: Operand, target: Operand | None, combine: Com
         memory.order.touch(number, place, size)
         for lane, at in zip(np.flatnonzero(reached).tolist(), place.tolist(), strict=True):
             spot = np.array([at])
-            old = memory.get(spot, size)
-            found[lane] = old[0]
-            new = combine(int.from_bytes(old.tobytes(), "little"), *(int(each) for each in given[lane]))
-            memory.put(spot, np.frombuffer(new.to_bytes(size, "little"), np.uint8)[None])
+            found[lane] = memory.get(spot, size)[0]
+            memory.put(spot, _combine(combine, found[lane], given[lane], size)[None])
         issued = wave.active
 
         def finish() -> None:
@@ -684,7 +667,7 @@ def _dma(access: _Access, offset: int, architecture: Architecture) -> Act:
         fetched, read, address = _fetch(access, wave)
         start = (wave.s[M0] & mask) + offset
         if start & 3:
-            report_misaligned(wave, access.instruction, "m0 and its offset are not a multiple of 4")
+            report_misaligned(wave, access.instruction, "m0 plus its offset is not a multiple of 4")
             start &= ~3
         at = start + _LANE * size
         active = wave.active.copy()

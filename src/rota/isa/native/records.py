@@ -207,7 +207,7 @@ def _atomic(record: Any, instruction: Instruction, fields: dict[str, str]) -> st
     return "rota_lds_atomic"
 
 
-_OTHER_SCALARS = ("s_setreg", "s_getreg")
+_OTHER_SCALARS = ("s_setreg", "s_getreg", "s_memtime", "s_memrealtime")
 _INDEXING = ("s_set_gpr_idx", "s_movrel")  # the core looks at registers that are named, not at those that are meant
 _CALLS = ("s_getpc", "s_setpc", "s_swappc", "s_call")
 _BARE = ("s_branch", "s_cbranch", "s_nop", "s_setprio", "s_sleep", "s_endpgm", "s_sendmsg", "s_barrier", "buffer_inv")

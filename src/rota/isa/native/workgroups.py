@@ -142,7 +142,7 @@ class _Run:
         words = self.memory.block.view(np.uint32)
         for each in found:
             words[np.flatnonzero(each.used()[1][: len(words)])] = each.values
-            self.memory.faults.take(each.notes)
+            self.memory.faults.merge(each.notes)
         return sum(each.executed for each in found)
 
     def _run_piece(

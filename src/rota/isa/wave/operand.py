@@ -33,11 +33,11 @@ _NAMED = {
     "xnack_mask": (104, 2), "xnack_mask_lo": (104, 1), "xnack_mask_hi": (105, 1),
 }  # fmt: skip
 SHARED_BASE, PRIVATE_BASE = 1 << 48, 2 << 48
-"""Where LDS and scratch lie in the flat address space; the driver's choice, the same on every system."""
+"""Where LDS and scratch lie among flat addresses: src_shared_base and src_private_base, as ROCm's driver sets them."""
 _APERTURES = {"src_shared_base": SHARED_BASE, "src_private_base": PRIVATE_BASE}
 _REGISTER = re.compile(r"^(?P<file>[vas])(?:(?P<one>\d+)|\[(?P<first>\d+):(?P<last>\d+)\])$")
 _WRAPPED = re.compile(r"^(?P<minus>-)?(?P<bars>\|)?(?P<inner>[^|]+)\|?$")
-_NEGATED = re.compile(r"^neg\((?P<inner>.+)\)$")  # a minus before a constant would be part of it
+_NEGATED = re.compile(r"^neg\((?P<inner>.+)\)$")  # constants: a plain minus would be part of the number
 _LITERAL = re.compile(r"^(?:lit\()?(?P<bits>0x[0-9a-f]+)\)?$")
 _M32, _M64 = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
 
@@ -65,7 +65,7 @@ class Operand:
     count: int = 1
     literal: int = 0  # as bits; a float as those of its float32
     floating: float | None = None
-    written: bool = False  # the 32 bits are in the code; otherwise the constant is one of the encoding's own
+    written: bool = False  # a literal of 32 bits in the code, not an inline constant
     negate: bool = False
     absolute: bool = False
 
@@ -139,9 +139,11 @@ def _constant(text: str) -> Operand | None:
         first = {"src_scc": SCC, "src_vccz": VCC, "src_execz": EXEC}[text]
         return Operand(text=text, file=File.STATUS, first=first, count=1 if first == SCC else 2)
     try:
-        return _float_literal(text) if "." in text else Operand(text=text, file=File.LITERAL, literal=int(text, 0))
+        value = float(text) if "." in text else None
+        bits = int(text, 0) if value is None else int.from_bytes(struct.pack("<f", value), "little")
     except ValueError:
         return None
+    return Operand(text=text, file=File.LITERAL, literal=bits, floating=value)
 
 
 def constant_bits(operand: Operand, kind: str) -> int:
@@ -159,18 +161,13 @@ def constant_bits(operand: Operand, kind: str) -> int:
     return operand.literal & (_M64 if kind in "UId" else 0xFFFF if kind in "wsh" else _M32)
 
 
-def _status(operand: Operand) -> Callable[[Wave], int]:
-    first = operand.first
-    if first == SCC:
-        return lambda wave: wave.scc
-    return lambda wave: int(wave.s[first] | wave.s[first + 1] == 0)
-
-
 def scalar_reader(operand: Operand, *, wide: bool = False) -> Callable[[Wave], int]:
     """Reads an unsigned number of 32 or 64 bits."""
     first = operand.first
+    if operand.file is File.STATUS and first == SCC:
+        return lambda wave: wave.scc
     if operand.file is File.STATUS:
-        return _status(operand)
+        return lambda wave: int(wave.s[first] | wave.s[first + 1] == 0)
     if operand.file is File.VECTOR:
         raise ValueError(f"{operand.text} is no scalar")
     if operand.file is File.SCALAR and wide:
@@ -252,12 +249,6 @@ def _uniform_reader(operand: Operand, kind: str) -> Reader:
         return lambda wave: cast(number(wave))
     constant = cast(constant_bits(operand, kind))
     return lambda _: constant
-
-
-def _float_literal(text: str) -> Operand:
-    value = float(text)
-    (bits,) = struct.unpack("<I", struct.pack("<f", value))
-    return Operand(text=text, file=File.LITERAL, literal=bits, floating=value)
 
 
 _FORMATS = {"h": "<e", "p": "<e", "U": "<d", "I": "<d", "d": "<d"}

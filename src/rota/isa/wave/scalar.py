@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from rota.isa.wave.operand import (
     M0,
-    SCALAR,
     SCC_BIT,
     Operand,
     named_register,
@@ -17,26 +16,18 @@ from rota.isa.wave.operand import (
     scalar_writer,
     unknown,
 )
-from rota.isa.wave.wave import INDEXED, Pending, Step, make_step
+from rota.isa.wave.wave import INDEXED, Step, make_step
 
 if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
     from rota.isa.wave.wave import Wave
 
-# Registers chosen while running, vector instructions skipped, clocks.
-#
-# M0 holds the index. In index mode it is added to the VGPRs of vector instructions: `mode.aware` gives the step for
-# it.
+# Registers indexed by M0. In index mode vector instructions add M0 to their VGPRs; see `wave.with_indexing`.
 
 _NAMES = re.compile(r"gpr_idx\((?P<names>[A-Z0-9,]*)\)")
 _PLACES = {"SRC0": 1, "SRC1": 2, "SRC2": 4, "DST": 8}
 _LAST = 101  # the last scalar register that an index may reach
 _M0 = named_register("m0")
-
-
-def decode_register_index(instruction: Instruction) -> Step | None:
-    make = _DECODERS.get(instruction.opcode)
-    return None if make is None else make(instruction)
 
 
 def _which(instruction: Instruction) -> int:
@@ -100,7 +91,7 @@ def _move(*, wide: bool, from_there: bool) -> Callable[[Instruction], Step]:
                 wave.faults.add(
                     "I102",
                     instruction,
-                    f"{instruction.opcode} reaches s{there}, which isn't there",
+                    f"{instruction.opcode} uses s{there}, which doesn't exist",
                     ("wave", wave.number),
                 )
                 return
@@ -113,35 +104,17 @@ def _move(*, wide: bool, from_there: bool) -> Callable[[Instruction], Step]:
     return make
 
 
-def _clock(instruction: Instruction) -> Step:
-    """A number that grows with every instruction of the wave; what it is on a machine nothing here predicts."""
-    target = parse_operand(instruction.operands[0], instruction)
-
-    def act(wave: Wave) -> None:
-        now = wave.now
-
-        def finish() -> None:
-            wave.s[target.first], wave.s[target.first + 1] = now & 0xFFFF_FFFF, now >> 32
-
-        rows = tuple(SCALAR + target.first + part for part in (0, 1))
-        wave.launch("sm", Pending(instruction=instruction, rows=rows, finish=finish))
-
-    return make_step(instruction, act, writes=(target,))
-
-
 _DECODERS: dict[str, Callable[[Instruction], Step]] = {
     "s_set_gpr_idx_on": _index_on,
     "s_set_gpr_idx_off": _index_off,
     "s_set_gpr_idx_mode": _index_mode,
     "s_set_gpr_idx_idx": _index,
-    "s_memtime": _clock,
-    "s_memrealtime": _clock,
     **{f"s_movrel{way}_b{bits}": _move(wide=bits == 64, from_there=way == "s") for way in "sd" for bits in (32, 64)},
 }
 
 
 _M32, _M64 = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
-# A function takes its sources and SCC, and gives the result and the new SCC; None leaves SCC as it is.
+# From the sources and SCC to the result and the new SCC; None leaves SCC unchanged.
 _Function = Callable[[int, int, int], tuple[int, int | None]]
 
 
@@ -195,10 +168,6 @@ def _quad_mask(value: int, bits: int) -> tuple[int, int]:
 
 def _whole_quads(value: int, bits: int) -> tuple[int, int]:
     return _with_scc(sum(15 * each << 4 * place for place, each in enumerate(_quads(value, bits))), _M64)
-
-
-def _doubled(value: int) -> int:
-    return sum((value >> place & 1) * 3 << 2 * place for place in range(32))
 
 
 _TWO: dict[str, _Function] = {
@@ -279,7 +248,7 @@ _ONE: dict[str, _Function] = {
     "s_flbit_i32": lambda a, _, __: (_highest_sign(a, 32), None),
     "s_flbit_i32_i64": lambda a, _, __: (_highest_sign(a, 64), None),
     "s_flbit_i32_b64": lambda a, _, __: (_highest(a, 64), None),
-    "s_bitreplicate_b64_b32": lambda a, _, __: (_doubled(a), None),
+    "s_bitreplicate_b64_b32": lambda a, _, __: (sum((a >> bit & 1) * 3 << 2 * bit for bit in range(32)), None),
     "s_abs_i32": lambda a, _, __: _with_scc(abs(signed(a))),
     "s_sext_i32_i8": lambda a, _, __: (signed(a & 0xFF, 8) & _M32, None),
     "s_sext_i32_i16": lambda a, _, __: (signed(a & 0xFFFF, 16) & _M32, None),
@@ -289,7 +258,7 @@ _ONE: dict[str, _Function] = {
     "s_ff1_i32_b64": lambda a, _, __: (_lowest(a), None),
     "s_flbit_i32_b32": lambda a, _, __: (_highest(a, 32), None),
 }
-# These work on their destination.
+# Their first source is the destination.
 _ON_ITSELF: dict[str, _Function] = {
     "s_addk_i32": lambda a, b, _: _overflow(signed(a) + signed(b & 0xFFFF, 16)),
     "s_mulk_i32": lambda a, b, _: (signed(a) * signed(b & 0xFFFF, 16) & _M32, None),
@@ -319,8 +288,8 @@ _SAVE = re.compile(r"^s_(?P<op>and|or|xor|andn[12]|orn[12]|nand|nor|xnor)_(?P<ke
 def decode_scalar(instruction: Instruction) -> Step | None:  # noqa: PLR0911  # one line per family
     """Decodes a SALU instruction that isn't control flow."""
     opcode = instruction.opcode
-    if (special := decode_register_index(instruction)) is not None:
-        return special
+    if opcode in _DECODERS:
+        return _DECODERS[opcode](instruction)
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands) if opcode[:2] == "s_" else ()
     if opcode in _TWO or opcode in _ONE:
         return _decode_function(instruction, operands[0], operands[1:], {**_TWO, **_ONE}[opcode])

@@ -45,7 +45,7 @@ class Private:
             wave.faults.add(
                 "I105",
                 instruction,
-                f"{instruction.opcode} leaves private memory",
+                f"{instruction.opcode} accesses private memory outside the lane's allocation",
                 ("offset", f"{int(offset[active & ~inside][0]):#x}"),
                 ("private bytes", self.size),
                 ("wave", wave.number),
@@ -62,8 +62,8 @@ class Private:
         self.bytes[np.flatnonzero(lanes)[:, None], index[lanes]] = data[lanes]
 
 
-Act = Callable[["Wave"], int | None]  # gives the next instruction's number, if it isn't the one that follows
-AT_BARRIER, AT_END = -1, -2  # instead of a number
+Act = Callable[["Wave"], int | None]  # returns the number of the next instruction; None falls through
+AT_BARRIER, AT_END = -1, -2  # returned instead of a number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,13 +107,10 @@ def make_step(
     )
 
 
+# Bits of the MODE register, without rounding: nearest even is the only mode.
 DENORM32, DX10_CLAMP, IEEE, INDEXED = 3 << 4, 1 << 8, 1 << 9, 1 << 27
-# The MODE register of a wave.
-#
-# How to round is not among it: nearest even is the only way that is executed.
-
 START = 0xF << 4 | DX10_CLAMP | IEEE
-"""As compilers set it: denormals kept, clamping a NaN gives zero, IEEE rules for signalling NaNs."""
+"""MODE as compilers set it: denormals kept, clamping a NaN gives zero, IEEE rules for signalling NaNs."""
 _TINY = np.float32(2.0**-126)
 
 
@@ -173,7 +170,7 @@ def _shift_operand(text: str, index: int) -> str:
 
 ROWS = 512
 COUNTERS = ("vmcnt", "lgkmcnt")
-"""What waves count with; code for a machine with other counters is not executed."""
+"""The counters of the interpreter; it refuses code for devices with others."""
 ALL = np.ones(LANES, np.bool_)  # every lane is active
 ALL.flags.writeable = False
 POISON = 0xFFFF_FFFF  # a NaN as f32, as two f16 or bf16, and as four OCP fp8
@@ -218,7 +215,7 @@ class Faults:
         if (found := known.get(end)) is not None:
             known[end] = replace(found, evidence=tuple({**dict(found.evidence), **dict(evidence)}.items()))
 
-    def take(self, others: Faults) -> None:
+    def merge(self, others: Faults) -> None:
         """Adds the faults of a later part of the execution."""
         for key, found in others._found.items():
             known = self._found.setdefault(key, {})
@@ -241,7 +238,7 @@ class Pending:
     instruction: Instruction
     rows: tuple[int, ...]
     finish: Callable[[], None]
-    cover: Callable[[int], None] | None = None  # told the epoch of the wait that covers it
+    cover: Callable[[int], None] | None = None  # called with the epoch of the wait that covers it
     landed: bool = False
     counter: str = ""  # vm, ds, sm or flat
 
@@ -255,7 +252,7 @@ class Wave:
     faults: Faults
     memory: Memory
     lds: Lds
-    at_issue: Callable[[], bool]  # whether the next memory op lands at once
+    at_issue: Callable[[], bool]  # True if the next memory op lands at once
     v: NDArray[np.uint32] = field(default_factory=lambda: np.full((ROWS, LANES), POISON, np.uint32))
     i: NDArray[np.int32] = field(init=False)
     f: NDArray[np.float32] = field(init=False)
@@ -280,7 +277,7 @@ class Wave:
     workgroup: tuple[int, int, int] = (0, 0, 0)
     private: Private = field(default_factory=lambda: Private(0))
     m0_at: int = -9  # when M0 was set last
-    recent: list[tuple[int, int, Step]] = field(default_factory=list)  # what later ones may have to keep away from
+    recent: list[tuple[int, int, Step]] = field(default_factory=list)  # steps that later ones may need to wait for
     stalled: int = 0  # wait states for which MFMAs waited for their unit, besides `now`
     unit: tuple[Pipe | None, int, int] = (None, 0, 0)  # of the last MFMA, when that began, and when it is free
     vm_most: int = field(init=False)  # what the counters hold; issuing past them stalls until the oldest is back
@@ -336,7 +333,9 @@ class Wave:
             return
         pending.landed = True
         if pending.rows:
-            for other in self._find_older(pending):
+            # Only vm and ds return in order.
+            queue = self.vm if pending.counter == "vm" else self.ds if pending.counter == "ds" else ()
+            for other in [*takewhile(lambda each: each is not pending, queue)]:
                 if not set(pending.rows).isdisjoint(other.rows):
                     self.land(other)
         for row in pending.rows:
@@ -344,20 +343,15 @@ class Wave:
                 del self.busy[row]
         pending.finish()
 
-    def _find_older(self, pending: Pending) -> list[Pending]:
-        """Older ops on the same counter, oldest first, if that counter returns in order."""
-        queue = self.vm if pending.counter == "vm" else self.ds if pending.counter == "ds" else ()
-        return [*takewhile(lambda each: each is not pending, queue)]
-
     def report_early_use(self, instruction: Instruction, row: int) -> None:
         """Reports the use of a register that belongs to a memory op in flight."""
-        under_way = self.busy[row].instruction
+        holder = self.busy[row].instruction
         name = f"v{row}" if row < ROWS // 2 else f"a{row - ROWS // 2}" if row < SCALAR else f"s{row - SCALAR}"
         self.faults.add(
             "I103",
             instruction,
-            f"{instruction.opcode} uses {name} while {under_way.opcode} still holds it",
-            ("under way", f"{under_way.text} (line {under_way.line})"),
+            f"{instruction.opcode} uses {name}, but no wait covers the {holder.opcode} in flight to it",
+            ("under way", f"{holder.text} (line {holder.line})"),
             ("wave", self.number),
         )
 
