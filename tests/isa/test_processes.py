@@ -45,7 +45,7 @@ def kernel() -> LoadedKernel:
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """No work is too small for a process."""
     for module in (workgroups, orders):
-        monkeypatch.setattr(module, "PATIENCE", 1e-9)
+        monkeypatch.setattr(module, "MIN_FORK_SECONDS", 1e-9)
 
 
 def run(
@@ -73,7 +73,7 @@ def test_the_result_is_that_of_one_process(
         forks.append(1)
         return original(work)
 
-    monkeypatch.setattr(processes, "_started", started)
+    monkeypatch.setattr(processes, "_start", started)
     one, values, _ = run(kernel, 1, orders, shared=shared)
     assert not forks
     several, same, told = run(kernel, 3, orders, shared=shared)

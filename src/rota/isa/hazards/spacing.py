@@ -51,7 +51,7 @@ class Trait(enum.Flag):
     TRANSCENDENTAL = enum.auto()
     DOT = enum.auto()
     PARTIAL = enum.auto()  # writes a part of a register
-    PACKED = enum.auto()  # LLVM takes it for one of those
+    PACKED = enum.auto()  # LLVM treats it as partial
     DPP = enum.auto()
     LANE = enum.auto()  # reads or writes one lane
     READS_LANE = enum.auto()
@@ -163,10 +163,8 @@ def scalar_rows(rows: Rows) -> Rows:
     return frozenset(row for row in rows if row >= SCALAR)
 
 
-# Registers and traits for wait states.
-#
-# It reads the text alone: an instruction that can't be executed here still keeps its distance. What an operand's
-# place means follows from the kind of instruction, as LLVM prints it.
+# Decoding reads the text only, so that instructions which the interpreter lacks have wait states too. The roles of
+# operands follow from the kind of instruction, as LLVM prints it.
 
 _TRANSCENDENTAL = re.compile(r"^v_(?:exp|log|rcp|rcp_iflag|rsq|sqrt|sin|cos)(?:_legacy)?_f(?:16|32|64)$")
 _SUFFIX = re.compile(r"_(?:e32|e64|dpp|sdwa|e64_dpp)$")
@@ -175,7 +173,7 @@ _TIED = re.compile(r"^v_(?:(?:pk_)?fmac|mac|dot\w*c|writelane|fmac_legacy)_")
 _EXCHANGES = re.compile(r"^v_(?:swap_b32|permlane(?:16|32)_swap_b32)$")
 _DPP = re.compile(r"^(?:quad_perm|row_\w+|wave_\w+|row_newbcast)(?::|$)")
 _MOVREL = re.compile(r"^(?:s_movrel|ds_(?:read|write)_addtid|s_sendmsg|s_ttracedata|ds_gws_|ds_ordered_count)")
-_NOT_NAMED = re.compile(r"^(?:s_ttracedata|ds_gws_|ds_ordered_count|buffer_)")  # among those that use M0 for the manual
+_NOT_NAMED = re.compile(r"^(?:s_ttracedata|ds_gws_|ds_ordered_count|buffer_)")  # use M0; not in the manual's table
 _HWREG = re.compile(r"hwreg\((?P<name>\w+)(?:, *(?P<first>\d+), *(?P<bits>\d+))?")
 _VSKIP = 28  # its bit of MODE
 _MASKED = re.compile(r"^v_(?:cndmask|addc|subb|subbrev)_")
@@ -315,7 +313,8 @@ def _vector(instruction: Instruction, operands: list[Rows]) -> Spacing:
         else NO_ROWS,
         exchanged=vector_rows(_union(operands[targets : targets + 1])) if Trait.DPP in traits else NO_ROWS,
         kept=kept,
-        zeros=_zeros(instruction),
+        zeros=(VCC_ROWS if "src_vccz" in instruction.operands else NO_ROWS)
+        | (EXEC_ROWS if "src_execz" in instruction.operands else NO_ROWS),
         traits=traits,
     )
 
@@ -325,11 +324,6 @@ def _keeps_lanes(instruction: Instruction) -> bool:
     full = all(_modifier(instruction, f"{name}_mask") in {"", "0xf"} for name in ("row", "bank"))
     inside = any(_WHOLE.match(each) or each.startswith("bound_ctrl") for each in instruction.modifiers)
     return not (full and inside)
-
-
-def _zeros(instruction: Instruction) -> Rows:
-    vcc = VCC_ROWS if "src_vccz" in instruction.operands else NO_ROWS
-    return vcc | EXEC_ROWS if "src_execz" in instruction.operands else vcc
 
 
 def _vector_traits(instruction: Instruction, name: str) -> Trait:

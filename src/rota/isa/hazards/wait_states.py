@@ -35,13 +35,11 @@ if TYPE_CHECKING:
     from rota.isa.wave.wave import Step
     from rota.program.machine import Fact
 
-# Wait states between two instructions.
-#
-# The rules are those of AMD's manual and those that LLVM keeps for gfx940 and later; each says whose it is. Where
-# the two differ, the one that asks for more is here.
+# Rules for pairs of instructions: those of AMD's manual and those of LLVM for gfx940 and later. Each names its source.
+# If the two differ, the stricter one is here.
 
 SHORT = 2
-"""Passes of the shortest MFMAs, which have numbers of their own."""
+"""Passes of the shortest MFMAs, which have their own rules."""
 _VECTORS = frozenset({Kind.VECTOR, Kind.MATRIX, Kind.MEMORY, Kind.LDS})
 
 
@@ -49,8 +47,7 @@ def needs(first: Spacing, then: Spacing, hazards: Hazards) -> tuple[Need, ...]:
     """What `then` must keep after `first`; cached, because loops repeat the same pairs."""
     known = first.known.get(then)
     if known is None:
-        due = _Rules(hazards).between(first, then)
-        known = first.known[then] = tuple(need for need in due if need.states > 0)
+        known = first.known[then] = tuple(need for need in _Rules(hazards).between(first, then) if need.states > 0)
     return known
 
 
@@ -104,14 +101,14 @@ class _Rules:
     def _after_mode(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         if Trait.SETS_MODE in first.traits:
             if Trait.READS_MODE in then.traits and first.hwreg == then.hwreg:
-                yield from self._always("mode", f"accesses {then.hwreg} behind s_setreg")
+                yield from self._always("mode", f"accesses {then.hwreg} after s_setreg")
             if Trait.RETURNS in then.traits and first.hwreg == "HW_REG_TRAPSTS":
-                yield from self._always("trap", "returns behind s_setreg")
+                yield from self._always("trap", "returns after s_setreg")
             if Trait.SETS_VSKIP in first.traits and then.kind in _VECTORS:
                 yield from self._always("vskip", "follows s_setreg of MODE.vskip")
         reads = Trait.READS_MODE in then.traits and Trait.SETS_MODE not in then.traits
         if Trait.SKIPS in first.traits and reads and then.hwreg == "HW_REG_MODE":
-            yield from self._always("vskip_read", "reads MODE behind s_setvskip")
+            yield from self._always("vskip_read", "reads MODE after s_setvskip")
 
     def _after_store(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         rows = first.held & then.writes
@@ -155,7 +152,7 @@ class _Rules:
         if Trait.PERMLANE in then.traits:
             yield from self._need("permlane", read, "exchanges lanes of", reads=True)
             if Trait.COMPARES_EXEC in first.traits:
-                yield from self._need("exec_permlane", EXEC_ROWS, "exchanges lanes behind v_cmpx")
+                yield from self._need("exec_permlane", EXEC_ROWS, "exchanges lanes after v_cmpx")
 
     def _forward(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         """Results that the next VALU instruction can't read at once."""
@@ -190,11 +187,11 @@ class _Rules:
         yield from self._need("lane_select", scalars & then.select, "selects a lane by", reads=True)
         if scalars & EXEC_ROWS:
             if Trait.LANE in then.traits:
-                yield from self._need("exec_lane", EXEC_ROWS, "accesses a lane behind")
+                yield from self._need("exec_lane", EXEC_ROWS, "accesses a lane after a write of")
             if Trait.DPP in then.traits:
                 yield from self._need("exec_dpp", EXEC_ROWS, "obeys, by DPP,")
             if then.kind is Kind.MATRIX:
-                yield from self._need("exec_matrix", EXEC_ROWS, "multiplies behind")
+                yield from self._need("exec_matrix", EXEC_ROWS, "multiplies after a write of")
 
     # After an MFMA.
 
@@ -250,8 +247,8 @@ class _Rules:
         """Wait states until an MFMA may add to another's result: mostly none for equal ranges and passes."""
         rule = self._sum_rule(first, then, same=first.write_range == then.sum_range)
         if rule:
-            behind = rule in {"single_overlap", "short_overlap", "unequal", "different", "overlap"}
-            yield from self._need(rule, rows, "adds to", first.passes * behind, reads=True, matrix=True)
+            counts_passes = rule in {"single_overlap", "short_overlap", "unequal", "different", "overlap"}
+            yield from self._need(rule, rows, "adds to", first.passes * counts_passes, reads=True, matrix=True)
 
     @staticmethod
     def _sum_rule(first: Spacing, then: Spacing, *, same: bool) -> str:
@@ -270,18 +267,13 @@ class _Rules:
         return "unequal" if same and product else "overlap"
 
 
-# Wait states without execution.
-#
-# Every path of the control flow that leads to an instruction is followed backwards, as far as any wait state
-# reaches; whether a wave can take it is not asked. A path ends where a function does: what a caller left is not
-# known, and a call's return is not followed. The same table of pairs decides while a kernel runs
-# (`rota.isa.hazards.hazard`).
-#
-# An MFMA after another one of its kind begins when that one's passes are over, so that these count as wait states
-# of what follows both.
+# Static check. It follows every path of the control flow backwards from an instruction, as far as any wait state
+# reaches, whether or not a wave can take it. A path ends at the start of a function: neither callers nor returns are
+# followed. An MFMA after another of its kind begins when the passes of that one are over, so these count as wait states
+# for whatever follows both.
 
-_LEAVES = re.compile(r"^s_(?:branch|endpgm|setpc|swappc|rfe)")  # what follows isn't what comes next
-_MOST_PLACES, _FREE_PLACES = 400, 20_000  # for each instruction of a kernel; real ones have twenty or so
+_LEAVES = re.compile(r"^s_(?:branch|endpgm|setpc|swappc|rfe)")  # the next instruction doesn't follow
+_MOST_PLACES, _FREE_PLACES = 400, 20_000  # per instruction of a kernel; real ones have about twenty
 _SCALARS = {VCC: "vcc_lo", VCC + 1: "vcc_hi", M0: "m0", EXEC: "exec_lo", EXEC + 1: "exec_hi"}
 
 
@@ -389,32 +381,32 @@ class SpacingWalk:
         stack, plain = [(before, start) for before in self._before[then]], most <= 0
         seen, places = set(stack), 0
         while stack:
-            number, behind = stack.pop()
+            number, distance = stack.pop()
             while True:
                 places += 1
                 first = self.spacings[number]
                 if first.pipe is not None:
-                    behind = behind.before(first)
-                if self._reach[number] > behind.passed:
-                    self._compare(number, then, behind, found)
+                    distance = distance.before(first)
+                if self._reach[number] > distance.passed:
+                    self._compare(number, then, distance, found)
                 plain = plain or places > most
                 if plain:
-                    behind = Distance(behind.counted + first.states, behind.counted + first.states)
+                    distance = Distance(distance.counted + first.states, distance.counted + first.states)
                 else:
-                    behind = behind.with_first(first, named)
+                    distance = distance.with_first(first, named)
                 earlier = self._before[number]
-                if behind.passed >= self._farthest or not earlier:
+                if distance.passed >= self._farthest or not earlier:
                     break
                 if len(earlier) > 1:
-                    stack += (new := {(before, behind) for before in earlier} - seen)
+                    stack += (new := {(before, distance) for before in earlier} - seen)
                     seen |= new
                     break
                 number = earlier[0]
         return places
 
-    def _compare(self, number: int, then: int, behind: Distance, found: dict[tuple[int, int], Early]) -> None:
-        for short, need in behind.missing(self.spacings[number], self.spacings[then], self._hazards):
-            key = (number, then)
+    def _compare(self, number: int, then: int, distance: Distance, found: dict[tuple[int, int], Early]) -> None:
+        key = (number, then)
+        for short, need in distance.missing(self.spacings[number], self.spacings[then], self._hazards):
             if key not in found or found[key].weight < (need.required, short):
                 found[key] = Early(first=number, then=then, short=short, need=need)
 
@@ -477,11 +469,7 @@ def early_evidence(need: Need, short: int) -> tuple[tuple[str, str | int], ...]:
     )
 
 
-# Wait states while a kernel runs.
-#
-# gfx9 interlocks most dependencies, not these. The numbers are the architecture's (`Hazards`), the rules those of
-# `spacing_rules`. A compiler that sees the instructions inserts `s_nop` for them, but it doesn't look into inline
-# assembly. `walk` asks the same of all paths, without running any.
+# Check at run time, with the same rules.
 
 
 def check_distance(wave: Wave, step: Step) -> None:
@@ -496,8 +484,8 @@ def check_distance(wave: Wave, step: Step) -> None:
         for _, since, other in recent:
             first = other.spacing
             known = first.known.get(spacing)
-            due = needs(first, spacing, wave.architecture.hazards) if known is None else known
-            if due and max(need.states for need in due) > now - since:
+            required = needs(first, spacing, wave.architecture.hazards) if known is None else known
+            if required and max(need.states for need in required) > now - since:
                 _report(wave, step, waited, began)
                 break
         if recent[0][0] <= now:
@@ -538,9 +526,9 @@ def _report(wave: Wave, step: Step, waited: int, began: int) -> None:
     for _, since, other in reversed(wave.recent):
         first = other.spacing
         passed = now - since
-        behind = Distance(passed, passed - waited if since <= began + 1 else passed, multiplied, ended)
-        due = behind.missing(first, step.spacing, wave.architecture.hazards)
-        for short, need in sorted(due, key=lambda each: (each[1].required, each[0]), reverse=True):
+        distance = Distance(passed, passed - waited if since <= began + 1 else passed, multiplied, ended)
+        missing = distance.missing(first, step.spacing, wave.architecture.hazards)
+        for short, need in sorted(missing, key=lambda each: (each[1].required, each[0]), reverse=True):
             _report_early(wave, step, other, short, need)
         if first.passes:
             multiplied |= first.writes

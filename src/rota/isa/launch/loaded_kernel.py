@@ -204,21 +204,16 @@ def launch_described(
 
 
 def _check_description(description: object) -> Mapping[str, Any]:
-    if not isinstance(description, Mapping) or not {"args", "block"} <= description.keys():
-        raise _malformed(
-            f"{type(description).__name__} without args and block"
-            if isinstance(description, Mapping)
-            else repr(description)[:60]
-        )
+    if not isinstance(description, Mapping):
+        raise _malformed(repr(description)[:60])
+    if not {"args", "block"} <= description.keys():
+        raise _malformed(f"{type(description).__name__} without args and block")
     for key in description:
         if key not in _KEYS:
             raise _malformed(f"a key {key!r:.40}", *did_you_mean(str(key), _KEYS))
+    args = description["args"]
     for number in description.get("expected", {}):
-        if (
-            not isinstance(number, int)
-            or not 0 <= number < len(description["args"])
-            or not is_array(description["args"][number])
-        ):
+        if not isinstance(number, int) or not 0 <= number < len(args) or not is_array(args[number]):
             raise _malformed(f"an expectation of argument {number!r:.40}, which is no array")
     return description
 

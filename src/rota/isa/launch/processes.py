@@ -148,6 +148,6 @@ def check_time(wave: int, instruction: Instruction | None = None) -> None:
                 code="I108",
                 message=f"wave {wave} did not end within {until[1]:g} seconds",
                 concerns=() if instruction is None else (instruction.concern(),),
-                fixes=("take a smaller problem, or allow more time if the kernel is that long",),
+                fixes=("run a smaller problem, or allow more time if the kernel is that long",),
             )
         )

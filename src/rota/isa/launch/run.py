@@ -54,8 +54,8 @@ def rename_buffers(finding: Finding, name: Callable[[int], str]) -> Finding:
 
 
 # Loops without progress. A wave that returns to a place with all registers unchanged will repeat itself, unless another
-# wave changes memory. Brent's cycle finding compares each state with one that is kept and replaced at the 1st, 2nd, 4th,
-# 8th ... branch, so that a loop that counts in a scalar register costs one comparison of two lists.
+# wave changes memory. Brent's cycle finding compares each state with one that is kept and replaced at the 1st, 2nd,
+# 4th, 8th ... branch, so that a loop that counts in a scalar register costs one comparison of two lists.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +103,8 @@ def digest_state(waves: Sequence[Wave], memory: Memory) -> bytes:
 
 
 # Workgroups run one after the other. A barrier opens when every wave that hasn't ended has arrived, at whichever
-# `s_barrier`. A workgroup that waits for another one, in kernels that pass data between workgroups, is put aside until the
-# others have run.
+# `s_barrier`. A workgroup that waits for another one, in kernels that pass data between workgroups, is put aside until
+# the others have run.
 
 MOST_ASIDE = 512
 """Workgroups that wait for others at once: about as many as a device holds."""
@@ -137,9 +137,6 @@ class WaveGroup:
             turn(wave, turns)
         self.count_barriers()
         return True
-
-    def close(self, memory: Memory) -> None:
-        memory.order.close(self.waves[0].workgroup)
 
     @property
     def executed(self) -> int:
@@ -205,13 +202,13 @@ def run_workgroups(
     ended: Callable[[int], None],
 ) -> int:
     """Runs all workgroups; returns the instructions executed and calls `ended` with the number that have ended."""
-    done: list[WaveGroup] = []
+    executed: list[int] = []  # by each workgroup that has ended
     aside: list[WaveGroup] = []
 
     def close(group: WaveGroup) -> None:
         memory.order.close(group.waves[0].workgroup)
-        done.append(group)
-        ended(len(done))
+        executed.append(group.executed)
+        ended(len(executed))
 
     for place in places:
         group = make(place)
@@ -229,7 +226,7 @@ def run_workgroups(
             if group not in waiting:
                 close(group)
         aside = waiting
-    return sum(group.executed for group in done)
+    return sum(executed)
 
 
 def _report_deadlock(group: WaveGroup, groups: int) -> IsaError:
@@ -243,7 +240,7 @@ def _report_deadlock(group: WaveGroup, groups: int) -> IsaError:
     return IsaError(
         Finding(
             code="I108",
-            message="the kernel can't end: a loop repeats in which nothing changes any more",
+            message="the kernel doesn't end: waves repeat a loop in which nothing changes",
             concerns=tuple(
                 Concern(label=steps[at].instruction.text, index=steps[at].instruction.line, role=role)
                 for at, role in places.items()
@@ -253,16 +250,16 @@ def _report_deadlock(group: WaveGroup, groups: int) -> IsaError:
                 ("waves that repeat", ", ".join(str(wave.number) for wave in spinning)),
                 *((("waves at a barrier", ", ".join(str(wave.number) for wave in waiting)),) if waiting else ()),
             ),
-            fixes=("what the loop waits for must be written by a wave that still runs",),
+            fixes=("let a wave that still runs write what the loop waits for",),
         )
     )
 
 
 _KERNARG_UNIT = 64  # scalar loads may read past the last argument, to the end of its cache line
 _PAGE = 4096
-_STACK = 16384  # bytes for each lane of a kernel that doesn't know how deep its calls go
-MOST_INSTRUCTIONS = 300_000  # of one wave: hundreds of K-tiles, and half a minute at most if it doesn't end
-_EXPLAINED = 50_000  # instructions in which it shows why a wave doesn't end of which the core knows that it doesn't
+_STACK = 16384  # bytes per lane for a kernel with calls of unknown depth
+MOST_INSTRUCTIONS = 300_000  # per wave: hundreds of K-tiles, and half a minute at most if it doesn't end
+_EXPLAINED = 50_000  # instructions that NumPy runs to explain a wave that the core found not to end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -343,7 +340,8 @@ def run_dispatch(
     memory.fill(len(own) - 2, segment)
     memory.fill(len(own) - 1, build_packet(facts, sizes, dispatch.kernarg_at))
     limit = MOST_INSTRUCTIONS if most is None else most
-    places = interleaving.order_workgroups(_workgroups(sizes.grid))
+    numbered = enumerate(product(*(range(size) for size in reversed(sizes.grid))))  # x fastest, as the device does
+    places = interleaving.order_workgroups([(number, (x, y, z)) for number, (z, y, x) in numbered])
 
     def make(place: tuple[int, Triple], *, native: bool = False) -> WaveGroup:
         driver = interleaving.driver(place[0])
@@ -377,7 +375,7 @@ def run_dispatch(
             executed = run_workgroups(
                 places,
                 make,
-                lambda wave, turns: _run_wave(program.steps, wave, turns, limit, program.endless, told=given_up),
+                lambda wave, turns: _run_wave(program.steps, wave, turns, limit, program.endless, shown=given_up),
                 memory,
                 progress,
             )
@@ -389,11 +387,6 @@ def run_dispatch(
         instructions=executed,
         notes=tuple(each for each in found if each.severity is Severity.NOTE),
     )
-
-
-def _workgroups(grid: Triple) -> list[tuple[int, Triple]]:
-    """Numbers them in the order in which the machine starts them: x fastest."""
-    return [(number, (x, y, z)) for number, (z, y, x) in enumerate(product(*(range(size) for size in reversed(grid))))]
 
 
 def _workgroup(
@@ -409,7 +402,7 @@ def _workgroup(
     number, workgroup = place
     facts, sizes = program.facts, dispatch.sizes
     room = sizes.fixed_lds + sizes.dynamic_lds
-    lds = Lds(0 if native else room, faults, dispatch.waves)  # the core has its own
+    lds = Lds(0 if native else room, faults, dispatch.waves)  # the core has LDS of its own
     lds.size = room
     waves = []
     for index in range(dispatch.waves):
@@ -439,13 +432,11 @@ def _add_findings(faults: Faults, before: int) -> Iterator[None]:
 
 def _collect_findings(faults: Faults, before: int) -> list[Finding]:
     """Findings with buffers numbered as the caller does, without the `before` ones that come first."""
-    return [_counted(_explain_address(finding), before) for finding in faults.findings()]
 
+    def name(number: int) -> str:
+        return f"buffer {number - before}" if number >= before else "the code object"
 
-def _counted(finding: Finding, before: int) -> Finding:
-    return rename_buffers(
-        finding, lambda number: f"buffer {number - before}" if number >= before else "the code object"
-    )
+    return [rename_buffers(_explain_address(finding), name) for finding in faults.findings()]
 
 
 def _explain_address(finding: Finding) -> Finding:
@@ -455,7 +446,7 @@ def _explain_address(finding: Finding) -> Finding:
         return finding
     address = int(str(evidence["address"]), 16)
     if (service := service_at(address)) is not None:
-        where = f"in {service.replace('_', ' ')}, a service of a runtime that rota doesn't have"
+        where = f"in {service.replace('_', ' ')}, a runtime service that rota lacks"
     elif address < _PAGE:
         where = "the null pointer, or near it"
     else:
@@ -463,19 +454,18 @@ def _explain_address(finding: Finding) -> Finding:
     return replace(finding, evidence=tuple((evidence | {"where": where}).items()))
 
 
-def _run_wave(
+def _run_wave(  # noqa: C901  # the inner loop
     steps: tuple[Step, ...],
     wave: Wave,
     turns: int | None,
     most: int = MOST_INSTRUCTIONS,
     endless: frozenset[int] = frozenset(),
     *,
-    told: int | None = None,
+    shown: int | None = None,
 ) -> None:
     """Executes up to `turns` instructions, or until the wave has to wait for others.
 
-    No path leads from the places in `endless` to an end. The message names `told` instructions instead of `most` if the
-    core executed more.
+    No path leads from the places in `endless` to an end. The message names `shown` instructions instead of `most`.
     """
     pc = wave.pc
     budget = most - wave.executed
@@ -499,26 +489,22 @@ def _run_wave(
             wave.waiting, wave.ended = to == AT_BARRIER, to != AT_BARRIER
             wave.epoch += to == AT_BARRIER
             break
-        if to <= back and _repeats(wave, pc, steps[pc].instruction, endless):
-            wave.spinning = True
-            break
+        if to <= back:
+            if pc in endless:
+                raise _report_endless(wave, steps[pc].instruction, "reached a loop that no path leaves")
+            check_time(wave.number, steps[pc].instruction)
+            wave.spinning = is_revisited(wave, pc)
+            if wave.spinning:
+                break
     wave.executed += start - left
     wave.pc = pc
     if wave.ended:
         wave.land_all()
     elif wave.executed >= most:
-        fix = "take a smaller problem, or allow more instructions if the kernel is that long"
+        fix = "run a smaller problem, or allow more instructions if the kernel is that long"
         raise _report_endless(
-            wave, steps[pc].instruction, f"executed {told or most} instructions and hasn't ended", fix
+            wave, steps[pc].instruction, f"executed {shown or most} instructions and did not end", fix
         )
-
-
-def _repeats(wave: Wave, pc: int, instruction: Instruction, endless: frozenset[int]) -> bool:
-    """Records a backward branch; True if the wave was at `pc` in the same state."""
-    if pc in endless:
-        raise _report_endless(wave, instruction, "reached a loop that no way leads out of")
-    check_time(wave.number, instruction)
-    return is_revisited(wave, pc)
 
 
 def _report_endless(wave: Wave, instruction: Instruction, why: str, *fixes: str) -> IsaError:

@@ -60,11 +60,9 @@ def op_sel(instruction: Instruction, sources: int) -> tuple[int, int, int, int]:
     raise unknown(instruction, "op_sel")
 
 
-# Data parallel primitives.
-#
-# Lane i of a row of 16 reads another lane of its row, or of the wave. A lane whose source lies outside the row, or
-# is one that EXEC leaves out, reads zero with bound_ctrl:1, and otherwise doesn't write (AMD, CDNA3 ISA, "Data
-# Parallel Processing"). Rows and banks that the masks leave out don't write either.
+# DPP. Lane i of a row of 16 reads another lane of its row, or of the wave. A lane whose source is outside the row or
+# inactive reads zero with bound_ctrl:1, else it doesn't write (AMD, CDNA3 ISA, "Data Parallel Processing"). Rows and
+# banks outside the masks don't write either.
 
 _LANE = np.arange(LANES)
 _ROW, _PLACE = _LANE // 16, _LANE % 16
@@ -145,11 +143,8 @@ class OperandAccess:
 
 def parse_operands(instruction: Instruction) -> tuple[Operand, ...]:
     """Parses the operands without sext(...), which `access` handles."""
-    return tuple(parse_operand(_bare(text), instruction) for text in instruction.operands)
-
-
-def _bare(text: str) -> str:
-    return text.removeprefix("sext(").removesuffix(")") if text.startswith("sext(") else text
+    bare = (text[5:].removesuffix(")") if text.startswith("sext(") else text for text in instruction.operands)
+    return tuple(parse_operand(text, instruction) for text in bare)
 
 
 def access(

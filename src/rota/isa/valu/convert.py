@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from rota.targets.architecture import Architecture
 
 
-# Floats of 4 to 16 bits.
-#
-# A format is sign, exponent and mantissa with gradual underflow. What its top codes mean differs, and so does what
-# becomes of a number that it can't hold: infinity, NaN, or the largest number (6 and 4 bits have nothing else).
+# Floats of 4 to 16 bits: sign, exponent and mantissa with gradual underflow. Formats differ in the meaning of their top
+# codes, and in the code for numbers out of range: infinity, NaN, or the largest number (6 and 4 bits have nothing
+# else).
 
 
 class MiniFloat(NamedTuple):
@@ -120,10 +119,6 @@ def _nearest_half(a: Any) -> Any:  # noqa: ANN401
     return (half.view(np.uint16) | np.where(np.isnan(half), np.uint16(0x200), np.uint16(0))).view(np.float16)
 
 
-def _half(a: Any) -> Any:  # noqa: ANN401
-    return _nearest_half(a).view(np.uint16).astype(np.uint32)
-
-
 def _half_towards_zero(a: Any) -> Any:  # noqa: ANN401
     """Rounds towards zero; a finite number out of range becomes the largest half."""
     nearest = _nearest_half(a)
@@ -141,12 +136,8 @@ def _bf16(a: Any) -> Any:  # noqa: ANN401
     return np.where(np.isnan(a), bits >> np.uint32(16) | np.uint32(0x40), rounded >> np.uint32(16))
 
 
-def _byte_of(a: Any, place: int) -> Any:  # noqa: ANN401
-    return (np.asarray(a) >> np.uint32(8 * place) & np.uint32(0xFF)).astype(np.float32)
-
-
 def _ubyte(place: int) -> Function:
-    return Function("f", "u", lambda a: _byte_of(a, place))
+    return Function("f", "u", lambda a: (np.asarray(a) >> np.uint32(8 * place) & np.uint32(0xFF)).astype(np.float32))
 
 
 def _insert_byte(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
@@ -181,31 +172,24 @@ CONVERSIONS: dict[str, Function] = {
     "v_cvt_u16_f16": Function("u", "h", _undefined_above(_to_integer(0.0, 2.0**16 - 1, np.uint32))),
     "v_cvt_i16_f16": Function("u", "h", _undefined_above(_to_integer(-(2.0**15), 2.0**15 - 1, np.uint32))),
     "v_cvt_f32_bf16": Function("f", "w", lambda a: (np.asarray(a).astype(np.uint32) << np.uint32(16)).view(np.float32)),
-    "v_cvt_off_f32_i4": Function("f", "u", lambda a: ((_low4(a) ^ 8) - 8).astype(np.float32) / np.float32(16)),
+    "v_cvt_off_f32_i4": Function(
+        "f", "u", lambda a: ((np.asarray(a).astype(np.int64) & 15 ^ 8) - 8).astype(np.float32) / np.float32(16)
+    ),
     **{f"v_cvt_f32_ubyte{place}": _ubyte(place) for place in range(4)},
     "v_cvt_pkrtz_f16_f32": Function("u", "ff", _both(_half_towards_zero)),
     "v_cvt_pk_bf16_f32": Function("u", "ff", _both(_bf16)),
-    "v_cvt_pk_f16_f32": Function("u", "ff", _both(_half)),
+    "v_cvt_pk_f16_f32": Function("u", "ff", _both(lambda a: _nearest_half(a).view(np.uint16).astype(np.uint32))),
     "v_pack_b32_f16": Function("u", "hh", _both(lambda a: np.asarray(a).view(np.uint16).astype(np.uint32))),
     "v_cvt_pk_u8_f32": Function("u", "fuu", _insert_byte),
 }
 
 
-def _low4(a: Any) -> Any:  # noqa: ANN401
-    return np.asarray(a).astype(np.int64) & 15
-
-
-class Placed:
+class Placed(NamedTuple):
     """A conversion to `bits` bits, written where op_sel says; the rest of the destination stays."""
 
-    __slots__ = ("bits", "compute", "sources")
-
-    def __init__(self, bits: int, sources: str, compute: Callable[..., Any]) -> None:
-        self.bits, self.sources, self.compute = bits, sources, compute
-
-
-def _pair(form: MiniFloat) -> Placed:
-    return Placed(16, "ff", lambda a, b: encode(a, form) | encode(b, form) << np.uint32(form.bits))
+    bits: int
+    sources: str
+    compute: Callable[..., Any]
 
 
 def _noisy(form: MiniFloat) -> Placed:
@@ -224,7 +208,9 @@ def placed_conversions(float8: Float8) -> dict[str, Placed]:
     table = {}
     for name in ("fp8", "bf8"):
         form = format_named(name, float8)
-        table[f"v_cvt_pk_{name}_f32"] = _pair(form)
+        table[f"v_cvt_pk_{name}_f32"] = Placed(
+            16, "ff", lambda a, b, form=form: encode(a, form) | encode(b, form) << np.uint32(form.bits)
+        )
         table[f"v_cvt_sr_{name}_f32"] = _noisy(form)
     for name in ("f16", "bf16"):
         table[f"v_cvt_sr_{name}_f32"] = _noisy(format_named(name, float8))
@@ -247,17 +233,15 @@ def _one_of(form: MiniFloat) -> Callable[[Any], Any]:
 
 def _two_of(form: MiniFloat) -> Callable[[Any], Any]:
     def compute(a: Any) -> Any:  # noqa: ANN401
-        one, two = (_one_of(form)(np.asarray(a) >> np.uint32(shift)).view(np.uint32) for shift in (0, 8))
-        return one.astype(np.uint64) | two.astype(np.uint64) << np.uint64(32)
+        low, high = (_one_of(form)(np.asarray(a) >> np.uint32(shift)).view(np.uint32) for shift in (0, 8))
+        return low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)
 
     return compute
 
 
-# Conversions with a scale.
-#
-# The scale is a power of two: the exponent field of a float32, all ones for NaN. Going down to a small format a
-# value is divided by it, going up multiplied, and then rounded once (AMD, CDNA4 ISA; edge cases as in AMD's host
-# emulation of the same instructions, amd_hip_ocp_host.hpp).
+# Scaled conversions. The scale is a power of two: the exponent field of a float32, all ones for NaN. A conversion to a
+# small format divides by it, one from a small format multiplies; both round once (AMD, CDNA4 ISA; edge cases as in
+# AMD's host emulation, amd_hip_ocp_host.hpp).
 
 _NAME = re.compile(
     r"^v_cvt_scalef32_(?P<sr>sr_)?(?:(?P<count>2xpk16|pk32|pk)_)?"
@@ -307,19 +291,17 @@ def _conversion(of: str, to: str, float8: Float8) -> Callable[[Any, Any, Any], A
     sign = -1 if to in _SMALL else 1
 
     def convert(code: Any, power: Any, seed: Any) -> Any:  # noqa: ANN401
-        value = _value(code, source)
+        value = (
+            np.ascontiguousarray(code, np.uint32).view(np.float32).astype(np.float64)
+            if source is None
+            else decode_code(code, source)
+        )
         value = np.where(power == 255, np.copysign(np.nan, value), np.ldexp(value, sign * (power - 127)))
         if result is None:
             return value.astype(np.float32).view(np.uint32)
         return encode(value, result) if seed is None else encode(value, result, noise(seed, spare), spare)
 
     return convert
-
-
-def _value(code: Any, form: MiniFloat | None) -> Any:  # noqa: ANN401
-    if form is None:
-        return np.ascontiguousarray(code, np.uint32).view(np.float32).astype(np.float64)
-    return decode_code(code, form)
 
 
 def _read_codes(

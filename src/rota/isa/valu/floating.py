@@ -14,7 +14,7 @@ import numpy as np
 
 from rota.isa.valu.integer import Function
 
-_LOW = np.uint64(0xFFFF)  # zero in every number that a shorter format holds, and halfway between two of them
+_LOW = np.uint64(0xFFFF)  # zero in every number of a shorter format, and halfway between two of them
 
 
 def multiply_add(a: Any, b: Any, c: Any, kind: Any) -> Any:  # noqa: ANN401
@@ -181,10 +181,6 @@ def _turns(function: Callable[[Any], Any], outside: float) -> Callable[[Any], An
     return compute
 
 
-def _without_sign_of_zero(a: Any, b: Any) -> Any:  # noqa: ANN401
-    return np.where((a == 0) | (b == 0), np.float32(0), a * b)
-
-
 def _family(bits: str) -> dict[str, Function]:
     letter, kind = _KINDS[bits]
     one, two, three = letter, 2 * letter, 3 * letter
@@ -228,7 +224,7 @@ FLOATING: dict[str, Function] = {
     **_family("f64"),
     "v_fma_legacy_f16": Function("h", "hhh", lambda a, b, c: multiply_add(a, b, c, np.float16)),
     "v_rcp_iflag_f32": Function("f", "f", _in_double(lambda a: 1 / a, np.float32)),
-    "v_mul_legacy_f32": Function("f", "ff", _without_sign_of_zero),
+    "v_mul_legacy_f32": Function("f", "ff", lambda a, b: np.where((a == 0) | (b == 0), np.float32(0), a * b)),
     "v_frexp_exp_i32_f32": Function("i", "f", _exponent(np.int32)),
     "v_frexp_exp_i32_f64": Function("i", "d", _exponent(np.int32)),
     "v_frexp_exp_i16_f16": Function("s", "h", _exponent(np.int16)),

@@ -109,8 +109,8 @@ def octets(a: Any) -> Any:  # noqa: ANN401
 
 def _differences(a: Any, b: Any, *, masked: bool = False) -> Any:  # noqa: ANN401
     first, second = octets(a), octets(b)
-    apart = np.abs(first - second)
-    return (np.where(second == 0, 0, apart) if masked else apart).sum(axis=1)
+    distance = np.abs(first - second)
+    return (np.where(second == 0, 0, distance) if masked else distance).sum(axis=1)
 
 
 def _averages(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
@@ -118,7 +118,7 @@ def _averages(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
     return (mean << np.arange(0, 32, 8)).sum(axis=1).astype(np.uint32)
 
 
-def _halves_apart(a: Any, b: Any) -> Any:  # noqa: ANN401
+def _half_differences(a: Any, b: Any) -> Any:  # noqa: ANN401
     low, high = np.uint32(0xFFFF), np.uint32(16)
     return np.abs(signed_wide(a & low) - signed_wide(b & low)) + np.abs(signed_wide(a >> high) - signed_wide(b >> high))
 
@@ -134,8 +134,10 @@ def two_halves(low: Any, high: Any) -> Any:  # noqa: ANN401
 
 def _shift_bytes(low: int, high: int) -> Callable[..., Any]:
     def compute(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
-        one, two = (np.clip(each >> _low(c, 5).astype(np.int32), low, high).astype(np.int64) & 0xFF for each in (a, b))
-        return (one | two << 8).astype(np.uint16)
+        first, second = (
+            np.clip(each >> _low(c, 5).astype(np.int32), low, high).astype(np.int64) & 0xFF for each in (a, b)
+        )
+        return (first | second << 8).astype(np.uint16)
 
     return compute
 
@@ -220,7 +222,7 @@ INTEGER: dict[str, Function] = {
     "v_sad_u8": wide_sum_function("u", "uuu", lambda a, b, c: _differences(a, b) + c),
     "v_sad_hi_u8": Function("u", "uuu", lambda a, b, c: (_differences(a, b) << 16).astype(np.uint32) + c),
     "v_msad_u8": wide_sum_function("u", "uuu", lambda a, b, c: _differences(a, b, masked=True) + c),
-    "v_sad_u16": Function("u", "uuu", lambda a, b, c: _halves_apart(a, b).astype(np.uint32) + c),
+    "v_sad_u16": Function("u", "uuu", lambda a, b, c: _half_differences(a, b).astype(np.uint32) + c),
     "v_sad_u32": wide_sum_function("u", "uuu", lambda a, b, c: np.abs(a - b) + c),
     "v_lerp_u8": Function("u", "uuu", _averages),
     "v_ashr_pk_i8_i32": Function("w", "iiu", _shift_bytes(-128, 127)),
@@ -256,32 +258,18 @@ INTEGER: dict[str, Function] = {
 }
 
 
-# What 16-bit integer opcodes compute, on single registers and on both halves.
-#
-# Most clear the high half of their destination. Those that came with GFX9 take op_sel and keep the half that they
-# don't write, as LLVM's `zeroesHigh16BitsOfDest` tells them apart.
-
-
-def _product(a: Any, b: Any) -> Any:  # noqa: ANN401
-    return (signed_wide(a) * signed_wide(b)).astype(np.uint16)
+# 16-bit opcodes, on single registers and on both halves. Most clear the high half of their destination; those new in
+# GFX9 take op_sel and keep the half that they don't write (LLVM, `zeroesHigh16BitsOfDest`).
 
 
 def _by(a: Any) -> Any:  # noqa: ANN401
     return a & np.uint16(15)
 
 
-def _smallest(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
-    return np.minimum(np.minimum(a, b), c)
-
-
-def _largest(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
-    return np.maximum(np.maximum(a, b), c)
-
-
 _TWO: dict[str, Function] = {
     "add_u16": sum_function("w", "ww", lambda a, b: a + b),
     "sub_u16": sum_function("w", "ww", lambda a, b: a - b),
-    "mul_lo_u16": Function("w", "ww", _product),
+    "mul_lo_u16": Function("w", "ww", lambda a, b: (signed_wide(a) * signed_wide(b)).astype(np.uint16)),
     "lshlrev_b16": Function("w", "ww", lambda a, b: b << _by(a)),
     "lshrrev_b16": Function("w", "ww", lambda a, b: b >> _by(a)),
     "ashrrev_i16": Function("s", "ws", lambda a, b: b >> _by(a).astype(np.int16)),
@@ -306,11 +294,15 @@ HALFWORD: dict[str, Function] = {
 }
 HALFWORD |= {
     f"v_{name}_{kind}16": Function(letter, 3 * letter, compute, halves=True)
-    for name, compute in (("min3", _smallest), ("max3", _largest), ("med3", middle))
+    for name, compute in (
+        ("min3", lambda a, b, c: np.minimum(np.minimum(a, b), c)),
+        ("max3", lambda a, b, c: np.maximum(np.maximum(a, b), c)),
+        ("med3", middle),
+    )
     for kind, letter in (("u", "w"), ("i", "s"))
 }
 PACKED_HALFWORD: dict[str, Function] = {f"v_pk_{name}": function for name, function in {**_TWO, **_NEW}.items()}
-"""On both halves; the same functions, op_sel and op_sel_hi choose the sources' halves."""
+"""The same functions on both halves; op_sel and op_sel_hi choose the halves of the sources."""
 
 
 def dot(a: Any, b: Any, *, count: int, signed: bool) -> Any:  # noqa: ANN401
@@ -318,8 +310,8 @@ def dot(a: Any, b: Any, *, count: int, signed: bool) -> Any:  # noqa: ANN401
     bits = 32 // count
     total = np.int64(0)
     for place in range(count):
-        one, two = (_part(each, place * bits, bits, signed=signed) for each in (a, b))
-        total = total + one * two
+        left, right = (_part(each, place * bits, bits, signed=signed) for each in (a, b))
+        total = total + left * right
     return total
 
 
@@ -332,9 +324,8 @@ def _dot_function(count: int, *, signed: bool) -> Function:
     def exact(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
         return dot(a, b, count=count, signed=signed) + signed_wide(c)
 
-    kind: Any = np.int32 if signed else np.uint32
-    wrap: Callable[..., Any] = lambda a, b, c: np.asarray(exact(a, b, c)).astype(kind)  # noqa: E731
-    return Function("i" if signed else "u", "uui" if signed else "uuu", wrap, exact=exact)
+    result = "i" if signed else "u"
+    return Function(result, f"uu{result}", cut(_KINDS[result], exact), exact=exact)
 
 
 DOT: dict[str, Function] = {
@@ -345,7 +336,7 @@ DOT: dict[str, Function] = {
     "v_dot8_i32_i4": _dot_function(8, signed=True),
     "v_dot8_u32_u4": _dot_function(8, signed=False),
 }
-"""Dot products of integers; their sum clamps if asked to."""
+"""Dot products of integers, which may clamp."""
 
 
 _RANGES: dict[str, tuple[int, int, Any]] = {

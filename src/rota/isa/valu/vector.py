@@ -255,7 +255,6 @@ def _count_below(instruction: Instruction, operands: tuple[Operand, ...]) -> Ste
 
 
 def _decode_swap(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
-    one, two = operands
     takes, puts = [reader(each, "u") for each in operands], [writer(each, "u") for each in operands]
 
     def act(wave: Wave) -> None:
@@ -263,13 +262,13 @@ def _decode_swap(instruction: Instruction, operands: tuple[Operand, ...]) -> Ste
         puts[0](wave, second)
         puts[1](wave, first)
 
-    return make_step(instruction, act, reads=(one, two), writes=(one, two))
+    return make_step(instruction, act, reads=operands, writes=operands)
 
 
 def _decode_lane_swap(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
     """Exchanges the odd rows of the first register with the even rows of the second (rows of 16 or 32 lanes)."""
-    one, two = operands
-    if one.file is not File.VECTOR or two.file is not File.VECTOR:
+    left, right = operands
+    if left.file is not File.VECTOR or right.file is not File.VECTOR:
         raise unknown(instruction, "operand")
     rows = 32 if "32_swap" in instruction.opcode else 16
     lanes = np.arange(LANES)
@@ -281,13 +280,13 @@ def _decode_lane_swap(instruction: Instruction, operands: tuple[Operand, ...]) -
             wave.faults.add(
                 "I102",
                 instruction,
-                f"what {instruction.opcode} does while EXEC leaves lanes out is not known",
+                f"the effect of {instruction.opcode} with inactive lanes is not known",
                 ("wave", wave.number),
             )
-        above, below = wave.v[one.first, odd].copy(), wave.v[two.first, even].copy()
-        wave.v[one.first, odd], wave.v[two.first, even] = below, above
+        above, below = wave.v[left.first, odd].copy(), wave.v[right.first, even].copy()
+        wave.v[left.first, odd], wave.v[right.first, even] = below, above
 
-    return make_step(instruction, act, reads=(one, two), writes=(one, two))
+    return make_step(instruction, act, reads=operands, writes=operands)
 
 
 _CROSSLANE: dict[str, Callable[[Instruction, tuple[Operand, ...]], Step]] = {
@@ -302,14 +301,11 @@ _CROSSLANE: dict[str, Callable[[Instruction, tuple[Operand, ...]], Step]] = {
 }
 
 
-# The three instructions around a division.
-#
-# A compiler divides by Newton's iteration between them. v_div_scale brings numerator and denominator into the
-# middle of the exponent range and says in VCC whether the quotient has to be scaled back, which v_div_fmas does;
-# v_div_fixup puts in what zeros, infinities and NaNs give. The ISA's text leaves three points open, and they are
-# read so that quotients come out right, which compiled divisions are tested for: a denominator whose inverse is
-# denormal is scaled down, the scale of v_div_fmas undoes that of v_div_scale, and a quotient that overflows on the
-# way is infinite.
+# Division. Compilers divide by Newton's iteration between three instructions: v_div_scale brings numerator and
+# denominator into the middle of the exponent range and says in VCC whether to scale the quotient back, v_div_fmas does
+# that, and v_div_fixup handles zeros, infinities and NaNs. The ISA leaves three points open. They are chosen so that
+# compiled divisions give correct quotients, which tests check: a denominator with a denormal inverse is scaled down,
+# the scale of v_div_fmas undoes that of v_div_scale, and a quotient that overflows on the way is infinite.
 
 _DIVISION_NAME = re.compile(r"^v_div_(?P<part>scale|fmas|fixup|fixup_legacy)_(?P<kind>f16|f32|f64)$")
 
@@ -435,17 +431,15 @@ def _fix_quotient(form: _Format, quotient: Any, below: Any, above: Any) -> Any: 
     return np.select([case for case, _ in cases], values, np.copysign(quotient, sign)).astype(form.kind)
 
 
-# Packed and mixed math.
-#
-# op_sel says which half of each source the low result takes, op_sel_hi the same for the high one; neg_lo and neg_hi
-# flip signs. A constant has 32 bits, and for a pair of float32 only its low half is known.
+# Packed and mixed math. op_sel chooses the half of each source for the low result, op_sel_hi for the high one; neg_lo
+# and neg_hi flip signs. A constant has 32 bits, so only the low half of a pair of float32 is known.
 
 _CHOICES = ("op_sel", "op_sel_hi", "neg_lo", "neg_hi", "clamp")
 _HALVES = {**PACKED_HALF, **PACKED_HALFWORD, "v_pk_fmac_f16": FLOATING["v_fma_f16"]}
 _SINGLES = {f"v_pk_{name}_f32": FLOATING[f"v_{name}_f32"].compute for name in ("add", "mul", "fma")}
 _TYPES: dict[str, Any] = {"w": np.uint16, "s": np.int16, "h": np.float16}
 DOT2 = {"v_dot2_f32_f16": "h", "v_dot2c_f32_f16": "h", "v_dot2_f32_bf16": "e", "v_dot2c_f32_bf16": "e"}
-"""Sums of two products, whose order and inner rounding the ISA doesn't fix: computed exactly, rounded once."""
+"""Sums of two products: the ISA leaves order and inner rounding open, so they are exact and rounded once."""
 
 
 def decode_packed(instruction: Instruction, opcode: str) -> Step | None:
@@ -485,8 +479,8 @@ def _halves(instruction: Instruction, operands: tuple[Operand, ...], function: F
     put, finish = writer(target, "u"), _finish(instruction, function, clamp)
 
     def act(wave: Wave) -> None:
-        one, two = (as_bits(finish(wave, [take(wave) for take in half]), function.result) for half in takes)
-        put(wave, one | two << np.uint32(16))
+        low, high = (as_bits(finish(wave, [take(wave) for take in half]), function.result) for half in takes)
+        put(wave, low | high << np.uint32(16))
 
     return make_step(instruction, act, reads=sources, writes=(target,))
 
@@ -537,15 +531,7 @@ def _one_of_pair(instruction: Instruction, source: Operand, chosen: int, negate:
     if source.rows and source.count != 2:
         raise unknown(instruction, f"operand {source.text!r}")
     first = source.first + chosen if source.rows else 0
-    one = Operand(
-        text=source.text,
-        file=source.file,
-        first=first,
-        literal=source.literal,
-        floating=source.floating,
-        negate=bool(negate),
-    )
-    return obey_mode(reader(one, "f"))
+    return obey_mode(reader(replace(source, first=first, count=1, negate=bool(negate)), "f"))
 
 
 def _decode_move(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
@@ -623,8 +609,9 @@ def _decode_dot(instruction: Instruction, operands: tuple[Operand, ...], kind: s
         return decode_code(part, BF16) if kind == "e" else part.view(np.float16).astype(np.float64)
 
     def act(wave: Wave) -> None:
-        one, two = a(wave), b(wave)
-        total = half(one, 0) * half(two, 0) + half(one, 1) * half(two, 1) + np.asarray(addend(wave), np.float64)
+        left, right = a(wave), b(wave)
+        products = half(left, 0) * half(right, 0) + half(left, 1) * half(right, 1)
+        total = products + np.asarray(addend(wave), np.float64)
         put(wave, total.astype(np.float32))
 
     return make_step(instruction, act, reads=sources, writes=(target,))
@@ -652,8 +639,11 @@ def decode_vector(instruction: Instruction, architecture: Architecture) -> Step 
     if opcode in _ON_ITSELF:
         return _pure(instruction, (*operands, operands[0]), _FUNCTIONS[_ON_ITSELF[opcode]])
     if opcode in {"v_bitop3_b32", "v_bitop3_b16"}:
-        return _pure(_without(instruction, "bitop3"), operands, _truth_table(instruction, wide=opcode.endswith("32")))
-    function = _function(_WITH_CONSTANT.get(opcode, opcode), architecture.float8)
+        others = tuple(each for each in instruction.modifiers if not each.startswith("bitop3:"))
+        table = _truth_table(instruction, wide=opcode.endswith("32"))
+        return _pure(replace(instruction, modifiers=others), operands, table)
+    name = _WITH_CONSTANT.get(opcode, opcode)
+    function = _FUNCTIONS.get(name) or _by_format(architecture.float8).get(name)
     if isinstance(function, Function):
         return _pure(instruction, operands, function)
     if isinstance(function, Placed):
@@ -665,15 +655,6 @@ def decode_vector(instruction: Instruction, architecture: Architecture) -> Step 
 @cache
 def _by_format(float8: Float8) -> dict[str, Function | Placed]:
     return {**float8_readers(float8), **placed_conversions(float8)}
-
-
-def _function(opcode: str, float8: Float8) -> Function | Placed | None:
-    return _FUNCTIONS.get(opcode) or _by_format(float8).get(opcode)
-
-
-def _without(instruction: Instruction, name: str) -> Instruction:
-    kept = tuple(each for each in instruction.modifiers if not each.startswith(f"{name}:"))
-    return replace(instruction, modifiers=kept)
 
 
 def _pure(instruction: Instruction, operands: tuple[Operand, ...], function: Function) -> Step:
