@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.isa.binary.kernel_facts import LANES
+from rota.isa.valu.convert import float_values
 from rota.isa.wave.operand import File, Operand, parse_operand, unknown
 from rota.isa.wave.wave import Step
 from rota.targets.architecture import ANY, Float8, MatrixForm, Pipe
@@ -26,10 +27,8 @@ if TYPE_CHECKING:
     from rota.isa.wave.wave import Wave
     from rota.targets.architecture import Architecture
 
-# Number formats of matrix operands.
-#
-# A lane's registers are one string of bits, the first register lowest; an element is the next this many bits.
-# Elements come as float64, which holds every value of every format, lane by lane in columns.
+# Elements of operands. A lane's registers are one string of bits, the first register lowest, and elements follow each
+# other in it. They become float64, which holds every value of every format, with a column per lane.
 
 Registers = NDArray[np.uint32]
 Values = NDArray[np.float64]
@@ -80,47 +79,7 @@ def _from_bits(bits: int, table: NDArray[np.float64]) -> Elements:
     return elements
 
 
-def small_float_table(*, exponent: int, mantissa: int, bias: int) -> NDArray[np.float64]:
-    """The values of a float of 6 or 4 bits (OCP microscaling formats specification): no infinity, no NaN."""
-    values = []
-    for code in range(1 << (1 + exponent + mantissa)):
-        power, fraction = code >> mantissa & ((1 << exponent) - 1), code & ((1 << mantissa) - 1)
-        value = 2.0 ** (max(power, 1) - bias - mantissa) * (fraction + (1 << mantissa) * (power > 0))
-        values.append(-value if code >> (exponent + mantissa) else value)
-    return np.array(values, np.float64)
-
-
-def float8_table(*, exponent: int, bias: int, fnuz: bool) -> NDArray[np.float32]:
-    """The 256 values of an 8-bit float (OCP 8-bit floating point specification; FNUZ as in the CDNA3 ISA).
-
-    OCP's e5m2 has infinities and NaNs as in IEEE 754, e4m3 only the NaN with all bits set; FNUZ has no negative zero,
-    no infinity, and one NaN: 0x80.
-    """
-    mantissa = 7 - exponent
-    values = []
-    for code in range(256):
-        sign = -1.0 if code & 0x80 else 1.0
-        power, fraction = code >> mantissa & ((1 << exponent) - 1), code & ((1 << mantissa) - 1)
-        scale = 2.0 ** (max(power, 1) - bias - mantissa)
-        value = sign * scale * (fraction + (1 << mantissa) * (power > 0))
-        if fnuz:
-            value = float("nan") if code == 0x80 else value
-        elif exponent == 5 and power == 31:
-            value = sign * float("inf") if fraction == 0 else float("nan")
-        elif exponent == 4 and code & 0x7F == 0x7F:
-            value = float("nan")
-        values.append(value)
-    return np.array(values, np.float32)
-
-
-def _float8(*, exponent: int, bias: int, fnuz: bool) -> Elements:
-    return _from_table(float8_table(exponent=exponent, bias=bias, fnuz=fnuz).astype(np.float64))
-
-
-_FLOAT8 = {
-    Float8.OCP: {"fp8": _float8(exponent=4, bias=7, fnuz=False), "bf8": _float8(exponent=5, bias=15, fnuz=False)},
-    Float8.FNUZ: {"fp8": _float8(exponent=4, bias=8, fnuz=True), "bf8": _float8(exponent=5, bias=16, fnuz=True)},
-}
+_FLOAT8 = {float8: {name: _from_table(float_values(name, float8)) for name in ("fp8", "bf8")} for float8 in Float8}
 _COMMON: dict[str, Elements] = {
     "bf16": _from_bf16,
     "f16": _plain(np.float16),
@@ -128,9 +87,7 @@ _COMMON: dict[str, Elements] = {
     "f32": _plain(np.float32),
     "xf32": _from_xf32,
     "f64": _plain(np.float64),
-    "fp6": _from_bits(6, small_float_table(exponent=2, mantissa=3, bias=1)),
-    "bf6": _from_bits(6, small_float_table(exponent=3, mantissa=2, bias=3)),
-    "fp4": _from_bits(4, small_float_table(exponent=2, mantissa=1, bias=1)),
+    **{name: _from_bits(BITS[name], float_values(name, Float8.OCP)) for name in ("fp6", "bf6", "fp4")},
 }
 
 
@@ -139,16 +96,8 @@ def elements_of(name: str, float8: Float8) -> Elements:
     return {**_COMMON, **_FLOAT8[float8]}[name]
 
 
-def scale_values(registers: Registers, byte: int) -> Values:
-    """A power of two per lane, from one byte of a register (OCP's E8M0: biased by 127, 255 is NaN)."""
-    codes = (registers >> np.uint32(8 * byte) & np.uint32(0xFF)).astype(np.int64)
-    return np.where(codes == 0xFF, np.nan, np.ldexp(1.0, codes - 127))
-
-
-# Where matrix elements lie in lanes.
-#
-# AMD CDNA3 ISA, "Matrix Arithmetic Instructions", and AMD's matrix instruction calculator. With M rows, B blocks
-# and G groups of lanes, M * B * G = 64: lane i + M * (b + B * g) holds of row i of block b the g-th part of K.
+# Layout (AMD CDNA3 ISA, "Matrix Arithmetic Instructions", and AMD's matrix instruction calculator). With M rows, B
+# blocks and G groups of lanes, M * B * G = 64: lane i + M * (b + B * g) holds of row i of block b the g-th part of K.
 # 8-bit and 6-bit factors of f8f6f4 instructions come in two parts of 16 elements, G * 16 apart (AMD, matrix core
 # programming on CDNA3 and CDNA4). Lane j of a result holds column j mod N; its rows are those of `result_places`.
 
@@ -164,11 +113,6 @@ def factor(elements: Values, side: int, blocks: int, *, split: bool = False) -> 
         return parts.transpose(3, 4, 0, 2, 1).reshape(blocks, side, groups * count)
     whole = elements.reshape(count, groups, blocks, side)
     return whole.transpose(2, 3, 1, 0).reshape(blocks, side, groups * count)
-
-
-def scales(values: Values, side: int) -> Values:
-    """Scales as rows by K, from one per lane: lane i + M * g has that of row i and the g-th 32 elements of K."""
-    return values.reshape(LANES // side, side).T.repeat(_BLOCK_OF_SCALE, axis=1)
 
 
 def decompress(elements: Values, index: NDArray[np.uint32], start: int) -> Values:
@@ -328,7 +272,11 @@ def _multiplier(form: MatrixForm, fields: Fields, float8: Float8, operands: tupl
     start = index_start(form, fields)
 
     def scale(wave: Wave, side: int, size: int) -> Values:
-        return scales(scale_values(wave.v[operands[2 + side].first], fields.bytes_of_scales[side]), size)
+        """Rows by K: lane i + M * g has the scale of row i and the g-th 32 elements of K (E8M0, where 255 is NaN)."""
+        register, byte = wave.v[operands[2 + side].first], fields.bytes_of_scales[side]
+        codes = (register >> np.uint32(8 * byte) & np.uint32(0xFF)).astype(np.int64)
+        powers: Values = np.where(codes == 0xFF, np.nan, np.ldexp(1.0, codes - 127))
+        return powers.reshape(LANES // size, size).T.repeat(_BLOCK_OF_SCALE, axis=1)
 
     def product(wave: Wave) -> Values:
         left, right = read_a(wave.v[a]), read_b(wave.v[b])

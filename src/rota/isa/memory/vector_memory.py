@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Lanes = NDArray[np.bool_]
 
 _APERTURE = 1 << 32  # bytes of LDS and of private memory among flat addresses
-_SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "byte": 1, "short": 2}
+SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "byte": 1, "short": 2}
 _WORDS = ("dword", "dwordx2", "dwordx3", "dwordx4")
 _LOADS = frozenset(
     (
@@ -76,9 +76,9 @@ def width_of(verb: str, text: str) -> Width | None:
     if text not in (_LOADS if verb == "load" else _STORES):
         return None
     name, _, half = text.partition("_")
-    plain = name if name in _SIZES else name[1:]
+    plain = name if name in SIZES else name[1:]
     return Width(
-        size=_SIZES[plain],
+        size=SIZES[plain],
         signed=name in {"sbyte", "sshort"},
         half=bool(half) and verb == "load",
         high=half == "d16_hi",
@@ -481,7 +481,7 @@ def _combine(combine: Combine, old: NDArray[np.uint8], given: NDArray[np.uint64]
 _OPCODE = re.compile(r"^(?P<space>buffer|global)_(?P<verb>load|store)_(?P<lds>lds_)?(?P<width>\w+)$")
 _HINTS = frozenset({"buffer_inv", "buffer_wbl2", "buffer_wbinvl1", "buffer_wbinvl1_vol", "buffer_invl2"})
 _DMA_SIZES = frozenset({4, 12, 16})
-_SHORT_M0 = 1 << 16  # LDS bytes that 16 bits of M0 can name
+SHORT_M0 = 1 << 16  # LDS bytes that 16 bits of M0 can name
 _LANE = np.arange(LANES, dtype=np.int64)
 
 
@@ -660,7 +660,7 @@ def _dma(access: _Access, offset: int, architecture: Architecture) -> Act:
     M0's upper bits are ignored where 16 bits address all of LDS (CDNA3 ISA), else M0 is taken whole.
     """
     size = access.size
-    mask = _SHORT_M0 - 1 if architecture.lds_bytes.value <= _SHORT_M0 else 0xFFFF_FFFF
+    mask = SHORT_M0 - 1 if architecture.lds_bytes.value <= SHORT_M0 else 0xFFFF_FFFF
 
     def act(wave: Wave) -> None:
         lds = wave.lds

@@ -20,10 +20,11 @@ from rota.isa.matrix import BITS, fields_of, index_start
 from rota.isa.memory.atomic_ops import lds_atomic, memory_atomic
 from rota.isa.memory.lds_ops import source_lanes
 from rota.isa.memory.scalar_memory import signed_offset
+from rota.isa.memory.vector_memory import SHORT_M0, SIZES
 from rota.isa.valu.access import crossing_of
 from rota.isa.valu.vector import lane_bits
 from rota.isa.wave.control import wait_counts
-from rota.isa.wave.operand import File, Operand, parse_operand
+from rota.isa.wave.operand import File, parse_operand
 from rota.isa.wave.scalar import decode_scalar
 from rota.native_library import load
 from rota.targets.architecture import ANY, Float8
@@ -82,7 +83,7 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
 @cache
 def library() -> ctypes.CDLL | None:
     """The core built into the package; None without one, or if ROTA_NATIVE=0 asks for NumPy."""
-    return load(Path(__file__).parent / "lib" / NAME, _SIGNATURES)  # beside modules it would pass for one of them
+    return load(Path(__file__).parent / "lib" / NAME, _SIGNATURES)  # not beside modules: Python would import it
 
 
 @cache
@@ -116,9 +117,8 @@ def matrix_record(record: Any, instruction: Instruction, architecture: Architect
     return "rota_matrix"
 
 
-# A memory instruction for the native core.
-#
-# The core has one routine for all atomics on LDS and one for those on memory; other instructions keep their names.
+# Memory instructions. The core has one routine for all atomics on LDS and one for those on memory; other instructions
+# keep their names.
 
 _LOST = 2  # a load of half a register that loses the other one
 _MEMORY = re.compile(
@@ -137,8 +137,6 @@ _VERBS = (
     "add_f32", "add_f64", "pk_add_f16", "pk_add_bf16", "min_f32", "max_f32", "min_f64", "max_f64",
 )  # fmt: skip  # as in atomic.c
 _LDS_NAMES = {"wrxchg": "swap", "cmpst": "cmpswap"}
-_SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "byte": 1, "short": 2}
-_SHORT_M0 = 1 << 16  # LDS bytes that 16 bits of M0 can name
 
 
 def memory_record(record: Any, instruction: Instruction, architecture: Architecture) -> str | None:  # noqa: ANN401
@@ -161,9 +159,9 @@ def memory_record(record: Any, instruction: Instruction, architecture: Architect
         width = found["width"]
         record["buffer"] = found["space"] == "buffer"
         record["sign"] = width[0] == "s" and width != "short"
-        record["size"] = _SIZES[width if width in _SIZES else width[1:]]
+        record["size"] = SIZES[width if width in SIZES else width[1:]]
         record["to_lds"], record["offen"] = "lds" in fields or "_lds_" in opcode, "offen" in fields
-        record["align_m0"] = _SHORT_M0 - 1 if architecture.lds_bytes.value <= _SHORT_M0 else -1
+        record["align_m0"] = SHORT_M0 - 1 if architecture.lds_bytes.value <= SHORT_M0 else -1
     elif (found := _LDS.match(opcode)) is not None:
         _pieces(record, found, fields)
     else:
@@ -208,7 +206,7 @@ def _atomic(record: Any, instruction: Instruction, fields: dict[str, str]) -> st
 
 
 _OTHER_SCALARS = ("s_setreg", "s_getreg", "s_memtime", "s_memrealtime")
-_INDEXING = ("s_set_gpr_idx", "s_movrel")  # the core looks at registers that are named, not at those that are meant
+_INDEXING = ("s_set_gpr_idx", "s_movrel")  # the core reads registers by their names
 _CALLS = ("s_getpc", "s_setpc", "s_swappc", "s_call")
 _BARE = ("s_branch", "s_cbranch", "s_nop", "s_setprio", "s_sleep", "s_endpgm", "s_sendmsg", "s_barrier", "buffer_inv")
 _BY_NUMPY = "rota_numpy"
@@ -282,7 +280,7 @@ def pack(program: KernelProgram) -> Packed | None:
         if name is None:
             if not only_registers(step.instruction):
                 return None
-            ops[number] = np.zeros((), OP)  # nothing that was put into it counts
+            ops[number] = np.zeros((), OP)  # drop what was filled in
             ops[number]["dst_sel"] = ops[number]["src_sel"][:] = 6
             name = _BY_NUMPY
         record = ops[number]
@@ -328,7 +326,7 @@ def _fill(record: Any, step: Step, architecture: Architecture) -> str | None:  #
     return name if _fill_rest(record, instruction, architecture, accepts=opcodes()[name][1]) else None
 
 
-def _fill_rest(record: Any, instruction: Instruction, architecture: Architecture, *, accepts: int) -> bool:  # noqa: ANN401
+def _fill_rest(record: Any, instruction: Instruction, architecture: Architecture, *, accepts: int) -> bool:  # noqa: ANN401, PLR0911
     opcode = instruction.opcode
     if opcode == "s_waitcnt":
         counts = (-1 if count is None else count for count in wait_counts(instruction, architecture))
@@ -343,9 +341,13 @@ def _fill_rest(record: Any, instruction: Instruction, architecture: Architecture
     if not _fill_operands(record, instruction, accepts=accepts):
         return False
     if opcode.endswith("_dpp"):
-        return (
-            bool(accepts & _DPP) and not (_dpp_names(instruction) & set(_MODIFIERS)) and _crossing(record, instruction)
-        )
+        if not accepts & _DPP or any(each.partition(":")[0] in _MODIFIERS for each in instruction.modifiers):
+            return False
+        crossing = crossing_of(instruction)
+        record["dpp"], record["dpp_zero"] = 1, crossing.zero
+        record["dpp_source"] = crossing.source
+        record["dpp_enabled"] = lane_bits(crossing.enabled)
+        return True
     return _fill_modifiers(record, instruction, accepts)
 
 
@@ -363,31 +365,15 @@ def _fill_operands(record: Any, instruction: Instruction, *, accepts: int) -> bo
         operand = parse_operand(text.removeprefix("sext(").removesuffix(")") if extended else text, instruction)
         if operand.file is File.STATUS or (wide and operand.written):
             return False
-        _operand(slot, operand)
+        slot["file"] = 4 if operand.floating is not None else _FILES[operand.file]
+        slot["first"], slot["count"] = operand.first, operand.count
+        slot["negate"], slot["absolute"] = operand.negate, operand.absolute
+        slot["literal"] = operand.literal & 0xFFFF_FFFF_FFFF_FFFF
+        slot["floating"] = operand.floating or 0.0
         slot["sign_extend"] = extended
         if operand.signed and not accepts & _SIGNS:
             return False
     return True
-
-
-def _dpp_names(instruction: Instruction) -> set[str]:
-    return {modifier.partition(":")[0] for modifier in instruction.modifiers}
-
-
-def _crossing(record: Any, instruction: Instruction) -> bool:  # noqa: ANN401
-    crossing = crossing_of(instruction)
-    record["dpp"], record["dpp_zero"] = 1, crossing.zero
-    record["dpp_source"] = crossing.source
-    record["dpp_enabled"] = lane_bits(crossing.enabled)
-    return True
-
-
-def _operand(slot: Any, operand: Operand) -> None:  # noqa: ANN401
-    slot["file"] = 4 if operand.floating is not None else _FILES[operand.file]
-    slot["first"], slot["count"] = operand.first, operand.count
-    slot["negate"], slot["absolute"] = operand.negate, operand.absolute
-    slot["literal"] = operand.literal & 0xFFFF_FFFF_FFFF_FFFF
-    slot["floating"] = operand.floating or 0.0
 
 
 def _fill_modifiers(record: Any, instruction: Instruction, accepts: int) -> bool:  # noqa: ANN401

@@ -24,7 +24,7 @@ from rota.isa.hazards.spacing import NOTHING
 from rota.isa.hazards.wait_states import check_spacing
 from rota.isa.launch.interleaving import Interleaving, Landing
 from rota.isa.launch.processes import MIN_FORK_SECONDS, Tell, check_time, run_forked
-from rota.isa.memory.memories import BASE
+from rota.isa.memory.memories import BASE, MOST_WAVES
 from rota.isa.native.records import FAULT, OP, OPERAND, OTHER, Packed, library, pack
 from rota.isa.wave.operand import EXEC
 from rota.isa.wave.wave import COUNTERS, INDEXED, ROWS, START
@@ -38,17 +38,16 @@ if TYPE_CHECKING:
     from rota.isa.memory.memories import Memory
     from rota.isa.wave.wave import Faults, Wave
 
-_SLICE = 2_000_000  # instructions between two looks at what else the process has to do
+_SLICE = 2_000_000  # instructions between two checks of the time limit
 _LANDINGS = {Landing.LATEST: 0, Landing.EARLIEST: 1, Landing.ANY: 2}
-_MOST_WAVES = 16
-_STARTING_ROWS = 3  # what a wave starts with in vector registers
+_STARTING_ROWS = 3  # vector registers with initial values
 _ENDED, _MORE, _NO_END = 0, 1, 2
 ENDLESS = -1
-"""Instead of a number of instructions."""
+"""Returned instead of a number of instructions."""
 _GO_ON, _GAVE_UP = -3, -4
-_SCALARS = 128  # as NumPy counts them
-_MEETING = 121  # waves met at different barriers: worth a note, and no doubt
-_PIECES = 4  # for each process, so that none waits long for the others
+_SCALARS = 128  # of a NumPy wave
+_MEETING = 121  # a barrier opened for waves at different s_barrier: a note, not a fault
+_PIECES = 4  # per process, so that none waits long for the others
 _KEPT = 8  # programs whose records are kept
 _packed: dict[int, tuple[KernelProgram, Packed | None]] = {}
 
@@ -114,7 +113,7 @@ class _Run:
                     more = self._run_shared(core, places[done:], pieces, processes, lambda more: ended(done + more))  # noqa: B023  # called before it changes
                     if more is not None:
                         return executed + more
-                    processes = 1  # what workgroups have to do with each other shows in one process
+                    processes = 1  # workgroups that share memory run in one process
         return executed
 
     def _groups(self, core: _Core, places: Sequence[tuple[int, Triple]]) -> Iterator[WaveGroup | None]:
@@ -205,7 +204,7 @@ class _Core:
         waves, lds_bytes, private = len(first.waves), first.waves[0].lds.size, first.waves[0].private.size
         core = library()
         if core is None or [core.rota_size(n) for n in range(3)] != [each.itemsize for each in (OPERAND, OP, FAULT)]:
-            raise RuntimeError("the native core was built from other sources")
+            raise RuntimeError("the native core was built from other sources: reinstall rota")
         self._core, self._program, self._packed = core, program, packed
         self.endless = False  # did a wave execute too many instructions?
         self._acts = (ctypes.c_void_p * len(packed.ops))()
@@ -251,7 +250,7 @@ class _Core:
         """Runs one workgroup; False after a possible fault."""
         core = self._core
         core.rota_group_start(self._group, group.number)
-        rank = np.array([interleaving.rank(number) for number in range(_MOST_WAVES)], np.int32)
+        rank = np.array([interleaving.rank(number) for number in range(MOST_WAVES)], np.int32)
         held = [self._program.architecture.no_wait(name) for name in COUNTERS]
         seed = (interleaving.seed or 0) * 0x9E37_79B9 + group.number & 0xFFFF_FFFF
         drawn = interleaving.seed is not None
@@ -293,7 +292,7 @@ class _Core:
         wave.s, wave.scc = scalars.tolist(), core.rota_scc(self._group, number)
         wave.update_mask()
         known = len(wave.faults.findings())
-        if wave.mode & INDEXED:  # the core looks at the registers that are named, not at those that are meant
+        if wave.mode & INDEXED:  # the core reads registers by their names
             return _GAVE_UP
         try:
             self._program.steps[pc].act(wave)

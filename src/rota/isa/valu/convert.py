@@ -105,6 +105,17 @@ def decode_code(codes: Any, form: MiniFloat) -> Any:  # noqa: ANN401
     return np.where(raw == form.nan, np.nan, size) if form.one_nan else size
 
 
+def float_values(name: str, float8: Float8) -> Any:  # noqa: ANN401
+    """The values of all codes of a format, as float64.
+
+    OCP's bf8 has infinities and NaNs as in IEEE 754, its fp8 only the NaN with all bits set; FNUZ formats have no
+    negative zero, no infinity and one NaN, 0x80; 6 and 4 bits have neither infinity nor NaN (OCP specifications of
+    8-bit floats and of microscaling formats; CDNA3 ISA for FNUZ).
+    """
+    form = format_named(name, float8)
+    return decode_code(np.arange(1 << form.bits), form)
+
+
 def _to_integer(low: float, high: float, kind: Any, whole: Callable[[Any], Any] = np.trunc) -> Callable[[Any], Any]:  # noqa: ANN401
     def compute(a: Any) -> Any:  # noqa: ANN401
         value = whole(np.asarray(a, np.float64))

@@ -203,22 +203,11 @@ def decode_crosslane(instruction: Instruction, opcode: str) -> Step | None:
     return _CROSSLANE[opcode](instruction, parse_operands(instruction))
 
 
-def _first_lane(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
-    target, source = operands
-    take, put = reader(source, "u"), scalar_writer(target)
-
-    def act(wave: Wave) -> None:
-        values = np.broadcast_to(take(wave), LANES)
-        put(wave, int(values[0 if wave.mask is None else int(wave.mask.argmax())]))
-        if target.first == M0:
-            wave.m0_at = wave.now
-
-    return make_step(instruction, act, reads=(source,), writes=(target,))
-
-
 def _read_lane(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
-    target, source, lane = operands
-    take, put, which = reader(source, "u"), scalar_writer(target), scalar_reader(lane)
+    """Reads the named lane, or the first active one (lane 0 if there is none)."""
+    target, source, *lane = operands
+    take, put = reader(source, "u"), scalar_writer(target)
+    which = scalar_reader(lane[0]) if lane else lambda wave: 0 if wave.mask is None else int(wave.mask.argmax())
 
     def act(wave: Wave) -> None:
         put(wave, int(np.broadcast_to(take(wave), LANES)[which(wave) & 63]))
@@ -290,7 +279,7 @@ def _decode_lane_swap(instruction: Instruction, operands: tuple[Operand, ...]) -
 
 
 _CROSSLANE: dict[str, Callable[[Instruction, tuple[Operand, ...]], Step]] = {
-    "v_readfirstlane_b32": _first_lane,
+    "v_readfirstlane_b32": _read_lane,
     "v_readlane_b32": _read_lane,
     "v_writelane_b32": _write_lane,
     "v_mbcnt_lo_u32_b32": _count_below,
