@@ -570,7 +570,7 @@ def _check_notes(facts: KernelFacts) -> Iterator[Finding]:
     """
     descriptor = facts.descriptor
     named = sum(size for _, size in facts.user_sgprs)
-    for what, told, noted, fits in (
+    for what, described, noted, fits in (
         ("bytes of LDS", descriptor.lds_bytes, facts.lds_bytes, descriptor.lds_bytes == facts.lds_bytes),
         ("bytes of private memory", descriptor.private_bytes, facts.private_bytes,
          descriptor.private_bytes == facts.private_bytes),
@@ -580,7 +580,9 @@ def _check_notes(facts: KernelFacts) -> Iterator[Finding]:
         ("scalar registers", descriptor.sgprs, facts.sgprs, facts.sgprs <= descriptor.sgprs),
     ):  # fmt: skip
         if not fits:
-            yield _misfit(f"the kernel descriptor has {told} {what}, the notes {noted}", told, ("notes", noted))
+            yield _misfit(
+                f"the kernel descriptor has {described} {what}, but the notes {noted}", described, ("notes", noted)
+            )
     if descriptor.user_sgprs != named:
         message = f"the kernel descriptor counts {descriptor.user_sgprs} user SGPRs and enables {named}"
         yield _misfit(message, descriptor.user_sgprs, ("enabled", named))
@@ -615,10 +617,10 @@ def _check_registers(facts: KernelFacts, instructions: Sequence[Instruction]) ->
 
 
 def _misfit(
-    message: str, told: int | str, other: tuple[str, int | str], instruction: Instruction | None = None
+    message: str, described: int | str, other: tuple[str, int | str], instruction: Instruction | None = None
 ) -> Finding:
     concerns = () if instruction is None else (instruction.concern(),)
-    return Finding(code="I209", message=message, concerns=concerns, evidence=(("descriptor", told), other))
+    return Finding(code="I209", message=message, concerns=concerns, evidence=(("descriptor", described), other))
 
 
 # VSKIP. While it is on, the hardware skips vector instructions as if they were absent (CDNA3 ISA, "S_SETVSKIP"). A

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 #
 # - Another wave's `o` that is not before `n` is an I109. It is an I304, a warning, if both are plain writes of
 #   registers with equal bytes, or one instruction that loads the same words to the same bytes. The later of such loads
-#   stands in for the earlier ones: an access after it must be after all of them.
+#   represents the earlier ones: an access after it must be after all of them.
 # - The same wave's `o`, not covered by a wait, is an I106 if `o` or `n` is a DMA.
 # - A byte that is read while `I` is false is an I301.
 #
@@ -59,10 +59,10 @@ if TYPE_CHECKING:
 
 _NONE = 0  # the number of no access
 _BEFORE_ALL, NEVER = -1, 1 << 30  # epochs: of no access, and of a wait that hasn't come
-SEEN_VALUE = "in this order: they met, and what the read brings could be either"
+SEEN_VALUE = "in this order: they overlapped, and the read returns either value"
 SEEN_WRITES = "in this order: the values differ, and the later one stays"
-SEEN_NOT = "not in this order: separated only by how long things take, and another order brings another value"
-SEEN_NO_CHANGE = "not in this order: separated only by how long things take; here the bytes didn't change"
+SEEN_NOT = "not in this order: only timing kept them apart, and another order changes the result"
+SEEN_NO_CHANGE = "not in this order: only timing kept them apart; here the bytes didn't change"
 
 
 class LdsAccess(NamedTuple):

@@ -137,11 +137,11 @@ def _descriptors(file: ElfFile, noted: Container[str]) -> dict[str, int]:
 
 
 def _facts(file: ElfFile, arch: str, symbol: str, address: int, notes: object) -> KernelFacts:
-    told = file.bytes_at(address, _DESCRIPTOR_BYTES)
-    if told is None:
+    octets = file.bytes_at(address, _DESCRIPTOR_BYTES)
+    if octets is None:
         raise damaged(f"no segment holds {symbol:.80}, at {address:#x}")
-    (offset,) = struct.unpack_from("<q", told, 16)
-    rsrc2, properties, preload = struct.unpack_from("<IHH", told, 52)
+    (offset,) = struct.unpack_from("<q", octets, 16)
+    rsrc2, properties, preload = struct.unpack_from("<IHH", octets, 52)
     user = tuple((name, size) for name, bit, size in _USER_SGPRS if properties >> bit & 1)
     entry = address + offset
     if preload & 0x7F:
@@ -149,7 +149,8 @@ def _facts(file: ElfFile, arch: str, symbol: str, address: int, notes: object) -
         entry += _PRELOADED_ENTRY
     if not file.code_at(entry):
         raise damaged(f"{symbol:.80} says that its code is at {entry:#x}, where no code is loaded")
-    descriptor = _descriptor(told)
+    descriptor = _descriptor(octets)
+    needed = (*_NUMBERS, ".args") if descriptor.kernarg_bytes else _NUMBERS
 
     def number(key: str, otherwise: int) -> int:
         noted = get_optional(notes, key, int)
@@ -175,18 +176,13 @@ def _facts(file: ElfFile, arch: str, symbol: str, address: int, notes: object) -
         entry=entry,
         required_workgroup=get_numbers(notes, ".reqd_workgroup_size", 3),
         dynamic_stack=bool(properties >> 11 & 1),
-        unnoted=_unnoted(notes, descriptor),
+        unnoted=tuple(key for key in needed if not isinstance(notes, dict) or key not in notes),
     )
 
 
-def _unnoted(notes: object, descriptor: Descriptor) -> tuple[str, ...]:
-    keys = _NUMBERS if not descriptor.kernarg_bytes else (*_NUMBERS, ".args")
-    return tuple(key for key in keys if not isinstance(notes, dict) or key not in notes)
-
-
-def _descriptor(told: bytes) -> Descriptor:
-    lds, private, kernarg = struct.unpack_from("<III", told)
-    rsrc3, rsrc1, rsrc2, _, preload = struct.unpack_from("<IIIHH", told, 44)
+def _descriptor(octets: bytes) -> Descriptor:
+    lds, private, kernarg = struct.unpack_from("<III", octets)
+    rsrc3, rsrc1, rsrc2, _, preload = struct.unpack_from("<IIIHH", octets, 44)
     return Descriptor(
         lds_bytes=lds,
         private_bytes=private,

@@ -228,10 +228,8 @@ def _raw_symbols(elf: ELFFile) -> Iterator[Any]:
                 yield from segment.iter_symbols()
 
 
-# The notes of a code object.
-#
-# LLVM, "User Guide for AMDGPU Backend", section "Code Object V3 Metadata" and those after it. Assembly that people
-# write by hand leaves out keys that LLVM demands; whoever asks says what follows from that.
+# Notes (LLVM, "User Guide for AMDGPU Backend", section "Code Object V3 Metadata" and those after it). Hand-written
+# assembly leaves out keys that LLVM demands; the caller decides what that means.
 
 T = TypeVar("T", int, str, list[Any])
 
@@ -258,7 +256,7 @@ def get_required(notes: object, key: str, kind: type[T]) -> T:
 def get_optional(notes: object, key: str, kind: type[T]) -> T | None:
     """The value of a key; None if the producer left it out, which LLVM gives no meaning."""
     if not isinstance(notes, dict):
-        raise damaged(f"{notes!r:.80} where a map was due")
+        raise damaged(f"{notes!r:.80} instead of a map")
     if key not in notes:
         return None
     value: Any = notes[key]
@@ -279,10 +277,8 @@ def get_numbers(notes: object, key: str, count: int) -> tuple[int, ...] | None:
     return tuple(value)
 
 
-# Where machine code comes from.
-#
-# HIP compiled with -g has one, and so has everything that Triton compiles. It is a help for readers: what can't be
-# read of it is left out, and instructions then have no source line.
+# Line tables. HIP compiled with -g has one, and so has everything that Triton compiles. It only helps readers: what
+# can't be read is left out, and instructions then have no source line.
 
 _MOST_ROWS = 1_000_000
 _COMPRESSED = 0x800  # SHF_COMPRESSED
@@ -314,7 +310,7 @@ def read_lines(hsaco: bytes) -> LineTable:
         debug = [section for section in elf.iter_sections() if section.name.startswith((".debug", ".zdebug"))]
         if any(section.name == ".debug_line" for section in debug) and not any(_is_packed(each) for each in debug):
             for address, source in _rows(elf.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)):
-                # A row without a line ends what stood before it, and gives way to one that begins there.
+                # A row without a line ends the one before it, unless another one begins there.
                 if source is not None or rows.get(address) is None:
                     rows[address] = source
                 if len(rows) > _MOST_ROWS:
@@ -358,10 +354,8 @@ def _text(name: bytes | str) -> str:
 
 
 _MAGIC, _PACKED = b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB"
-# Bundles of code objects.
-#
-# `hipcc --genco` and `clang -x hip --cuda-device-only` put code objects for several architectures, and an empty one
-# for the host, after a header (Clang, "Clang Offload Bundler", section "Bundled Binary File Layout").
+# Bundles. `hipcc --genco` and `clang -x hip --cuda-device-only` put code objects for several architectures, and an
+# empty one for the host, after a header (Clang, "Clang Offload Bundler", section "Bundled Binary File Layout").
 
 _MOST_ENTRIES = 1000
 _MOST_NAME = 1000
@@ -384,7 +378,7 @@ def unbundle(contents: bytes, arch: str | None = None) -> bytes:
     if len(fitting) == 1:
         return fitting[0]
     held = ", ".join(_arch(name) for name, _ in entries) or "none"
-    wanted = "one of them has to be named" if arch is None else f"{len(fitting)} are for {arch}"
+    wanted = "name the architecture of one" if arch is None else f"{len(fitting)} are for {arch}"
     raise ToolchainError(
         Finding(
             code="T103",
@@ -416,10 +410,7 @@ def _arch(name: str) -> str:
     return name.partition(":")[0].rpartition("-")[2]
 
 
-# What a loader makes of a code object.
-#
-# Code finds its constants and variables by distance from itself, so all segments are loaded as far apart as the
-# file has them, at one place.
+# Loading. Code finds its constants and variables relative to itself, so all segments keep their distances.
 
 CODE_BASE = 0x7E00_0001_0000
 """Where address 0 of a code object is loaded: the place of the first buffer in `rota.isa.memory.memories`."""
@@ -437,8 +428,8 @@ def build_image(file: ElfFile) -> bytes:
         image[segment.address : segment.address + len(segment.contents)] = segment.contents
     for each in file.relocations:
         if each.kind not in {_ABSOLUTE, _RELATIVE} or not 0 <= each.address <= size - 8:
-            raise unreadable(f"it asks for relocation {each.kind} at {each.address:#x}, which isn't known")
+            raise unreadable(f"it asks for relocation {each.kind} at {each.address:#x}, which rota doesn't support")
         if each.symbol is None:
-            raise unreadable(f"the word at {each.address:#x} represents a symbol of another code object")
+            raise unreadable(f"the word at {each.address:#x} refers to a symbol of another code object")
         struct.pack_into("<Q", image, each.address, CODE_BASE + each.symbol + each.addend & 2**64 - 1)
     return bytes(image)

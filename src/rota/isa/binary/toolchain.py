@@ -25,11 +25,9 @@ from rota.isa.binary.elf import ElfFile, read_elf, read_lines, unbundle
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import derive_flow, parse_listing
 
-# Machine code as text.
-#
-# The file itself is never given to the disassembler. A new one is, which holds the executable bytes, and a symbol
-# where code is known to begin: damaged headers and tables do no harm, a stripped file is as good as another, and
-# the sweep starts anew at each of these places, so that data between functions doesn't shift what follows.
+# Disassembly. The disassembler gets a new file with the executable bytes and a symbol wherever code is known to begin,
+# so that damaged headers and stripped tables don't matter. Its sweep starts anew at each symbol, so that data between
+# functions doesn't shift what follows.
 
 _DISASSEMBLER_SECONDS = 120
 _KEPT = 8  # listings
@@ -69,7 +67,7 @@ def _listing(bare: bytes, objdump: tuple[str, ...]) -> str:
         except FileNotFoundError as error:
             raise _refuse_disassembly("T101", f"no disassembler found: {objdump[0]}", command, str(error)) from error
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise _refuse_disassembly("T103", "the disassembler came to no end", command, str(error)) from error
+            raise _refuse_disassembly("T103", "the disassembler failed or did not end", command, str(error)) from error
     if done.returncode != 0:
         raise _refuse_disassembly("T103", "the disassembler refused the machine code", command, done.stderr)
     return done.stdout
@@ -133,10 +131,8 @@ def _refuse_disassembly(code: str, message: str, command: Iterable[str], said: s
     )
 
 
-# A code object from a file.
-#
-# The sweep of a disassembler goes astray behind data that looks like the first half of an instruction. So it is
-# asked again, with every place that code leads to as a further start, until no jump goes between two instructions.
+# Sweeps. Data that looks like the first half of an instruction misleads the disassembler about what follows. So it runs
+# again with every jump target as a further start, until no jump goes between two instructions.
 
 _MOST_SWEEPS = 8
 
@@ -166,7 +162,10 @@ def _sweep(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, 
     names = {kernel.name for kernel in kernels}
     functions = [place for place, name in starts.items() if name not in names]
     entries = {kernel.entry: kernel.name for kernel in kernels if kernel.entry is not None}
-    starts = {**{entry: name for entry, name in entries.items() if not _inside(entry, file)}, **starts}
+    bodies = [range(each.address + 1, each.address + each.size) for each in file.symbols if each.function]
+    # With preloaded arguments the entry lies inside a function, after its first loads.
+    inside = {entry for entry in entries if any(entry in body for body in bodies)}
+    starts = {**{entry: name for entry, name in entries.items() if entry not in inside}, **starts}
     for _ in range(_MOST_SWEEPS):
         text = disassemble(file, starts, objdump)
         listing = parse_listing(text)
@@ -181,11 +180,6 @@ def _sweep(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, 
             break
         starts |= {place: f"code_{place:x}" for place in astray}
     return text
-
-
-def _inside(address: int, file: ElfFile) -> bool:
-    """True inside a function, as for an entry after the loads of preloaded arguments."""
-    return any(each.function and each.address < address < each.address + each.size for each in file.symbols)
 
 
 _COMPILER_SECONDS = 300
