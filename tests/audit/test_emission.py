@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.isa.binary.toolchain import found_toolchains
+from rota.isa.binary.toolchain import find_toolchains
 from tests.campaigns.pages.emission import HEAD, main
 from tests.docs.blocks import ROOT
 from tests.emit.kernels import ZOO
@@ -39,7 +39,7 @@ def test_machine_code_is_the_schedule(name: str, capsys: pytest.CaptureFixture[s
     assert status == 0, printed.err
     _, _, *lines = printed.out.splitlines()
     rows = [dict(zip(HEAD, (cell.strip() for cell in line.strip("|").split("|")), strict=True)) for line in lines]
-    assert [row["compiler"] for row in rows] == [toolchain.name for toolchain in found_toolchains()]
+    assert [row["compiler"] for row in rows] == [toolchain.name for toolchain in find_toolchains()]
     for row in rows:
         registers, _, _, limit = row["registers (AGPRs) of at most"].split()
         equal, stronger, weaker, added, _ = (
@@ -62,4 +62,4 @@ def test_a_page_that_shows_something_else_is_noticed(tmp_path: Path, capsys: pyt
 
 def test_both_compilers_are_there() -> None:
     """Of clang and the wheel neither stands in for the other: the rows above must be about both."""
-    assert {"ziglang"} < {toolchain.name for toolchain in found_toolchains()}
+    assert {"ziglang"} < {toolchain.name for toolchain in find_toolchains()}

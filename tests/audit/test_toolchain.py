@@ -12,7 +12,7 @@ import pytest
 
 from rota.errors import ToolchainError
 from rota.isa.binary import toolchain
-from rota.isa.binary.toolchain import Toolchain, explicit_toolchain, find_toolchain, found_toolchains
+from rota.isa.binary.toolchain import Toolchain, explicit_toolchain, find_toolchain, find_toolchains
 
 SOURCE = """
 typedef float f4 __attribute__((ext_vector_type(4)));
@@ -66,7 +66,7 @@ def test_toolchains_are_found_in_their_order(empty_machine: Path, monkeypatch: p
     rocm = executable(empty_machine / "rocm" / "llvm" / "bin" / "clang++")
     linker = executable(rocm.with_name("ld.lld"))
     monkeypatch.setenv("ROCM_PATH", str(empty_machine / "rocm"))
-    found = list(found_toolchains())
+    found = list(find_toolchains())
     assert [each.name for each in found] == [
         "rocm",
         "rocm",

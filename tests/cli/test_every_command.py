@@ -11,7 +11,7 @@ import click
 import pytest
 
 from rota.cli.main import main
-from rota.isa.binary.toolchain import found_toolchains
+from rota.isa.binary.toolchain import find_toolchains
 from tests.cli.command import rota
 
 ROOT = Path(__file__).parents[2]
@@ -60,7 +60,7 @@ def test_json_is_all_that_stands_on_stdout(name: str, tmp_path: Path, monkeypatc
 
 
 def _skip_without_a_compiler(line: str) -> None:
-    if line.startswith(("rota audit", "rota run")) and not any(found_toolchains()):
+    if line.startswith(("rota audit", "rota run")) and not any(find_toolchains()):
         pytest.skip("no compiler for AMD GPUs")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from rota.cli.main import main
 from rota.errors import CODES
-from rota.isa.binary.toolchain import found_toolchains
+from rota.isa.binary.toolchain import find_toolchains
 from tests.cli.command import rota
 from tests.docs.blocks import FINDINGS, PAGES, ROOT, blocks_of, commands_of, matches
 from tests.docs.running import run_page
@@ -48,7 +48,7 @@ def test_a_page_prints_what_it_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
 ) -> None:
     text = page.read_text("utf-8")
-    if _COMPILER.search(text) and not any(found_toolchains()):
+    if _COMPILER.search(text) and not any(find_toolchains()):
         pytest.skip("no compiler for AMD GPUs")
     monkeypatch.syspath_prepend(ROOT)
     shown = list(run_page(page, tmp_path))
@@ -71,7 +71,7 @@ def test_a_command_in_running_text_exists(line: str) -> None:
 def test_a_complete_command_in_running_text_runs(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
 ) -> None:
-    if _COMPILER.search(line) and not any(found_toolchains()):
+    if _COMPILER.search(line) and not any(find_toolchains()):
         pytest.skip("no compiler for AMD GPUs")
     monkeypatch.chdir(tmp_path)
     result = rota(line.removeprefix("rota "))

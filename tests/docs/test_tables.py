@@ -6,7 +6,7 @@ import pytest
 
 from rota import GFX942, GFX950, Machine
 from rota.cycles.predict import predict
-from rota.isa.binary.toolchain import found_toolchains
+from rota.isa.binary.toolchain import find_toolchains
 from rota.targets.device import timing_of
 from tests.campaigns.pages import naive, reference_tables
 from tests.campaigns.pages.predict import Row, line, rows
@@ -44,7 +44,7 @@ def test_predictions_of_the_shipped_loops(row: Row) -> None:
     assert line(row) in CYCLES.splitlines()
 
 
-@pytest.mark.skipif(not any(found_toolchains()), reason="no compiler for AMD GPUs")
+@pytest.mark.skipif(not any(find_toolchains()), reason="no compiler for AMD GPUs")
 def test_what_the_compiler_makes_of_naive_source(capsys: pytest.CaptureFixture[str]) -> None:
     assert naive.main([]) == 0
     rows = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("| ---")]

@@ -10,7 +10,7 @@ from rota.audit.gemm_launch import GemmProgram, load_emitted
 from rota.emit.gemm.gemm_tile import Element
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.isa.binary.toolchain import find_toolchain
-from rota.isa.launch.interleaving import LATEST, drawn
+from rota.isa.launch.interleaving import LATEST, draw_order
 from tests.emit.kernels import SMALL, SMALL_MI300X, Emitted, by_values, four_wave, ping_pong
 
 
@@ -24,7 +24,7 @@ def loaded(emitted: Emitted) -> GemmProgram:
 @pytest.mark.parametrize("name", [SMALL_MI300X, "gemm_fp16_128x128x64_4wave_mi300x"])
 def test_the_machine_code_multiplies(name: str) -> None:
     gemm = loaded(by_values(name))
-    for trips, interleaving in product((0, 1), (LATEST, drawn(7))):
+    for trips, interleaving in product((0, 1), (LATEST, draw_order(7))):
         assert gemm.launch(trips, interleaving).right
 
 
@@ -40,7 +40,7 @@ def test_a_tail_reaches_the_numbers_of_tiles_between_trips() -> None:
     code = find_toolchain().compile(emit_gemm(compiled, geometry, tails=[tail]), "gfx942")
     gemm = load_emitted(tail, geometry, code, kernel=f"{compiled.name}_tail1")
     assert gemm.launch(0, LATEST).right
-    assert gemm.launch(1, drawn(7)).right
+    assert gemm.launch(1, draw_order(7)).right
 
 
 @pytest.mark.parametrize("emitted", [lambda: by_values(SMALL), ping_pong, four_wave])

@@ -16,9 +16,10 @@ from rota.emit.whole.whole_host import emit_launcher, emit_project
 from rota.emit.whole.whole_kernel import emit_whole, whole_name
 from rota.emit.whole.whole_options import Output, WholeGemm, parse_epilogue
 from rota.isa.binary.toolchain import find_toolchain
-from rota.isa.matrix import small_float_table
+from rota.isa.valu.convert import float_values
 from rota.kernels.gemm import FP4_LARGE, FP4_SMALL
 from rota.program.loop_spec import LoopSpec
+from rota.targets.architecture import Float8
 from rota.targets.devices import GFX942, GFX950
 from tests.campaigns.whole.whole_faults import GATED
 from tests.campaigns.whole.whole_gemm_sabotage import DEEP, PROBLEMS
@@ -54,7 +55,7 @@ def test_the_loop_is_the_schedule_and_problems_are_computed(name: str, asked: Wh
 
 
 def test_two_values_are_a_byte_the_first_one_lowest() -> None:
-    values = small_float_table(exponent=2, mantissa=1, bias=1)
+    values = float_values("fp4", Float8.OCP)
     assert values[:8].tolist() == [*FP4_VALUES]
     codes = [2 * pair | (2 * pair + 1) << 4 for pair in range(8)]
     codes[4] &= 0xF0  # of minus zero the sign is gone

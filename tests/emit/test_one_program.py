@@ -13,7 +13,7 @@ import pytest
 from rota.audit.gemm_launch import load_emitted
 from rota.emit.forms import emit_skeleton
 from rota.emit.gemm.hip_gemm import emit_gemm
-from rota.isa.binary.toolchain import Toolchain, find_toolchain, found_toolchains
+from rota.isa.binary.toolchain import Toolchain, find_toolchain, find_toolchains
 from rota.isa.launch.interleaving import LATEST
 from rota.targets.devices import GFX950
 from tests.emit.kernels import FP8, SMALL, SMALL_MI300X, Emitted, by_values, four_wave, ping_pong
@@ -22,7 +22,7 @@ from tests.findings.smallest import raised
 
 _FRONT = ("-x", "hip", "--cuda-device-only", "-nogpuinc", "-nogpulib", "-O3", "-std=c++20")
 _FLAGS = (*_FRONT, "-Wall", "-Wextra", "-Werror")
-TOOLCHAINS = {toolchain.name: toolchain for toolchain in found_toolchains()}
+TOOLCHAINS = {toolchain.name: toolchain for toolchain in find_toolchains()}
 KERNELS: dict[str, Callable[[], Emitted]] = {
     "ping-pong": ping_pong,
     "four-wave": four_wave,

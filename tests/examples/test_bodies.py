@@ -32,7 +32,7 @@ from rota.emit.document.exchange import from_json, to_json
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.whole.whole_options import WholeGemm
 from rota.execute.executor import execute
-from rota.isa.binary.toolchain import find_toolchain, found_toolchains
+from rota.isa.binary.toolchain import find_toolchain, find_toolchains
 from rota.pipeline.geometry import TileShape
 from tests.campaigns.whole.whole_problems import Problem
 from tests.campaigns.whole.whole_run import run_problem
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.no_cover  # what examples run counts as covered where i
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = ("depth_three", "convolution", "grouped_matmul", "mx_matmul", "split_k")
-needs_compiler = pytest.mark.skipif(not any(found_toolchains()), reason="no compiler for AMD GPUs")
+needs_compiler = pytest.mark.skipif(not any(find_toolchains()), reason="no compiler for AMD GPUs")
 
 Change = Callable[[OpDesc], tuple[OpDesc, ...]]
 

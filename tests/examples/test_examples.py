@@ -13,14 +13,14 @@ from rota import ProofError, compile_loop, compile_schedule, verify
 from rota.audit.audit import audit_gemm
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.execute.executor import execute, replay
-from rota.isa.binary.toolchain import find_toolchain, found_toolchains
+from rota.isa.binary.toolchain import find_toolchain, find_toolchains
 from tests.cli.command import rota
 
 pytestmark = pytest.mark.no_cover  # what examples run counts as covered where it is tested by itself
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = sorted(file.stem for file in EXAMPLES.glob("*.py"))
-needs_compiler = pytest.mark.skipif(not any(found_toolchains()), reason="no compiler for AMD GPUs")
+needs_compiler = pytest.mark.skipif(not any(find_toolchains()), reason="no compiler for AMD GPUs")
 
 
 def load(name: str) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def load(name: str) -> dict[str, Any]:
 def test_an_example_runs_as_a_program(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if name == "skeleton_kernel" and not any(found_toolchains()):
+    if name == "skeleton_kernel" and not any(find_toolchains()):
         pytest.skip("no compiler for AMD GPUs")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [name])

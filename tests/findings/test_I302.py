@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.isa.launch.interleaving import LATEST, Interleaving, backwards, drawn
+from rota.isa.launch.interleaving import LATEST, Interleaving, backwards, draw_order
 from tests.isa.global_pairs import PLACE, found
 from tests.wording.golden import worded
 
@@ -24,7 +24,7 @@ WAIT, BARRIER = "s_waitcnt vmcnt(0)", "s_barrier"
         ((ATOMIC, WAIT), (STORE, WAIT)),
     ],
 )
-@pytest.mark.parametrize("order", [LATEST, backwards(2), drawn(0), drawn(1)], ids=lambda order: order.label)
+@pytest.mark.parametrize("order", [LATEST, backwards(2), draw_order(0), draw_order(1)], ids=lambda order: order.label)
 def test_two_waves_use_memory_and_nothing_orders_them(
     first: tuple[str, ...], second: tuple[str, ...], order: Interleaving
 ) -> None:
@@ -47,7 +47,7 @@ def test_two_waves_use_memory_and_nothing_orders_them(
         (("flag 0", WAIT), ("release 0", WAIT)),
     ],
 )
-@pytest.mark.parametrize("order", [LATEST, backwards(2), drawn(0), drawn(1)], ids=lambda order: order.label)
+@pytest.mark.parametrize("order", [LATEST, backwards(2), draw_order(0), draw_order(1)], ids=lambda order: order.label)
 def test_what_is_ordered_is_no_finding(first: tuple[str, ...], second: tuple[str, ...], order: Interleaving) -> None:
     assert found(first, second, order=order) == ()
 

@@ -30,7 +30,7 @@ from rota.isa.binary import toolchain
 from rota.isa.binary.toolchain import find_objdump, read_code_object
 from rota.isa.decoded import load_program
 from rota.isa.disassembly import read_listing
-from rota.isa.wave.control import unlike_ours
+from rota.isa.wave.control import check_float_mode
 from tests.isa.elf_places import Places, places_of
 from tests.isa.single import facts
 
@@ -129,7 +129,7 @@ def outcome(contents: bytes, objdump: tuple[str, ...]) -> str:
     names = tuple(each.name for each in code.kernels)
     for kernel in code.kernels:
         found = _steps(kernel.arch, kernel.name, kernel.entry, code.disassembly, names)
-        unlike = [each.code for each in unlike_ours(kernel) if each.severity is Severity.ERROR]
+        unlike = [each.code for each in check_float_mode(kernel) if each.severity is Severity.ERROR]
         if found or unlike:
             return found or unlike[0]
     return "read"

@@ -23,7 +23,7 @@ def _moved(text: str, taken: int, put: int, seed: int) -> None:
     rows = {first + at: [chooser.getrandbits(32) for _ in range(64)] for first in (0, 256) for at in range(_ROWS)}
     wave = fresh({row: np.array(lanes, np.uint32) for row, lanes in rows.items()})
     wave.s[126], wave.s[127] = (chooser.getrandbits(32) for _ in range(2))
-    wave.take_exec()
+    wave.update_mask()
     active = wave.s[126] | wave.s[127] << 32
     rows[put] = [rows[taken if active >> lane & 1 else put][lane] for lane in range(64)]
     execute(text, wave)

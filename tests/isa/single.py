@@ -71,7 +71,7 @@ def fresh(
         wave.v[row] = np.asarray(value).view(np.uint32) if np.ndim(value) else np.uint32(value)
     for number_, value in (scalars or {}).items():
         wave.s[number_] = value
-    wave.take_exec()
+    wave.update_mask()
     return wave
 
 

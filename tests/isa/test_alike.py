@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rota.errors import Concern, Finding, SourceLine
-from rota.isa.races import cause_of, more_like_it, stretches
+from rota.isa.races import cause_of, number_stretches, summarise_races
 from tests.isa.corpus.cases import FOLDER, Case, judged
 from tests.isa.single import loaded
 from tests.shared import shared
@@ -30,7 +30,7 @@ def race(one: int, other: int, code: str = "I109", source: int | None = None, **
 
 
 def test_a_stretch_ends_at_barriers_branches_and_labels() -> None:
-    found = stretches([step.instruction for step in loaded(CODE).steps])
+    found = number_stretches([step.instruction for step in loaded(CODE).steps])
     numbers = [*found.values()]
     assert numbers == [0, 0, 0, 1, 2, 2, 3, 3]
 
@@ -57,10 +57,10 @@ def test_alike_are_the_same_rule_between_the_same_stretches_and_source_lines() -
 
 def test_together_they_say_how_many_and_where() -> None:
     alike = [race(30, 10), race(31, 12, bytes="32 of 8 to 99", wave="2")]
-    assert mentions(worded(more_like_it(alike)), 2, "#30", "#31", "#10", "#12", "0 to 99", "waves 0, 2", "wave 1")
+    assert mentions(worded(summarise_races(alike)), 2, "#30", "#31", "#10", "#12", "0 to 99", "waves 0, 2", "wave 1")
     own = [Finding(code=each.code, message="", concerns=each.concerns, evidence=each.evidence[::2]) for each in alike]
-    assert "waves 0, 2" in more_like_it(own)
-    assert "wave 1" not in more_like_it(own)
+    assert "waves 0, 2" in summarise_races(own)
+    assert "wave 1" not in summarise_races(own)
 
 
 def test_seventy_eight_pairs_of_a_published_race_are_two_findings() -> None:

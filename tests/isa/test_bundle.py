@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.isa.binary.elf import unbundled
+from rota.isa.binary.elf import unbundle
 from rota.isa.binary.toolchain import find_objdump, find_toolchain, read_code_object
 from tests.findings.smallest import raised
 
@@ -37,7 +37,7 @@ def bundle(**entries: bytes) -> bytes:
 
 
 def test_what_is_no_bundle_is_left_as_it_is() -> None:
-    assert unbundled(code_for("gfx942")) == code_for("gfx942")
+    assert unbundle(code_for("gfx942")) == code_for("gfx942")
 
 
 def test_the_one_that_is_asked_for() -> None:
@@ -45,15 +45,15 @@ def test_the_one_that_is_asked_for() -> None:
     for arch in ("gfx942", "gfx950"):
         code = read_code_object(both, find_objdump(), arch=arch)
         assert (code.arch, code.hsaco) == (arch, code_for(arch))
-    assert unbundled(bundle(host=b"", gfx950=code_for("gfx950"))) == code_for("gfx950")
+    assert unbundle(bundle(host=b"", gfx950=code_for("gfx950"))) == code_for("gfx950")
 
 
 def test_several_and_none() -> None:
     both = bundle(gfx942=code_for("gfx942"), gfx950=code_for("gfx950"))
-    finding = raised("T103", lambda: unbundled(both))
+    finding = raised("T103", lambda: unbundle(both))
     assert finding.evidence == (("code objects for", "gfx942, gfx950"),)
-    assert "gfx90a" in raised("T103", lambda: unbundled(both, "gfx90a")).message
-    raised("T103", lambda: unbundled(bundle(host=b"")))
+    assert "gfx90a" in raised("T103", lambda: unbundle(both, "gfx90a")).message
+    raised("T103", lambda: unbundle(bundle(host=b"")))
 
 
 def test_what_clang_bundles(tmp_path: Path) -> None:
@@ -70,12 +70,12 @@ def test_what_clang_bundles(tmp_path: Path) -> None:
 @pytest.mark.parametrize("length", [24, 30, 40, 90, 300])
 def test_a_bundle_that_is_cut_short(length: int) -> None:
     whole = bundle(gfx942=code_for("gfx942"))
-    raised("T103", lambda: unbundled(whole[:length]))
+    raised("T103", lambda: unbundle(whole[:length]))
 
 
 def test_bundles_that_are_too_large_or_compressed() -> None:
-    raised("T103", lambda: unbundled(MAGIC + struct.pack("<Q", 2**60)))
-    raised("T103", lambda: unbundled(b"CCOB\x03\x00"))
+    raised("T103", lambda: unbundle(MAGIC + struct.pack("<Q", 2**60)))
+    raised("T103", lambda: unbundle(b"CCOB\x03\x00"))
     far = bytearray(bundle(gfx942=b"abc"))
     struct.pack_into("<Q", far, len(MAGIC) + 16, 2**63)
-    raised("T103", lambda: unbundled(bytes(far)))
+    raised("T103", lambda: unbundle(bytes(far)))

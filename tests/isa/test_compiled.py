@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from rota.isa.launch.interleaving import LATEST, drawn
+from rota.isa.launch.interleaving import LATEST, draw_order
 from rota.isa.launch.run import run_kernel
 from tests.isa.sources import program
 
@@ -142,7 +142,7 @@ def test_a_compiled_kernel_gives_what_numpy_gives(name: str, arch: str) -> None:
     case = CASES[name]
     first, *rest = case.inputs
     numbers = [value for value in rest if value is not None]
-    for interleaving in (LATEST, drawn(3)):
+    for interleaving in (LATEST, draw_order(3)):
         outcome = run_kernel(
             program(case.source, arch), args=[first, case.out, *numbers], block=(N, 1, 1), interleaving=interleaving
         )

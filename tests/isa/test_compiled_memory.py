@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from rota.isa.launch.interleaving import LATEST, drawn
+from rota.isa.launch.interleaving import LATEST, draw_order
 from rota.isa.launch.run import run_kernel
-from rota.isa.memory.vector_memory import SHARED_BASE
+from rota.isa.wave.operand import SHARED_BASE
 from tests.isa.sources import program
 
 N = 256
@@ -123,7 +123,7 @@ def test_memory_as_compilers_use_it(name: str, arch: str) -> None:
     case = CASES[name]
     kernel = program(case.source, arch)
     assert any(step.instruction.opcode.startswith(case.uses) for step in kernel.steps)
-    for order in (LATEST, drawn(3)):
+    for order in (LATEST, draw_order(3)):
         outcome = run_kernel(kernel, args=[*case.inputs, case.out], block=(N, 1, 1), interleaving=order)
         assert outcome.findings == (), order.label
         assert outcome.buffers[-1].tolist() == case.expected().tolist(), order.label

@@ -8,7 +8,7 @@ import pytest
 
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
-from rota.isa.disassembly import without_end
+from rota.isa.disassembly import find_endless
 from rota.isa.launch.run import _run_wave, run_kernel
 from rota.isa.wave.wave import Pending, Wave
 from tests.findings.smallest import raised
@@ -171,5 +171,5 @@ def test_code_without_a_way_to_an_end() -> None:
     assert program.endless == {1, 2, 3}
     assert loaded(".LBB0_1:\ns_sub_u32 s0, s0, 1\ns_cbranch_scc0 .LBB0_1").endless == frozenset()
     called = find_toolchain().assemble(kernel("s_call_b64 s[2:3], k"), "gfx950").instructions()
-    assert without_end(called) == frozenset()
+    assert find_endless(called) == frozenset()
     assert called[0].target == 0

@@ -11,7 +11,7 @@ import pytest
 
 from rota.isa.binary.code_object import read_kernels
 from rota.isa.binary.toolchain import find_objdump, read_code_object
-from rota.isa.disassembly import told_otherwise
+from rota.isa.disassembly import check_descriptor
 from tests.campaigns.machine_code.decoding import code_objects, found_in, main, tally
 from tests.campaigns.machine_code.malformed import launched_from
 from tests.isa.malformed import campaign
@@ -72,7 +72,7 @@ def test_hand_written_descriptors_agree_with_notes_and_instructions() -> None:
     for path in Random(5).sample(paths, 4):
         code = read_code_object(path.read_bytes(), find_objdump())
         for facts in code.kernels:
-            assert told_otherwise(facts, code.instructions(facts.name)) == [], path.name
+            assert check_descriptor(facts, code.instructions(facts.name)) == [], path.name
 
 
 def test_damaged_code_objects_end_in_a_finding_or_are_read() -> None:

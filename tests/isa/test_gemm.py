@@ -12,8 +12,9 @@ from rota.isa.decoded import KernelProgram, load_program
 from rota.isa.disassembly import Instruction
 from rota.isa.launch.interleaving import EARLIEST, LATEST, Interleaving, behind, interleavings
 from rota.isa.launch.run import KernelOutcome, run_kernel
-from rota.isa.matrix import float8_table
 from rota.isa.races import SEEN_NO_CHANGE, SEEN_NOT, SEEN_VALUE, SEEN_WRITES
+from rota.isa.valu.convert import float_values
+from rota.targets.architecture import Float8
 from tests.isa.sources import PREAMBLE, compiled, gemm_source, program
 
 KERNELS = [
@@ -32,8 +33,7 @@ def matrix(arch: str, opcode: str, rows: int, tiles: int) -> tuple[np.ndarray, n
     """Raw elements, 64 bytes of K per tile, and what they are worth."""
     if "fp8" in opcode:
         raw = RNG.integers(0, 0x70, (rows, tiles * 64)).astype(np.uint8)
-        fnuz = arch == "gfx942"
-        return raw, float8_table(exponent=4, bias=8 if fnuz else 7, fnuz=fnuz)[raw].astype(np.float64)
+        return raw, float_values("fp8", Float8.FNUZ if arch == "gfx942" else Float8.OCP)[raw]
     values = RNG.standard_normal((rows, tiles * 32)).astype(np.float32)
     if opcode.endswith("_f16"):
         return values.astype(np.float16), values.astype(np.float16).astype(np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.isa.launch.interleaving import EARLIEST, LATEST, backwards, drawn, some_interleavings
+from rota.isa.launch.interleaving import EARLIEST, LATEST, backwards, draw_order, some_interleavings
 
 
 def test_any_number_of_orders_begins_with_the_adversarial_ones() -> None:
@@ -16,6 +16,8 @@ def test_any_number_of_orders_begins_with_the_adversarial_ones() -> None:
 
 
 def test_workgroups_run_in_the_order_that_is_asked_for() -> None:
-    assert LATEST.arranged(range(5)) == [0, 1, 2, 3, 4]
-    assert backwards(2).arranged(range(5)) == [4, 3, 2, 1, 0]
-    assert sorted(drawn(3).arranged(range(20))) == [*range(20)] != drawn(3).arranged(range(20))
+    assert LATEST.order_workgroups(range(5)) == [0, 1, 2, 3, 4]
+    assert backwards(2).order_workgroups(range(5)) == [4, 3, 2, 1, 0]
+    assert (
+        sorted(draw_order(3).order_workgroups(range(20))) == [*range(20)] != draw_order(3).order_workgroups(range(20))
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rota.isa.launch.interleaving import LATEST, backwards, drawn
+from rota.isa.launch.interleaving import LATEST, backwards, draw_order
 from rota.isa.launch.run import KernelOutcome, run_kernel
 from tests.isa.sources import program
 
@@ -29,7 +29,7 @@ KERNEL(const u32* a, u32* part, u32* count, u32* o) {
 }"""
 A = np.random.default_rng(5).integers(0, 2**20, GROUPS * N, dtype=np.uint32)
 COUNTER = "__hip_atomic_fetch_add(count, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)"
-ORDERS = (LATEST, backwards(2), drawn(2))
+ORDERS = (LATEST, backwards(2), draw_order(2))
 
 
 def run(source: str, arch: str, order: int) -> KernelOutcome:

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from rota.isa.launch.run import run_kernel
-from rota.isa.matrix import float8_table
+from rota.isa.valu.convert import float_values
+from rota.targets.architecture import Float8
 from tests.isa.sources import program
 
 RNG = np.random.default_rng(5)
@@ -52,10 +53,10 @@ SHAPES = [
     Shape("gfx950", "mfma_scale_f32_16x16x128_f8f6f4", "vec<int, 8>", 16, 128, "ocp bf8", "1, 1, 0, 0, 0, 0"),
 ]
 TABLES = {
-    "fnuz fp8": float8_table(exponent=4, bias=8, fnuz=True),
-    "fnuz bf8": float8_table(exponent=5, bias=16, fnuz=True),
-    "ocp fp8": float8_table(exponent=4, bias=7, fnuz=False),
-    "ocp bf8": float8_table(exponent=5, bias=15, fnuz=False),
+    "fnuz fp8": float_values("fp8", Float8.FNUZ),
+    "fnuz bf8": float_values("bf8", Float8.FNUZ),
+    "ocp fp8": float_values("fp8", Float8.OCP),
+    "ocp bf8": float_values("bf8", Float8.OCP),
 }
 
 

@@ -45,7 +45,7 @@ def kernel() -> LoadedKernel:
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """No work is too small for a process."""
     for module in (workgroups, orders):
-        monkeypatch.setattr(module, "PATIENCE", 1e-9)
+        monkeypatch.setattr(module, "MIN_FORK_SECONDS", 1e-9)
 
 
 def run(
@@ -68,13 +68,13 @@ def test_the_result_is_that_of_one_process(
     kernel: LoadedKernel, monkeypatch: pytest.MonkeyPatch, orders: int, shared: int
 ) -> None:
     forks: list[int] = []
-    original = processes._started
+    original = processes._start
 
     def started(work: Callable[[processes.Tell], object]) -> object:
         forks.append(1)
         return original(work)
 
-    monkeypatch.setattr(processes, "_started", started)
+    monkeypatch.setattr(processes, "_start", started)
     one, values, _ = run(kernel, 1, orders, shared=shared)
     assert not forks
     several, same, told = run(kernel, 3, orders, shared=shared)

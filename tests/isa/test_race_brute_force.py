@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from rota.isa.launch.interleaving import EARLIEST, LATEST, backwards, drawn
+from rota.isa.launch.interleaving import EARLIEST, LATEST, backwards, draw_order
 from tests.isa.global_pairs import found as found_in_memory
 from tests.isa.race_brute_force import draw, overtakes, races
 from tests.isa.test_order import found, two_waves
 
-ORDERS = (LATEST, EARLIEST, backwards(2), drawn(0), drawn(1))
+ORDERS = (LATEST, EARLIEST, backwards(2), draw_order(0), draw_order(1))
 DRAWN = 40  # of each kind; a campaign draws more
 
 

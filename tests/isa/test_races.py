@@ -29,7 +29,7 @@ RIGHT = ("raw_sync_ok", "reduce_own", "war_ok", "u16_ok", "global_raw_barrier_no
 RESTS_ON = {
     "barrier_only_nowait": "no wait before the barrier", "u16_barrier_only_nowait": "no wait before the barrier",
     "raw_nosync": "no barrier", "war_nosync": "no barrier", "waw": "no barrier", "reduce_missing_last": "no barrier",
-    "same_value_war": "policy: an LDS read is over before the barrier behind which its bytes are written",
+    "same_value_war": "policy: an LDS read is over before the barrier after which its bytes are written",
 }  # fmt: skip
 
 

@@ -17,9 +17,10 @@ from rota.isa.binary.code_object import read_kernels
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import KernelProgram, load_program
 from rota.isa.disassembly import read_listing
-from rota.isa.launch.interleaving import EARLIEST, LATEST, Interleaving, backwards, drawn, interleavings
+from rota.isa.launch.interleaving import EARLIEST, LATEST, Interleaving, backwards, draw_order, interleavings
 from rota.isa.launch.run import KernelOutcome, run_kernel
-from rota.isa.matrix import float8_table
+from rota.isa.valu.convert import float_values
+from rota.targets.architecture import Float8
 from rota.targets.registry import architecture_named
 from tests.shared import shared
 
@@ -102,11 +103,11 @@ def test_the_race_makes_the_product_wrong() -> None:
 def test_eight_bit_floats_of_a_gfx942_object_are_fnuz() -> None:
     """It ran as gfx950, and the product was off by a factor of 4."""
     rng = np.random.default_rng(7)
-    values = float8_table(exponent=4, bias=8, fnuz=True)
+    values = float_values("fp8", Float8.FNUZ)
     codes = np.array([int(np.argmin(np.abs(np.nan_to_num(values, nan=1e9) - v))) for v in range(-4, 5)], np.uint8)
     a, b = codes[rng.integers(0, 9, (128, 256))], codes[rng.integers(0, 9, (256, 128))]
     sizes = (128, 128, 256, 256, 128, 128)
-    outcome = run_triton("t_matmul_fp8_s2.gfx942", a, b, np.zeros((128, 128), np.uint16), *sizes, order=drawn(1))
+    outcome = run_triton("t_matmul_fp8_s2.gfx942", a, b, np.zeros((128, 128), np.uint16), *sizes, order=draw_order(1))
     got = (outcome.buffers[2].astype(np.uint32) << 16).view(np.float32)
     due = values[a] @ values[b]
     assert outcome.findings == ()

@@ -31,7 +31,7 @@ from rota.emit.text import check_words
 from rota.errors import Concern, Finding, IsaError, Severity
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import KernelFacts
-from rota.isa.disassembly import Instruction, told_otherwise
+from rota.isa.disassembly import Instruction, check_descriptor
 from rota.isa.hazards.wait_states import check_spacing
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.entry import Entry, wait_effect, wait_op
@@ -144,7 +144,7 @@ def _show_instruction(waves: frozenset[int]) -> str:
 
 def misfits(facts: KernelFacts, instructions: Sequence[Instruction], machine: Machine) -> list[Finding]:
     """All findings about one kernel that is to run on a machine."""
-    return [*_of_machine(facts, machine), *told_otherwise(facts, instructions)]
+    return [*_of_machine(facts, machine), *check_descriptor(facts, instructions)]
 
 
 def _of_machine(facts: KernelFacts, machine: Machine) -> Iterator[Finding]:

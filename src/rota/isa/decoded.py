@@ -12,29 +12,30 @@ import numpy as np
 
 from rota.errors import Finding, IsaError, Severity
 from rota.isa.binary.kernel_facts import LANES, KernelFacts
-from rota.isa.disassembly import Instruction, read_listing, without_end, without_skipping
+from rota.isa.disassembly import Instruction, expand_vskip, find_endless, read_listing
 from rota.isa.hazards.spacing import spacing_of
 from rota.isa.matrix import decode_matrix
 from rota.isa.memory.lds_ops import decode_shared
 from rota.isa.memory.memories import Lds, Memory
 from rota.isa.memory.vector_memory import decode_memory
 from rota.isa.valu.vector import decode_vector
-from rota.isa.wave.control import decode_control, unlike_ours
-from rota.isa.wave.operand import SCALAR, named, unknown
+from rota.isa.wave.control import check_float_mode, decode_control
+from rota.isa.wave.operand import SCALAR, named_register, unknown
 from rota.isa.wave.scalar import decode_scalar
-from rota.isa.wave.wave import COUNTERS, Faults, Step, Wave, aware
+from rota.isa.wave.wave import COUNTERS, Faults, Step, Wave, with_indexing
 from rota.targets.architecture import Architecture
 from rota.targets.registry import architecture_named, list_architectures
 
-# Loads that come back in order with others on their counter, and keep nothing of what their registers held.
+# Loads that return in order on their counter and overwrite their registers whole.
 _IN_ORDER = re.compile(r"(?:(?:buffer|global|scratch)_load|ds_read2?(?:st64)?)_(?!.*d16)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelProgram:
-    """Decoded once, run under as many interleavings as wanted; `findings` are what a reader of results must know.
+    """A decoded kernel, which any number of interleavings can run.
 
-    From the instructions that `endless` numbers no way leads to an end.  `image` is what is loaded with the code.
+    The results are subject to its `findings`. From the instructions in `endless` no path reaches an end. `image` is the
+    memory that is loaded with the code.
     """
 
     facts: KernelFacts
@@ -46,22 +47,20 @@ class KernelProgram:
 
 
 def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, image: bytes = b"") -> KernelProgram:
-    """Decodes a kernel; every instruction that isn't known is named, all of them at once.
+    """Decodes a kernel; the error names all instructions that the interpreter lacks.
 
-    `image` is that of its code object, for kernels with constants or variables of their own.
+    A kernel with constants or variables needs the `image` of its code object.
     """
     architecture = architecture_named(facts.arch)
-    if architecture is None or not _runs(architecture):
-        names = sorted(each.arch for each in list_architectures() if _runs(each))
+    if architecture is None or not _is_supported(architecture):
+        names = sorted(each.arch for each in list_architectures() if _is_supported(each))
         raise IsaError(
             Finding(
-                code="I111",
-                message=f"the interpreter doesn't know {facts.arch}",
-                fixes=(f"known: {', '.join(names)}",),
+                code="I111", message=f"the interpreter doesn't know {facts.arch}", fixes=(f"known: {', '.join(names)}",)
             )
         )
     instructions = read_listing(listing, facts.name, entry=facts.entry) if isinstance(listing, str) else listing
-    instructions = without_skipping(instructions)
+    instructions = expand_vskip(instructions)
     places: dict[int, int] = {}
     for number, each in enumerate(instructions):
         if each.address is not None:
@@ -74,8 +73,10 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, 
         except IsaError as error:
             refused.setdefault(error.findings[0].message, []).append(error.findings[0])
     if refused:
-        raise IsaError(*(_counted(each) for each in refused.values()))
-    unlike = unlike_ours(facts)
+        raise IsaError(
+            *(replace(each[0], evidence=(*each[0].evidence, ("sites", len(each)))) for each in refused.values())
+        )
+    unlike = check_float_mode(facts)
     if any(finding.severity is Severity.ERROR for finding in unlike):
         raise IsaError(*unlike)
     return KernelProgram(
@@ -83,18 +84,13 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, 
         architecture=architecture,
         steps=tuple(steps),
         findings=unlike,
-        endless=without_end(instructions),
+        endless=find_endless(instructions),
         image=image,
     )
 
 
-def _counted(findings: list[Finding]) -> Finding:
-    """The first of findings that say the same, with their number."""
-    return replace(findings[0], evidence=(*findings[0].evidence, ("sites", len(findings))))
-
-
-def _runs(architecture: Architecture) -> bool:
-    """Has it the waves and the counters that the interpreter knows?"""
+def _is_supported(architecture: Architecture) -> bool:
+    """True if its wave size and its counters are those of the interpreter."""
     counters = {counter.name for counter in architecture.counters}
     return architecture.lanes.value == LANES and counters == set(COUNTERS)
 
@@ -102,19 +98,19 @@ def _runs(architecture: Architecture) -> bool:
 def decode(
     instruction: Instruction, architecture: Architecture, places: Mapping[int, int] = MappingProxyType({})
 ) -> Step:
-    """One instruction as a step; one that isn't known is an error.
+    """Decodes one instruction; an unknown one is an error.
 
-    `places` are the numbers of the kernel's instructions by address: jumps go there that a register names.
+    `places` maps addresses to instruction numbers, for jumps to an address in a register.
     """
     step = _decode(instruction, architecture, places)
     if instruction.opcode.startswith("s_"):
         return step
-    return aware(step, lambda each: _decode(each, architecture, places))
+    return with_indexing(step, lambda each: _decode(each, architecture, places))
 
 
 @cache
 def _extensions() -> frozenset[str]:
-    """Instructions that not every machine has."""
+    """Instructions that only some architectures have."""
     return frozenset(name for each in list_architectures() for name in each.extensions)
 
 
@@ -131,7 +127,7 @@ def _decode(instruction: Instruction, architecture: Architecture, places: Mappin
             or decode_vector(instruction, architecture)
             or decode_scalar(instruction)
         )
-    except (LookupError, ValueError) as error:  # an operand too few, or no number where one is due
+    except (LookupError, ValueError) as error:  # a missing operand, or text instead of a number
         raise unknown(instruction, "form") from error
     if step is None:
         raise unknown(instruction)
@@ -139,17 +135,15 @@ def _decode(instruction: Instruction, architecture: Architecture, places: Mappin
     return replace(step, touches=touches, spacing=spacing_of(instruction, architecture))
 
 
-# Which waves reach an instruction.
-#
-# A wave starts with its lanes' numbers in v0, in a workgroup of one dimension; arguments and memory are not known.
-# What follows from known registers is computed, what a loop or a stretch that may be skipped writes is not known
-# after it.
+# Which waves reach an instruction. A wave starts with its lanes' numbers in v0, in a workgroup of one dimension;
+# arguments and memory are unknown. Results of known registers are computed; after a loop, and after code that a branch
+# may skip, whatever that code writes is unknown.
 
-# Not memory, not matrices, not clocks; without those that write a part of a register.
+# No memory, matrices or clocks, and no writes to a part of a register.
 _COMPUTED = re.compile(r"^(?:s_(?!load|store|buffer|scratch|atomic|mem|dcache)|v_(?!mfma|smfmac|writelane))")
-# After these, other registers are meant than those that are named, or nothing is done at all.
+# After these, instructions use other registers than they name, or do nothing.
 _INDIRECT = ("s_set_gpr_idx", "s_setvskip", "s_movrel")
-_EXEC = frozenset(named("exec").rows)
+_EXEC = frozenset(named_register("exec").rows)
 
 
 def waves_at(
@@ -160,33 +154,33 @@ def waves_at(
     *,
     reached: range = range(0),
 ) -> dict[int, frozenset[int] | None]:
-    """For each instruction number the waves, of this many, that execute it; None where it depends on something else.
+    """For each instruction number the waves that execute it; None if that depends on arguments or memory.
 
-    What is to be found holds if the stretch `reached` is: branches from before it to after it aren't taken.
+    The answer assumes that waves reach the instructions in `reached`: it takes no branch around them.
     """
     indirect = any(each.opcode.startswith(_INDIRECT) for each in instructions)
     steps = [
-        None if indirect and each.opcode.startswith(("v_", *_INDIRECT)) else _decoded(each, architecture)
+        None if indirect and each.opcode.startswith(("v_", *_INDIRECT)) else _try_decode(each, architecture)
         for each in instructions
     ]
     with np.errstate(all="ignore"):
-        passed = [_Walk(steps, instructions, _started(wave, architecture), reached).passed() for wave in range(waves)]
+        walks = [_Walk(steps, instructions, _start_wave(wave, architecture), reached).run() for wave in range(waves)]
     return {
         number: None
-        if any(each[number] is None for each in passed)
-        else frozenset(wave for wave, each in enumerate(passed) if each[number])
+        if any(each[number] is None for each in walks)
+        else frozenset(wave for wave, each in enumerate(walks) if each[number])
         for number in numbers
     }
 
 
-def _decoded(instruction: Instruction, architecture: Architecture) -> Step | None:
+def _try_decode(instruction: Instruction, architecture: Architecture) -> Step | None:
     try:
         return decode(instruction, architecture)
     except IsaError:
         return None
 
 
-def _started(number: int, architecture: Architecture) -> Wave:
+def _start_wave(number: int, architecture: Architecture) -> Wave:
     faults = Faults()
     wave = Wave(
         architecture=architecture,
@@ -201,7 +195,7 @@ def _started(number: int, architecture: Architecture) -> Wave:
 
 
 class _Walk:
-    """One wave's way from top to bottom; loops are gone through once, from whatever their trips may have left."""
+    """One pass of a wave over the code; a loop body runs once, with everything that it writes unknown."""
 
     def __init__(
         self, steps: Sequence[Step | None], instructions: Sequence[Instruction], wave: Wave, reached: range
@@ -214,38 +208,36 @@ class _Walk:
         ]
         self._entered: set[range] = set()
         self._known = {0, *_EXEC}
-        self._skippable = 0  # before this number, a branch that isn't known may have skipped everything
+        self._skippable = 0  # an undecided branch may have skipped everything before this number
 
-    def passed(self) -> list[bool | None]:
-        """Whether the wave executes each instruction; None where that isn't known."""
-        passed: list[bool | None] = [False] * len(self._steps)
+    def run(self) -> list[bool | None]:
+        """Whether the wave executes each instruction; None if unknown."""
+        executed: list[bool | None] = [False] * len(self._steps)
         number = 0
         while number < len(self._steps):
             certain = number >= self._skippable
-            passed[number] = True if certain else None
+            executed[number] = True if certain else None
             if certain and self._instructions[number].opcode == "s_endpgm":
                 break
-            self._enter_loops(number)
+            for loop in self._loops:
+                if number in loop and loop not in self._entered:
+                    self._entered.add(loop)
+                    for step in self._steps[loop.start : loop.stop]:
+                        self._forget(step)
             number = self._after(number, certain=certain)
         for loop in self._loops:
-            passed[loop.start : loop.stop] = [each or None for each in passed[loop.start : loop.stop]]
-        return passed
-
-    def _enter_loops(self, number: int) -> None:
-        for loop in self._loops:
-            if number in loop and loop not in self._entered:
-                self._entered.add(loop)
-                for step in self._steps[loop.start : loop.stop]:
-                    self._forget(step)
+            executed[loop.start : loop.stop] = [each or None for each in executed[loop.start : loop.stop]]
+        return executed
 
     def _after(self, number: int, *, certain: bool) -> int:
-        """The number of the instruction to look at next."""
+        """Runs or forgets an instruction; returns the number of the next one."""
         step, target = self._steps[number], self._instructions[number].target
         if step is not None and target is not None:
             taken = (step.act(self._wave) is not None) if certain and step.sources <= self._known else None
             if taken and target > number:
                 return target
-            if taken is None and not self._leads_past(number, target):
+            skips_reached = self._reached and number < self._reached.start and target >= self._reached.stop
+            if taken is None and not skips_reached:
                 self._skippable = max(self._skippable, target)
         elif step is not None and certain and self._is_computed(step):
             step.act(self._wave)
@@ -254,16 +246,12 @@ class _Walk:
             self._forget(step)
         return number + 1
 
-    def _leads_past(self, number: int, target: int) -> bool:
-        """Does a branch skip what is taken to be reached?"""
-        return bool(self._reached) and number < self._reached.start and target >= self._reached.stop
-
     def _forget(self, step: Step | None) -> None:
-        """What an instruction writes; one that isn't decoded may write anything."""
+        """Drops what an instruction writes; an undecoded one may write anything."""
         self._known -= self._known.copy() if step is None else step.results
 
     def _is_computed(self, step: Step) -> bool:
-        """Does the result follow from what is known?  Lanes that EXEC leaves out keep what they had."""
+        """True if the result follows from known registers; lanes outside EXEC keep their old value."""
         instruction = step.instruction
         if _COMPUTED.match(instruction.opcode) is None or not step.sources <= self._known:
             return False

@@ -23,11 +23,8 @@ from rota.isa.wave.operand import unknown
 if TYPE_CHECKING:
     from rota.isa.binary.elf import LineTable
 
-# A listing, line by line.
-#
-# Each instruction has a place: its byte address where the text shows addresses, its number elsewhere. Labels say
-# where something begins, never where it ends. Where a branch goes is read from its encoding, and from its label
-# only in assembly, which shows none.
+# Parsing. An instruction's place is its byte address if the text has addresses, else its number. The target of a
+# branch comes from its encoding, and from its label only in assembly, which has no encodings.
 
 _FUNCTION = re.compile(r"^(?P<address>[0-9a-fA-F]+) <(?P<name>.+)>:$")
 _ENCODED = re.compile(r"//\s*(?P<address>[0-9A-Fa-f]+):(?P<words>(?: [0-9A-Fa-f]{8})+)")
@@ -42,9 +39,9 @@ _WORD = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeLine:
-    """One instruction: where it is in the text, its text, its encoding, and the place that it jumps to.
+    """One instruction of a listing, by its place: a byte address, or a number in assembly.
 
-    `follows` is the place after it; `label` is what a jump names in assembly.
+    `follows` is the next place, `target` the place a jump goes to, `label` the name of that place in assembly.
     """
 
     number: int
@@ -56,13 +53,15 @@ class CodeLine:
 
     @property
     def opcode(self) -> str:
-        """Its first word."""
         return self.text.partition(" ")[0]
+
+    def concern(self) -> Concern:
+        return Concern(label=self.text, index=self.number, role="line of the listing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeListing:
-    """Instructions by place, and the places that have names; `addressed` says that places are byte addresses."""
+    """Instructions and names by place; places are byte addresses if `addressed`."""
 
     lines: Mapping[int, CodeLine]
     names: Mapping[str, int]
@@ -71,12 +70,12 @@ class CodeListing:
 
 @lru_cache(maxsize=4)  # kernel after kernel is read from one listing
 def parse_listing(text: str) -> CodeListing:
-    """Every instruction of a text, of all functions together."""
+    """Parses the instructions of all functions in a text."""
     lines = text.splitlines()
-    return _disassembly(lines) if any(_ENCODED.search(line) for line in lines) else _assembly(lines)
+    return _parse_disassembly(lines) if any(_ENCODED.search(line) for line in lines) else _parse_assembly(lines)
 
 
-def _disassembly(text: list[str]) -> CodeListing:
+def _parse_disassembly(text: list[str]) -> CodeListing:
     lines: dict[int, CodeLine] = {}
     names: dict[str, int] = {}
     for number, raw in enumerate(text, 1):
@@ -97,8 +96,8 @@ def _disassembly(text: list[str]) -> CodeListing:
     return CodeListing(lines=MappingProxyType(lines), names=MappingProxyType(names), addressed=True)
 
 
-def _assembly(text: list[str]) -> CodeListing:
-    """Places are numbers; one is left out where data or another section stands, so that nothing runs across it."""
+def _parse_assembly(text: list[str]) -> CodeListing:
+    """Numbers the instructions; skips a number at data and at a new section, so that no path runs across them."""
     lines: dict[int, CodeLine] = {}
     labels: dict[str, list[int]] = {}
     place = 0
@@ -117,12 +116,12 @@ def _assembly(text: list[str]) -> CodeListing:
         place += 1
     for at, line in lines.items():
         if line.label:
-            target = _labelled(line.label, at, labels)
+            target = _find_label(line.label, at, labels)
             lines[at] = CodeLine(number=line.number, text=line.text, follows=at + 1, target=target, label=line.label)
     return CodeListing(lines=lines, names={name: places[0] for name, places in labels.items()}, addressed=False)
 
 
-def _labelled(label: str, place: int, labels: Mapping[str, list[int]]) -> int | None:
+def _find_label(label: str, place: int, labels: Mapping[str, list[int]]) -> int | None:
     if (numbered := _NUMBERED.match(label)) is None:
         places = labels.get(label, [])
         return places[0] if len(places) == 1 else None
@@ -133,17 +132,15 @@ def _labelled(label: str, place: int, labels: Mapping[str, list[int]]) -> int | 
     return chosen[0] if chosen else None
 
 
-# Addresses of code in registers.
-#
-# Compilers make the address of a function with s_getpc_b64 and a sum, and keep return addresses in lanes of a
-# vector register. That much is followed; whatever else an instruction names is not known after it.
+# Code addresses in registers. Compilers compute the address of a function with s_getpc_b64 and a sum, and save return
+# addresses in lanes of a vector register. The analysis follows that; all other results are unknown.
 
 Key = str | int | tuple[int, int]  # SCC, a scalar register, or a lane of a vector register
 Values = frozenset[int]
-State = dict[Key, Values]  # what is not in it is not known
+State = dict[Key, Values]  # registers that are missing are unknown
 _Written = dict[Key, Values | None]
 
-_MOST_VALUES = 16  # of one register: from this many places a function may be called
+_MOST_VALUES = 16  # per register: a function may have this many call sites
 _ANY_LANE = -1
 _SCC = "scc"
 _M32 = 0xFFFF_FFFF
@@ -153,34 +150,36 @@ _LEAVE_SCC = ("s_mov_", "s_getpc_", "s_setpc_", "s_waitcnt", "s_nop", "s_branch"
 _SUMS = {"s_add_u32": (1, False), "s_addc_u32": (1, True), "s_sub_u32": (-1, False), "s_subb_u32": (-1, True)}
 
 
-def joined(one: State, other: State) -> State:
-    """What is known wherever one comes from."""
-    both = {key: one[key] | other[key] for key in one.keys() & other.keys()}
+def join_states(state: State, other: State) -> State:
+    """Join of two paths: keeps what both know, and drops registers with too many values."""
+    both = {key: state[key] | other[key] for key in state.keys() & other.keys()}
     return {key: values for key, values in both.items() if len(values) <= _MOST_VALUES}
 
 
 def jump_targets(line: CodeLine, state: State) -> Values | None:
-    """Where s_setpc_b64 or s_swappc_b64 may go, if that is known."""
-    halves = [state.get(key) for key in _keys(line.text.split()[-1])]
+    """The targets of s_setpc_b64 or s_swappc_b64; None if a half of the address is unknown."""
+    halves = [state.get(key) for key in _registers_in(line.text.split()[-1])]
     if len(halves) != 2 or halves[0] is None or halves[1] is None:
         return None
     return frozenset(low | high << 32 for low, high in product(halves[0], halves[1]))
 
 
-def behind(line: CodeLine, state: State) -> State:
-    """What the registers may hold after an instruction."""
+def state_after(line: CodeLine, state: State) -> State:
+    """Transfer function: what the registers may hold after an instruction."""
     opcode, _, rest = line.text.partition(" ")
     if opcode.startswith(_RELATIVE):
         return {}
     operands = [operand.strip() for operand in rest.split(",")]
-    follow = _FOLLOWED.get(opcode)
+    follow = _TRANSFER.get(opcode)
     try:
         written = None if follow is None else follow(line, operands, state)
-    except (IndexError, ValueError):  # an operand too few: the decoder has a word about that
+    except (IndexError, ValueError):  # malformed: the decoder reports it
         written = None
     if written is None:
-        named = {key for operand in operands for key in _keys(operand)}
-        written = {key: None for key in state if key in named or _lane_of(key, named)}
+        named = {key for operand in operands for key in _registers_in(operand)}
+        written = {
+            key: None for key in state if key in named or (isinstance(key, tuple) and (key[0], _ANY_LANE) in named)
+        }
     after = dict(state)
     if opcode.startswith("s_") and not opcode.startswith(_LEAVE_SCC):
         after.pop(_SCC, None)
@@ -192,12 +191,8 @@ def behind(line: CodeLine, state: State) -> State:
     return after
 
 
-def _lane_of(key: Key, named: set[Key]) -> bool:
-    return isinstance(key, tuple) and (key[0], _ANY_LANE) in named
-
-
-def _keys(operand: str) -> list[Key]:
-    """The scalar registers, and the vector registers with all of their lanes, that an operand names."""
+def _registers_in(operand: str) -> list[Key]:
+    """The scalar registers that an operand names, and the vector registers with all of their lanes."""
     keys: list[Key] = []
     for found in _REGISTERS.finditer(operand):
         first, last = int(found["one"] or found["first"]), int(found["one"] or found["last"])
@@ -206,18 +201,18 @@ def _keys(operand: str) -> list[Key]:
     return keys
 
 
-def _here(line: CodeLine, operands: list[str], _: State) -> _Written:
-    """The address after the instruction: of s_getpc_b64, and where a call returns to."""
+def _write_return_address(line: CodeLine, operands: list[str], _: State) -> _Written:
+    """Writes the address after the instruction, for s_getpc_b64 and for calls."""
     halves = (frozenset({line.follows & _M32}), frozenset({line.follows >> 32}))
-    return dict(zip(_keys(operands[0]), halves, strict=True))
+    return dict(zip(_registers_in(operands[0]), halves, strict=True))
 
 
-def _moved(_: CodeLine, operands: list[str], state: State) -> _Written:
-    return {_keys(operands[0])[0]: _value(state, operands[1])}
+def _move(_: CodeLine, operands: list[str], state: State) -> _Written:
+    return {_registers_in(operands[0])[0]: _value(state, operands[1])}
 
 
-def _moved_pair(_: CodeLine, operands: list[str], state: State) -> _Written:
-    targets, sources = _keys(operands[0]), _keys(operands[1])
+def _move_pair(_: CodeLine, operands: list[str], state: State) -> _Written:
+    targets, sources = _registers_in(operands[0]), _registers_in(operands[1])
     if sources:
         return {target: state.get(source) for target, source in zip(targets, sources, strict=True)}
     literal = _literal(operands[1])
@@ -226,54 +221,54 @@ def _moved_pair(_: CodeLine, operands: list[str], state: State) -> _Written:
     return dict(zip(targets, (frozenset({literal & _M32}), frozenset({literal >> 32 & _M32})), strict=True))
 
 
-def _summed(line: CodeLine, operands: list[str], state: State) -> _Written:
+def _add(line: CodeLine, operands: list[str], state: State) -> _Written:
     sign, takes = _SUMS[line.opcode]
-    target = _keys(operands[0])[0]
-    one, other = (_value(state, operand) for operand in operands[1:3])
+    target = _registers_in(operands[0])[0]
+    left, right = (_value(state, operand) for operand in operands[1:3])
     carry = state.get(_SCC) if takes else frozenset({0})
-    if one is None or other is None or carry is None:
+    if left is None or right is None or carry is None:
         return {target: None, _SCC: None}
-    totals = {a + sign * (b + c) for a, b, c in product(one, other, carry)}
+    totals = {a + sign * (b + c) for a, b, c in product(left, right, carry)}
     return {
         target: frozenset(total & _M32 for total in totals),
         _SCC: frozenset(int(not 0 <= total <= _M32) for total in totals),
     }
 
 
-def _put_in_lane(_: CodeLine, operands: list[str], state: State) -> _Written:
-    vector, lane = _vector(operands[0]), _literal(operands[2])
+def _write_lane(_: CodeLine, operands: list[str], state: State) -> _Written:
+    vector, lane = _vector_number(operands[0]), _literal(operands[2])
     if lane is None:
         return {key: None for key in state if isinstance(key, tuple) and key[0] == vector}
     return {(vector, lane & 63): _value(state, operands[1])}
 
 
-def _taken_from_lane(_: CodeLine, operands: list[str], state: State) -> _Written:
-    vector, lane = _vector(operands[1]), _literal(operands[2])
-    return {_keys(operands[0])[0]: None if lane is None else state.get((vector, lane & 63))}
+def _read_lane(_: CodeLine, operands: list[str], state: State) -> _Written:
+    vector, lane = _vector_number(operands[1]), _literal(operands[2])
+    return {_registers_in(operands[0])[0]: None if lane is None else state.get((vector, lane & 63))}
 
 
-_FOLLOWED: dict[str, Callable[[CodeLine, list[str], State], _Written]] = {
-    "s_getpc_b64": _here,
-    "s_swappc_b64": _here,
-    "s_call_b64": _here,
+_TRANSFER: dict[str, Callable[[CodeLine, list[str], State], _Written]] = {
+    "s_getpc_b64": _write_return_address,
+    "s_swappc_b64": _write_return_address,
+    "s_call_b64": _write_return_address,
     "s_setpc_b64": lambda *_: {},
-    "s_mov_b32": _moved,
-    "s_mov_b64": _moved_pair,
-    "v_writelane_b32": _put_in_lane,
-    "v_readlane_b32": _taken_from_lane,
-    **dict.fromkeys(_SUMS, _summed),
+    "s_mov_b32": _move,
+    "s_mov_b64": _move_pair,
+    "v_writelane_b32": _write_lane,
+    "v_readlane_b32": _read_lane,
+    **dict.fromkeys(_SUMS, _add),
 }
 
 
-def _vector(operand: str) -> int:
-    (key,) = _keys(operand)
+def _vector_number(operand: str) -> int:
+    (key,) = _registers_in(operand)
     if not isinstance(key, tuple):
         raise ValueError(f"{operand} is no vector register")  # noqa: TRY004  # caught above
     return key[0]
 
 
 def _value(state: State, operand: str) -> Values | None:
-    keys = _keys(operand)
+    keys = _registers_in(operand)
     if keys:
         return state.get(keys[0])
     literal = _literal(operand)
@@ -287,25 +282,22 @@ def _literal(operand: str) -> int | None:
         return None
 
 
-# Where a kernel goes.
-#
-# A branch says where it goes; a call or return goes where a register says, which is followed as far as
-# `rota.isa.code.addresses` goes. What can't be followed is named, and may then go to any function of the code
-# object.
+# Control flow. Calls and returns go to addresses in registers; one that the analysis above can't resolve may go to any
+# function of the code object.
 
-_MOST_VISITS = 16  # of a place, on average: what real code needs is 1 to 4
+_MOST_VISITS = 16  # per place, on average; real code needs 1 to 4
 _FREE_VISITS = 10_000
 ENDS = frozenset({"s_endpgm", "s_endpgm_saved"})
-"""Opcodes after which a wave is over."""
+"""Opcodes that end a wave."""
 _INDIRECT = frozenset({"s_setpc_b64", "s_swappc_b64"})
 _NO_WAY_ON = ENDS | _INDIRECT | {"s_branch", "s_call_b64", "s_trap"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeFlow:
-    """The places that can be come to, the jumps that are not understood, and where the code shows nothing.
+    """The places that a kernel can reach.
 
-    `missing` are pairs of a place and where it leads: no instruction is there.
+    `unresolved` are jumps with unknown targets; `missing` are pairs of a place and a successor without an instruction.
     """
 
     places: frozenset[int]
@@ -314,7 +306,7 @@ class CodeFlow:
 
 
 def derive_flow(listing: CodeListing, entry: int, functions: Iterable[int] = ()) -> CodeFlow:
-    """Everything that can be come to from `entry`; `functions` are where a jump may go that isn't understood."""
+    """Follows all paths from `entry`; an unresolved jump may go to each of the `functions`."""
     walk = _Walk(listing.lines)
     walk.start(entry)
     if walk.unresolved:
@@ -328,17 +320,16 @@ def derive_flow(listing: CodeListing, entry: int, functions: Iterable[int] = ())
 
 
 def falls_through(opcode: str) -> bool:
-    """Can the next thing be what is after it?  A call comes back there by a jump of its own."""
+    """True if the next instruction can follow; a call returns there by a jump of its own."""
     return opcode not in _NO_WAY_ON
 
 
-def _endless_search(lines: Mapping[int, CodeLine], place: int) -> IsaError:
-    line = lines.get(place)
-    near = () if line is None else (Concern(label=line.text, index=line.number, role="line of the listing"),)
+def _report_endless_search(lines: Mapping[int, CodeLine], place: int) -> IsaError:
+    near = (lines[place].concern(),) if place in lines else ()
     return IsaError(
         Finding(
             code="I131",
-            message="where its jumps lead is not found within the time allowed for it",
+            message="the search for the targets of the kernel's jumps was given up",
             concerns=near,
             evidence=(("instructions", len(lines)), ("visits", _FREE_VISITS + _MOST_VISITS * len(lines))),
         )
@@ -346,7 +337,7 @@ def _endless_search(lines: Mapping[int, CodeLine], place: int) -> IsaError:
 
 
 class _Walk:
-    """What the registers may hold at each place, until nothing new is found."""
+    """Fixpoint of what the registers may hold at each place."""
 
     def __init__(self, lines: Mapping[int, CodeLine]) -> None:
         self._lines = lines
@@ -358,7 +349,7 @@ class _Walk:
         self._left = _FREE_VISITS + _MOST_VISITS * len(lines)
 
     def start(self, place: int) -> None:
-        """Goes on from a place of which nothing is known, and from behind calls whose return isn't understood."""
+        """Follows paths from `place` with unknown registers, then from returns that no path has reached."""
         self._go({place: {}})
         while late := sorted(self._returns - self.states.keys()):
             self._go({late[0]: {}})
@@ -368,21 +359,21 @@ class _Walk:
             place, state = work.popitem()
             self._left -= 1
             if self._left < 0:
-                raise _endless_search(self._lines, place)
+                raise _report_endless_search(self._lines, place)
             known = self.states.get(place)
-            now = state if known is None else joined(known, state)
+            now = state if known is None else join_states(known, state)
             if now == known:
                 continue
             self.states[place] = now
             line = self._lines.get(place)
             if line is None:
                 continue
-            after = {} if self._plain else behind(line, now)
+            after = {} if self._plain else state_after(line, now)
             for to in self._successors(line, place, now):
                 if to not in self._lines:
                     self.missing.add((place, to))
                 else:
-                    work[to] = joined(work[to], after) if to in work else after
+                    work[to] = join_states(work[to], after) if to in work else after
 
     def _successors(self, line: CodeLine, place: int, state: State) -> list[int]:
         opcode = line.opcode
@@ -404,11 +395,11 @@ _ENCODING = re.compile(r"_(e32|e64|dpp|sdwa)$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruction:
-    """One instruction: its opcode, its operands, the modifiers that follow them, and where it is.
+    """One instruction of a kernel.
 
-    `line` is that of the listing, `address` the byte address in the code object, if the listing says it, `target` the
-    number of the instruction that a branch goes to.  `symbol` is the function that it is in, `source` the line that
-    it was compiled from, `encoding` its words.
+    `line` is its line in the listing, `address` its byte address in the code object, `target` the number of the
+    instruction that a branch goes to, `symbol` its function, `source` the line it was compiled from, `encoding` its
+    words.
     """
 
     opcode: str
@@ -424,31 +415,25 @@ class Instruction:
 
     @property
     def mnemonic(self) -> str:
-        """The opcode without the encoding that it ends with."""
+        """The opcode without its encoding suffix."""
         return _ENCODING.sub("", self.opcode)
 
     def concern(self, role: str = "line of the listing") -> Concern:
-        """This instruction as one end of a finding."""
         return Concern(label=self.text, index=self.line, role=role, source=self.source)
 
     @property
     def follows(self) -> int | None:
-        """The address after it, if its own is known."""
+        """The address of the next instruction, if addresses are known."""
         return None if self.address is None else self.address + 4 * len(self.encoding)
 
 
 def read_listing(
-    text: str,
-    kernel: str,
-    *,
-    entry: int | None = None,
-    kernels: Collection[str] = (),
-    lines: LineTable | None = None,
+    text: str, kernel: str, *, entry: int | None = None, kernels: Collection[str] = (), lines: LineTable | None = None
 ) -> tuple[Instruction, ...]:
-    """The instructions of `kernel`, the one at its entry first, in the order of their addresses, then those before it.
+    """Reads the instructions of `kernel`: from its entry on in address order, then those before the entry.
 
-    `entry` is the address of the first one, where the name isn't enough.  A jump that isn't understood may go to any
-    function that the listing names, but to none of the `kernels`: those are launched, not called.
+    `entry` is the address of the first instruction, for listings where the name isn't enough. An unresolved jump may go
+    to any function in the listing except the `kernels`, which are launched and never called.
     """
     listing = parse_listing(text)
     start = entry if entry is not None and listing.addressed else listing.names.get(kernel)
@@ -465,43 +450,40 @@ def read_listing(
         )
     functions = [place for name, place in listing.names.items() if listing.addressed and name not in kernels]
     flow = derive_flow(listing, start, functions)
-    if flow.missing or _lost(listing, flow):
-        raise IsaError(_astray(listing, flow))
-    return tuple(_instructions(listing, flow, start, lines))
+    if flow.missing or _find_missing_labels(listing, flow):
+        raise IsaError(_report_missing_code(listing, flow))
+    return tuple(_select_instructions(listing, flow, start, lines))
 
 
-def _lost(listing: CodeListing, flow: CodeFlow) -> list[int]:
-    """Branches of assembly to labels that aren't there."""
+def _find_missing_labels(listing: CodeListing, flow: CodeFlow) -> list[int]:
+    """Branches in assembly whose label is missing."""
     return [
         place for place in sorted(flow.places) if listing.lines[place].label and listing.lines[place].target is None
     ]
 
 
-def _astray(listing: CodeListing, flow: CodeFlow) -> Finding:
-    """The finding about code that leads to where no instruction is shown."""
-    lost = _lost(listing, flow)
+def _report_missing_code(listing: CodeListing, flow: CodeFlow) -> Finding:
+    lost = _find_missing_labels(listing, flow)
     place = lost[0] if lost else flow.missing[0][0]
     line = listing.lines[place]
     branches = lost or line.follows != flow.missing[0][1]
-    what = "branches to a place that the listing doesn't show" if branches else "runs into a place without instructions"
+    what = "branches to a place that the listing lacks" if branches else "runs into a place without instructions"
     return Finding(
         code="I101",
         message=f"{line.text!r} {what}",
-        concerns=(_concern(line),),
+        concerns=(line.concern(),),
         evidence=() if lost or not listing.addressed else (("place", f"{flow.missing[0][1]:#x}"),),
     )
 
 
-def _concern(line: CodeLine) -> Concern:
-    return Concern(label=line.text, index=line.number, role="line of the listing")
-
-
-def _instructions(listing: CodeListing, flow: CodeFlow, start: int, lines: LineTable | None) -> Iterable[Instruction]:
+def _select_instructions(
+    listing: CodeListing, flow: CodeFlow, start: int, lines: LineTable | None
+) -> Iterable[Instruction]:
     before = sorted(place for place in flow.places if place < start)
     order = [*sorted(place for place in flow.places if place >= start), *before]
     if before and falls_through((last := listing.lines[before[-1]]).opcode) and last.follows == start:
         message = f"{last.text!r} runs into the beginning of its own kernel"
-        raise IsaError(Finding(code="I101", message=message, concerns=(_concern(last),)))
+        raise IsaError(Finding(code="I101", message=message, concerns=(last.concern(),)))
     numbers = {place: number for number, place in enumerate(order)}
     names = sorted((place, name) for name, place in listing.names.items()) if listing.addressed else []
     starts = [place for place, _ in names]
@@ -524,7 +506,7 @@ def instruction_of(
     symbol: str | None = None,
     source: SourceLine | None = None,
 ) -> Instruction:
-    """One line of a listing, with where it is as far as that is known."""
+    """Splits a line of a listing into opcode, operands and modifiers."""
     opcode, _, rest = line.text.partition(" ")
     operands = [part.strip() for part in _OPERANDS.split(rest.strip())] if rest.strip() else []
     modifiers: tuple[str, ...] = ()
@@ -547,13 +529,11 @@ def instruction_of(
     )
 
 
-# Code that has no way to an end.
-#
-# A wave that reaches one of them runs for ever, whatever its registers hold; nobody has to wait for that to show.
+def find_endless(instructions: Sequence[Instruction]) -> frozenset[int]:
+    """The numbers of instructions from which no path reaches an end, a trap or an indirect jump.
 
-
-def without_end(instructions: Sequence[Instruction]) -> frozenset[int]:
-    """The numbers from which neither an end, nor a trap, nor a jump that a register decides can be come to."""
+    A wave that reaches one of them never ends, so that its run can stop at once.
+    """
     into: dict[int, list[int]] = defaultdict(list)
     ending = []
     for number, each in enumerate(instructions):
@@ -573,26 +553,24 @@ def without_end(instructions: Sequence[Instruction]) -> frozenset[int]:
     return frozenset(range(len(instructions))) - reached
 
 
-# Is a kernel launched as it was compiled.
-#
-# The notes say what the compiler meant; the descriptor is what the hardware is told.
+# Descriptor checks. The notes say what the compiler meant; the hardware reads the descriptor only.
 
 _USED_REGISTERS = re.compile(r"(?<!\w)(?P<file>[vas])(?:\[\d+:(?P<last>\d+)\]|(?P<one>\d+))(?!\w)")
 
 
-def told_otherwise(facts: KernelFacts, instructions: Sequence[Instruction]) -> list[Finding]:
-    """All findings about one kernel, wherever it is to run."""
-    return [*_of_notes(facts), *_of_instructions(facts, instructions)]
+def check_descriptor(facts: KernelFacts, instructions: Sequence[Instruction]) -> list[Finding]:
+    """Compares the descriptor with the notes and with the registers that the instructions use."""
+    return [*_check_notes(facts), *_check_registers(facts, instructions)]
 
 
-def _of_notes(facts: KernelFacts) -> Iterator[Finding]:
-    """Memory is the same number in both; registers are allocated in granules, and may be more than are used.
+def _check_notes(facts: KernelFacts) -> Iterator[Finding]:
+    """Memory sizes must be equal; registers are allocated in granules, so the descriptor may have more.
 
-    Hardware doesn't ask how many bytes of arguments there are; hand-written descriptors leave the number at 0.
+    Hardware ignores the size of the arguments, and hand-written descriptors leave it at 0.
     """
     descriptor = facts.descriptor
     named = sum(size for _, size in facts.user_sgprs)
-    for what, told, noted, fits in (
+    for what, described, noted, fits in (
         ("bytes of LDS", descriptor.lds_bytes, facts.lds_bytes, descriptor.lds_bytes == facts.lds_bytes),
         ("bytes of private memory", descriptor.private_bytes, facts.private_bytes,
          descriptor.private_bytes == facts.private_bytes),
@@ -602,13 +580,15 @@ def _of_notes(facts: KernelFacts) -> Iterator[Finding]:
         ("scalar registers", descriptor.sgprs, facts.sgprs, facts.sgprs <= descriptor.sgprs),
     ):  # fmt: skip
         if not fits:
-            yield _misfit(f"the kernel descriptor has {told} {what}, the notes {noted}", told, ("notes", noted))
+            yield _misfit(
+                f"the kernel descriptor has {described} {what}, but the notes {noted}", described, ("notes", noted)
+            )
     if descriptor.user_sgprs != named:
         message = f"the kernel descriptor counts {descriptor.user_sgprs} user SGPRs and enables {named}"
         yield _misfit(message, descriptor.user_sgprs, ("enabled", named))
 
 
-def _of_instructions(facts: KernelFacts, instructions: Sequence[Instruction]) -> Iterator[Finding]:
+def _check_registers(facts: KernelFacts, instructions: Sequence[Instruction]) -> Iterator[Finding]:
     descriptor = facts.descriptor
     highest: dict[str, tuple[int, Instruction]] = {}
     for instruction in instructions:
@@ -625,7 +605,7 @@ def _of_instructions(facts: KernelFacts, instructions: Sequence[Instruction]) ->
     for file, (number, instruction) in highest.items():
         if number >= rooms[file]:
             yield _misfit(
-                f"an instruction uses {file}{number}; the kernel descriptor leaves room for {max(rooms[file], 0)}",
+                f"an instruction uses {file}{number}, but the kernel descriptor allocates {max(rooms[file], 0)}",
                 rooms[file],
                 ("highest register", f"{file}{number}"),
                 instruction,
@@ -637,55 +617,48 @@ def _of_instructions(facts: KernelFacts, instructions: Sequence[Instruction]) ->
 
 
 def _misfit(
-    message: str, told: int | str, other: tuple[str, int | str], instruction: Instruction | None = None
+    message: str, described: int | str, other: tuple[str, int | str], instruction: Instruction | None = None
 ) -> Finding:
-    using = [] if instruction is None else [instruction]
-    return Finding(
-        code="I209",
-        message=message,
-        concerns=tuple(each.concern() for each in using),
-        evidence=(("descriptor", told), other),
-    )
+    concerns = () if instruction is None else (instruction.concern(),)
+    return Finding(code="I209", message=message, concerns=concerns, evidence=(("descriptor", described), other))
 
 
-# Vector instructions that are skipped.
-#
-# While VSKIP is on, vector instructions are passed over as if they were not there: they neither count nor wait
-# (CDNA3 ISA, "S_SETVSKIP"). The second half of what is given is the code as it is then, with s_nop for each of
-# them; s_setvskip is a branch from one half to the other, so that nothing else has to know of the mode.
+# VSKIP. While it is on, the hardware skips vector instructions as if they were absent (CDNA3 ISA, "S_SETVSKIP"). A
+# second copy of the code has s_nop in their place, and s_setvskip branches from one copy to the other, so that nothing
+# else has to know the mode.
 
 SKIPPING = "skipping"
-"""A modifier that no listing has: of the s_setvskip in the second half, which goes back where its bit is 0."""
+"""Modifier of the s_setvskip in the second copy, which branches back if its bit is 0; no listing has it."""
 _VECTOR = ("v_", "ds_", "buffer_", "tbuffer_", "global_", "flat_", "scratch_", "image_", "exp")
 _MODE = re.compile(r"hwreg\(HW_REG_MODE(?:, *(?P<first>\d+), *(?P<bits>\d+))?\)")
 _VSKIP = 28  # its bit
 _BY_REGISTER = frozenset({"s_setpc_b64", "s_swappc_b64", "s_call_b64"})
 
 
-def without_skipping(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """The same instructions if none sets VSKIP, else both halves; a jump by register would not know its half.
+def expand_vskip(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    """Replaces VSKIP by control flow: returns the code twice if an instruction sets VSKIP, else unchanged.
 
-    What s_setreg makes of that bit is followed only where it stays 0.
+    Raises I102 for an indirect jump, which would not know its half, and for an s_setreg that may set the bit.
     """
     skips = any(each.opcode == "s_setvskip" for each in instructions)
     for each in instructions:
-        if each.opcode.startswith("s_setreg") and _may_set(each, skips=skips):
+        if each.opcode.startswith("s_setreg") and _may_set_vskip(each, skips=skips):
             raise unknown(each, "VSKIP, a bit of MODE,")
     if not skips:
         return tuple(instructions)
     for each in instructions:
         if each.opcode in _BY_REGISTER:
-            raise unknown(each, "way in code that sets VSKIP")
+            raise unknown(each, "target in code that sets VSKIP")
     count = len(instructions)
     plain = [
         replace(each, target=count + number + 1) if each.opcode == "s_setvskip" else each
         for number, each in enumerate(instructions)
     ]
-    return (*plain, *(_skipped(each, number, count) for number, each in enumerate(instructions)))
+    return (*plain, *(_skip_vector(each, number, count) for number, each in enumerate(instructions)))
 
 
-def _may_set(instruction: Instruction, *, skips: bool) -> bool:
-    """May an s_setreg change VSKIP?  Where s_setvskip has set it, a 0 would be a change too."""
+def _may_set_vskip(instruction: Instruction, *, skips: bool) -> bool:
+    """True if an s_setreg may change VSKIP; after s_setvskip, writing 0 is a change too."""
     found = _MODE.search(instruction.text)
     first, bits = (int(found["first"] or 0), int(found["bits"] or 32)) if found else (0, 0)
     if not first <= _VSKIP < first + bits:
@@ -696,7 +669,7 @@ def _may_set(instruction: Instruction, *, skips: bool) -> bool:
         return True
 
 
-def _skipped(instruction: Instruction, number: int, count: int) -> Instruction:
+def _skip_vector(instruction: Instruction, number: int, count: int) -> Instruction:
     if instruction.opcode == "s_setvskip":
         return replace(instruction, target=number + 1, modifiers=(SKIPPING,))
     if instruction.opcode.startswith(_VECTOR):

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.isa.binary.kernel_facts import LANES
+from rota.isa.valu.convert import float_values
 from rota.isa.wave.operand import File, Operand, parse_operand, unknown
 from rota.isa.wave.wave import Step
 from rota.targets.architecture import ANY, Float8, MatrixForm, Pipe
@@ -26,10 +27,8 @@ if TYPE_CHECKING:
     from rota.isa.wave.wave import Wave
     from rota.targets.architecture import Architecture
 
-# Number formats of matrix operands.
-#
-# A lane's registers are one string of bits, the first register lowest; an element is the next this many bits.
-# Elements come as float64, which holds every value of every format, lane by lane in columns.
+# Elements of operands. A lane's registers are one string of bits, the first register lowest, and elements follow each
+# other in it. They become float64, which holds every value of every format, with a column per lane.
 
 Registers = NDArray[np.uint32]
 Values = NDArray[np.float64]
@@ -44,7 +43,6 @@ _XF32_DROPPED = 13  # bits of a float32's fraction that xf32 hasn't
 
 
 def _by_lane(registers: Registers, dtype: Any) -> NDArray[Any]:  # noqa: ANN401  # any of NumPy's element types
-    """Elements of whole bytes, elements by lanes."""
     lanes: NDArray[Any] = np.ascontiguousarray(registers.T).view(dtype)
     return lanes.T
 
@@ -58,7 +56,7 @@ def _from_bf16(registers: Registers) -> Values:
 
 
 def _from_xf32(registers: Registers) -> Values:
-    """Ten bits of fraction; rounded to the nearest even one, since how the rest is dropped isn't published."""
+    """Ten bits of fraction, rounded to nearest even: how hardware drops the rest isn't published."""
     half, odd = np.uint32((1 << _XF32_DROPPED - 1) - 1), registers >> np.uint32(_XF32_DROPPED) & np.uint32(1)
     rounded = (registers + half + odd) & np.uint32(~((1 << _XF32_DROPPED) - 1) & 0xFFFF_FFFF)
     special = registers & np.uint32(0x7F80_0000) == np.uint32(0x7F80_0000)
@@ -81,53 +79,7 @@ def _from_bits(bits: int, table: NDArray[np.float64]) -> Elements:
     return elements
 
 
-def small_float_table(*, exponent: int, mantissa: int, bias: int) -> NDArray[np.float64]:
-    """The values of a float of 6 or 4 bits (OCP microscaling formats specification): no infinities, no NaN."""
-    values = []
-    for code in range(1 << (1 + exponent + mantissa)):
-        power, fraction = code >> mantissa & ((1 << exponent) - 1), code & ((1 << mantissa) - 1)
-        value = 2.0 ** (max(power, 1) - bias - mantissa) * (fraction + (1 << mantissa) * (power > 0))
-        values.append(-value if code >> (exponent + mantissa) else value)
-    return np.array(values, np.float64)
-
-
-def float8_table(*, exponent: int, bias: int, fnuz: bool) -> NDArray[np.float32]:
-    """The 256 values of an 8-bit float (OCP 8-bit floating point specification; FNUZ as in the CDNA3 ISA).
-
-    OCP's e5m2 has infinities and NaNs as IEEE does, e4m3 only the NaN with all bits set; FNUZ has neither negative zero
-    nor infinity, and one NaN: 0x80.
-    """
-    mantissa = 7 - exponent
-    values = []
-    for code in range(256):
-        sign = -1.0 if code & 0x80 else 1.0
-        power, fraction = code >> mantissa & ((1 << exponent) - 1), code & ((1 << mantissa) - 1)
-        scale = 2.0 ** (max(power, 1) - bias - mantissa)
-        value = sign * scale * (fraction + (1 << mantissa) * (power > 0))
-        if fnuz:
-            value = float("nan") if code == 0x80 else value
-        elif exponent == 5 and power == 31:
-            value = sign * float("inf") if fraction == 0 else float("nan")
-        elif exponent == 4 and code & 0x7F == 0x7F:
-            value = float("nan")
-        values.append(value)
-    return np.array(values, np.float32)
-
-
-def _float8(*, exponent: int, bias: int, fnuz: bool) -> Elements:
-    return _from_table(float8_table(exponent=exponent, bias=bias, fnuz=fnuz).astype(np.float64))
-
-
-_FLOAT8 = {
-    Float8.OCP: {
-        "fp8": _float8(exponent=4, bias=7, fnuz=False),
-        "bf8": _float8(exponent=5, bias=15, fnuz=False),
-    },
-    Float8.FNUZ: {
-        "fp8": _float8(exponent=4, bias=8, fnuz=True),
-        "bf8": _float8(exponent=5, bias=16, fnuz=True),
-    },
-}
+_FLOAT8 = {float8: {name: _from_table(float_values(name, float8)) for name in ("fp8", "bf8")} for float8 in Float8}
 _COMMON: dict[str, Elements] = {
     "bf16": _from_bf16,
     "f16": _plain(np.float16),
@@ -135,27 +87,17 @@ _COMMON: dict[str, Elements] = {
     "f32": _plain(np.float32),
     "xf32": _from_xf32,
     "f64": _plain(np.float64),
-    "fp6": _from_bits(6, small_float_table(exponent=2, mantissa=3, bias=1)),
-    "bf6": _from_bits(6, small_float_table(exponent=3, mantissa=2, bias=3)),
-    "fp4": _from_bits(4, small_float_table(exponent=2, mantissa=1, bias=1)),
+    **{name: _from_bits(BITS[name], float_values(name, Float8.OCP)) for name in ("fp6", "bf6", "fp4")},
 }
 
 
 def elements_of(name: str, float8: Float8) -> Elements:
-    """The reader of a format; what 8-bit floats mean is the architecture's choice."""
+    """The reader of a format; the architecture decides what 8-bit floats mean."""
     return {**_COMMON, **_FLOAT8[float8]}[name]
 
 
-def scale_values(registers: Registers, byte: int) -> Values:
-    """Powers of two from one byte of a register (OCP's E8M0: biased by 127, 255 is NaN), one a lane."""
-    codes = (registers >> np.uint32(8 * byte) & np.uint32(0xFF)).astype(np.int64)
-    return np.where(codes == 0xFF, np.nan, np.ldexp(1.0, codes - 127))
-
-
-# Where matrix elements lie in lanes.
-#
-# AMD CDNA3 ISA, "Matrix Arithmetic Instructions", and AMD's matrix instruction calculator. With M rows, B blocks
-# and G groups of lanes, M * B * G = 64: lane i + M * (b + B * g) holds of row i of block b the g-th part of K.
+# Layout (AMD CDNA3 ISA, "Matrix Arithmetic Instructions", and AMD's matrix instruction calculator). With M rows, B
+# blocks and G groups of lanes, M * B * G = 64: lane i + M * (b + B * g) holds of row i of block b the g-th part of K.
 # 8-bit and 6-bit factors of f8f6f4 instructions come in two parts of 16 elements, G * 16 apart (AMD, matrix core
 # programming on CDNA3 and CDNA4). Lane j of a result holds column j mod N; its rows are those of `result_places`.
 
@@ -164,7 +106,7 @@ _BLOCK_OF_SCALE = 32  # elements of K that share a scale
 
 
 def factor(elements: Values, side: int, blocks: int, *, split: bool = False) -> Values:
-    """A factor as blocks by rows by K, from its elements by lanes; `split` where they come in two parts."""
+    """A factor as blocks by rows by K, from elements by lanes; `split` if elements come in two parts."""
     count, groups = len(elements), LANES // (side * blocks)
     if split:
         parts = elements.reshape(count // _PART, _PART, groups, blocks, side)
@@ -173,13 +115,8 @@ def factor(elements: Values, side: int, blocks: int, *, split: bool = False) -> 
     return whole.transpose(2, 3, 1, 0).reshape(blocks, side, groups * count)
 
 
-def scales(values: Values, side: int) -> Values:
-    """Scales as rows by K, from one a lane: lane i + M * g has that of row i and the g-th 32 elements of K."""
-    return values.reshape(LANES // side, side).T.repeat(_BLOCK_OF_SCALE, axis=1)
-
-
-def decompressed(elements: Values, index: NDArray[np.uint32], start: int) -> Values:
-    """All elements of K from two of four: two bits of the index, from bit `start` on, say where each belongs."""
+def decompress(elements: Values, index: NDArray[np.uint32], start: int) -> Values:
+    """Expands two of four elements to all of K: two bits of the index, from bit `start` on, place each."""
     count = len(elements)
     whole = np.zeros((2 * count, LANES))
     lanes = np.arange(LANES)
@@ -190,20 +127,20 @@ def decompressed(elements: Values, index: NDArray[np.uint32], start: int) -> Val
 
 
 def broadcast(blocks: int, cbsz: int, abid: int) -> NDArray[np.int64]:
-    """Which block of A each block uses: of every 2 ** cbsz the one that abid names."""
+    """The block of A that each block uses: of every 2 ** cbsz the one that abid names."""
     number = np.arange(blocks)
     return (number & -(1 << cbsz)) + (abid if cbsz else 0)
 
 
 def lane_pattern(blgp: int) -> NDArray[np.int64]:
-    """Which lane's part of B each lane uses."""
+    """The lane whose part of B each lane uses."""
     lane = np.arange(LANES)
     patterns = {0: lane, 1: lane % 32, 2: lane % 32 + 32, 3: (lane + 16) % LANES}
     return patterns.get(blgp, lane % 16 + 16 * (blgp - 4))
 
 
 def result_places(form: MatrixForm) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Block, row and column that each item of a lane's result holds: items by lanes."""
+    """Block, row and column of each item of a lane's result, items by lanes."""
     count = form.rows * form.columns * form.blocks // LANES
     item, lane = np.arange(count)[:, None], np.arange(LANES)[None]
     group = lane // form.columns
@@ -229,7 +166,7 @@ Product = Callable[["Wave"], Values]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """What an instruction's modifiers say."""
+    """The modifiers of a matrix instruction."""
 
     left: str
     right: str
@@ -241,7 +178,7 @@ class Fields:
 
 
 def decode_matrix(instruction: Instruction, architecture: Architecture) -> Step | None:
-    """The step of a matrix instruction, or None if the opcode isn't one."""
+    """Decodes a matrix instruction."""
     if not instruction.opcode.startswith(("v_mfma_", "v_smfmac_")):
         return None
     form = next((each for each in architecture.matrix_forms if each.name == instruction.opcode), None)
@@ -264,7 +201,7 @@ def decode_matrix(instruction: Instruction, architecture: Architecture) -> Step 
 
 
 def fields_of(instruction: Instruction, form: MatrixForm) -> Fields:
-    """The modifiers, where the instruction has them and their values are legal; others are refused."""
+    """The modifiers; raises I102 for those that the instruction lacks and for illegal values."""
     given = dict(modifier.partition(":")[::2] for modifier in instruction.modifiers)
     numbers = {name: int(given.pop(name, "0"), 0) for name in ("cbsz", "abid", "blgp")}
     vectors = {
@@ -297,7 +234,7 @@ def _legal(form: MatrixForm, cbsz: int, abid: int, blgp: int) -> bool:
 
 
 def _index_sets(form: MatrixForm) -> int:
-    """How many sets of two-bit indices a register holds."""
+    """The number of sets of two-bit indices in a register."""
     return 32 // (form.rows * form.depth // LANES)
 
 
@@ -335,12 +272,16 @@ def _multiplier(form: MatrixForm, fields: Fields, float8: Float8, operands: tupl
     start = index_start(form, fields)
 
     def scale(wave: Wave, side: int, size: int) -> Values:
-        return scales(scale_values(wave.v[operands[2 + side].first], fields.bytes_of_scales[side]), size)
+        """Rows by K: lane i + M * g has the scale of row i and the g-th 32 elements of K (E8M0, where 255 is NaN)."""
+        register, byte = wave.v[operands[2 + side].first], fields.bytes_of_scales[side]
+        codes = (register >> np.uint32(8 * byte) & np.uint32(0xFF)).astype(np.int64)
+        powers: Values = np.where(codes == 0xFF, np.nan, np.ldexp(1.0, codes - 127))
+        return powers.reshape(LANES // size, size).T.repeat(_BLOCK_OF_SCALE, axis=1)
 
     def product(wave: Wave) -> Values:
         left, right = read_a(wave.v[a]), read_b(wave.v[b])
         if form.sparse:
-            left = decompressed(left, wave.v[operands[2].first], start)
+            left = decompress(left, wave.v[operands[2].first], start)
         if fields.blgp:
             right = right[:, lanes]
         left = factor(left, form.rows, form.blocks, split=split_a)
@@ -350,13 +291,13 @@ def _multiplier(form: MatrixForm, fields: Fields, float8: Float8, operands: tupl
         if form.scaled:
             left = left * scale(wave, 0, form.rows)
             right = right * scale(wave, 1, form.columns)
-        return sign * _multiplied(left, right)
+        return sign * _multiply(left, right)
 
     return product
 
 
-def _multiplied(left: Values, right: Values) -> Values:
-    """Sums over K, one product after the other as the native core has it: no BLAS decides about the last bit."""
+def _multiply(left: Values, right: Values) -> Values:
+    """Adds one product after the other as the native core does, so that no BLAS decides the last bit."""
     total = np.zeros((len(left), left.shape[1], right.shape[1]))
     for k in range(left.shape[2]):
         total += left[:, :, k, None] * right[:, None, :, k]
@@ -364,7 +305,7 @@ def _multiplied(left: Values, right: Values) -> Values:
 
 
 def _adder(form: MatrixForm, addend: Operand, *, negate: bool) -> Callable[[Wave, Values], Any]:
-    """Brings the product into the registers' layout, adds srcC and rounds."""
+    """Brings the product into the layout of the registers, adds srcC and rounds."""
     dtype, places = np.dtype(_SUMS[form.total]), result_places(form)
     rows = _rows(addend)
     wide = dtype.itemsize == 8

@@ -23,61 +23,49 @@ if TYPE_CHECKING:
     Octets = NDArray[np.int64]
     Places = NDArray[np.int64]
 
-# Which LDS accesses are kept apart.
+# Races on LDS: the rules, which every engine that judges accesses follows to the letter.
 #
-# The rules, which every engine that judges accesses follows to the letter:
+# A wave's *epoch* is the number of barriers it has reached. An access has the epoch of its issue and, once a wait of
+# its wave covers it, the epoch of that wait. Access `o` of one wave is *before* access `n` of another, in every
+# interleaving, iff the wait that covers `o` is in an earlier epoch than the issue of `n`; an uncovered access is before
+# nothing. LDS instructions of one wave are ordered among themselves. Its loads to LDS (DMA) are ordered with nothing,
+# so a wait must separate them from any other access of the wave to the same bytes.
 #
-# A wave's *epoch* is the number of barriers it has reached. An access has the epoch of its issue and, once a wait
-# of its wave has covered it, the epoch of that wait. Access `o` of one wave is *before* access `n` of another, in
-# every interleaving, iff the wait that covers `o` is in an earlier epoch than the issue of `n`; an access that
-# no wait has covered yet is before nothing. LDS instructions of one wave are ordered among themselves; its loads to
-# LDS (DMA) are ordered with nothing, so that a wait must be between them and any other access of the wave to the
-# same bytes.
+# A byte records its last plain write `W` and whether that changed it, each wave's last plain read `R[v]` and last
+# atomic `A[v]`, and whether it was ever written, `I`. At the issue of access `n` by wave `w`, for each of its bytes:
 #
-# A byte knows the number of its last plain write `W` and whether that changed it, of each wave's last plain read
-# `R[v]`, of each wave's last atomic `A[v]`, and whether anything was ever written to it, `I`. At the issue of
-# access `n` by wave `w`, for each of its bytes:
+# - a read looks at `W`, `A[v]`, and at `I` if W = A = 0; then `R[w] = n`
+# - a write looks at all `R[v]`, `W`, `A[v]`; then `W = n`, `I = true`
+# - an atomic looks at all `R[v]`, `W`, and at `I` as a read does; then `A[w] = n`, `I = true`
 #
-# ====== ======================================== ======================= access looked at, in this order then
-# ====== ======================================== ======================= read `W`, `A[v]`, and `I` if W = A = 0
-# `R[w] = n` write all `R[v]`, `W`, `A[v]` `W = n`, `I = true` atomic all `R[v]`, `W`; `I` as a read does `A[w] =
-# n`, `I = true` ====== ======================================== =======================
+# Each access `o` that it looks at is judged:
 #
-# Each access `o` that is looked at is judged:
+# - Another wave's `o` that is not before `n` is an I109. It is an I304, a warning, if both are plain writes of
+#   registers with equal bytes, or one instruction that loads the same words to the same bytes. The later of such loads
+#   represents the earlier ones: an access after it must be after all of them.
+# - The same wave's `o`, not covered by a wait, is an I106 if `o` or `n` is a DMA.
+# - A byte that is read while `I` is false is an I301.
 #
-# - another wave's, not before `n`: I109.  Both are plain writes of registers and the bytes are equal, or
-#   both are one instruction that loads the same words to the same bytes: I304 instead, a warning.  Of such loads, the
-#   later one looks out for the earlier ones as well: who reaches the bytes afterwards needs all of them after it.
-#   Atomics never look at atomics.
-# - the same wave's, `o` or `n` is a DMA, and no wait has covered `o`: I106.
-# - a byte is read while `I` is false: I301.
+# An I109 says what it *rests on*: "no barrier" if both were issued in one epoch. Otherwise there is a barrier without a
+# wait before it: "policy" if `o` is an LDS read and `n` writes registers (never for a DMA, which takes another path to
+# LDS), else "no wait before the barrier". It also says whether it was *seen*: a read landed while another wave's write
+# was changing its bytes (it returns poison), or two writes differ. If only timing separated the two, it says whether
+# the write changed a byte, so that another order changes the result. A DMA and an atomic count as changing their bytes.
 #
-# An I109 says what it *rests on*: "no barrier" if both were issued in one epoch. Else a barrier is between, but
-# no wait before it: "policy" if `o` is an LDS read and `n` writes registers (a DMA is never excused: its way to LDS
-# is another one), "no wait before the barrier" in all other cases.
-#
-# It says whether it was *seen* as well. Wrong in the order that was executed: a read landed with bytes of which
-# another wave's write had a change in flight between its issue and its landing (it brings poison), or two writes
-# differ. All others are separated only by how long things take; of these it says whether the write changed any of
-# the bytes, so that another order brings another value. A DMA and an atomic count as changing what they write.
-#
-# One number per byte and wave suffices: a wave's reads are covered in their order (a flat read, which isn't, keeps
-# its place in `R[w]` until it is covered), and a write that is kept apart from an earlier one represents it towards
-# all that follow. Of a byte that two waves race for, the first race is told, and an I106 may be hidden after an
-# I109. A run visits one interleaving; this check finds the races of the others, as long as they don't change where
-# the waves go.
+# One number per byte and wave suffices: a wave's reads are covered in order (a flat read, which isn't, keeps its place
+# in `R[w]` until it is covered), and a write that is ordered after an earlier one represents it for all later accesses.
+# Of a byte that two waves race for, only the first race is reported, and an I109 may hide an I106. A run visits one
+# interleaving; this check finds the races of the others, as long as they don't change the control flow.
 
 _NONE = 0  # the number of no access
 _BEFORE_ALL, NEVER = -1, 1 << 30  # epochs: of no access, and of a wait that hasn't come
-SEEN_VALUE = "in this order: they met, and what the read brings could be either"
+SEEN_VALUE = "in this order: they overlapped, and the read returns either value"
 SEEN_WRITES = "in this order: the values differ, and the later one stays"
-SEEN_NOT = "not in this order: separated only by how long things take, and another order brings another value"
-SEEN_NO_CHANGE = "not in this order: separated only by how long things take; here the bytes didn't change"
+SEEN_NOT = "not in this order: only timing kept them apart, and another order changes the result"
+SEEN_NO_CHANGE = "not in this order: only timing kept them apart; here the bytes didn't change"
 
 
 class LdsAccess(NamedTuple):
-    """One instruction of one wave that uses LDS."""
-
     wave: int
     epoch: int
     instruction: Instruction
@@ -88,7 +76,7 @@ class LdsAccess(NamedTuple):
 
 
 class AccessOrder:
-    """Accesses are numbered; a byte knows the number of its last write, and of each wave's last read and atomic."""
+    """Numbers the accesses; each byte records its last write, and each wave's last read and last atomic."""
 
     def __init__(self, size: int, waves: int, faults: Faults) -> None:
         self._faults = faults
@@ -103,37 +91,31 @@ class AccessOrder:
         self._changed = np.zeros(size, np.bool_)  # by the last write
 
     def begin_read(self, index: Octets, wave: int, epoch: int, instruction: Instruction, *, flat: bool = False) -> int:
-        """A read needs the last write of its bytes after it, and one to have been."""
+        """Checks a read against the last write and the atomics of its bytes, and that something was written."""
         access = LdsAccess(wave, epoch, instruction, writes=False, reads=True)
         self._check(access, index, self._written[index], ~self._changed[index])
         self._check_atomics(access, index)
-        self._check_known(access, index)
-        number = self._numbered(access)
-        under_way = [each for each in self._flat if self._covered[each] == NEVER]
-        if under_way:
-            index = index[~np.isin(self._read[index, wave], under_way)]
-        self._flat = [*under_way, number] if flat else under_way
+        self._check_written(access, index)
+        number = self._append(access)
+        in_flight = [each for each in self._flat if self._covered[each] == NEVER]
+        if in_flight:
+            index = index[~np.isin(self._read[index, wave], in_flight)]
+        self._flat = [*in_flight, number] if flat else in_flight
         self._read[index, wave] = number
         return number
 
     def begin_write(
-        self,
-        index: Octets,
-        wave: int,
-        epoch: int,
-        instruction: Instruction,
-        *,
-        equal: NDArray[np.bool_] | None = None,
+        self, index: Octets, wave: int, epoch: int, instruction: Instruction, *, equal: NDArray[np.bool_] | None = None
     ) -> int:
-        """A write needs all reads and the last write of its bytes after it; `equal` bytes stay as they are."""
+        """Checks a write against all reads and writes of its bytes; it leaves the `equal` bytes unchanged."""
         return self._begin_write(index, LdsAccess(wave, epoch, instruction, writes=True, reads=False), equal)
 
     def begin_load(self, index: Octets, wave: int, epoch: int, instruction: Instruction, source: bytes) -> int:
-        """A load from memory to LDS, which is a write like others; `source` says from where each lane loads."""
+        """Checks a load from memory to LDS (DMA) as a write; `source` identifies what each lane loads."""
         access = LdsAccess(wave, epoch, instruction, writes=True, reads=False, dma=True, source=source)
         before = set(np.unique(self._written[index]).tolist()) - {_NONE}
         number = self._begin_write(index, access)
-        same = [each for each in before if self._covered[each] >= epoch and _of_same_words(access, self._at(each))]
+        same = [each for each in before if self._covered[each] >= epoch and _loads_same_words(access, self._at(each))]
         if same:
             self._same[number] = same[0]  # all of its bytes are that one's
         return number
@@ -142,40 +124,39 @@ class AccessOrder:
         self._check(access, index, self._read[index], equal)
         self._check(access, index, self._written[index], equal)
         self._check_atomics(access, index)
-        self._written[index] = number = self._numbered(access)
+        self._written[index] = number = self._append(access)
         self._known[index] = True
         self._changed[index] = True if equal is None else ~equal
         return number
 
     def begin_atomic(self, index: Octets, wave: int, epoch: int, instruction: Instruction) -> int:
-        """An atomic access needs all plain ones after it, and goes with other atomics in any order."""
+        """Checks an atomic against plain accesses only; atomics may run in any order."""
         access = LdsAccess(wave, epoch, instruction, writes=True, reads=True)
         self._check(access, index, self._read[index])
         self._check(access, index, self._written[index])
-        self._check_known(access, index)
+        self._check_written(access, index)
         if self._atomic is None:
             self._atomic = np.zeros_like(self._read)
-        self._atomic[index, wave] = number = self._numbered(access)
+        self._atomic[index, wave] = number = self._append(access)
         self._known[index] = True
         return number
 
     def cover(self, number: int, epoch: int) -> None:
-        """A wait has covered an access."""
         self._covered[number] = epoch
 
-    def disturbed(self, number: int, index: Octets) -> None:
-        """The read of that number landed with bytes that a write changed: what is known of the two was seen."""
-        read = self._accesses[number - 1]
+    def mark_seen(self, number: int, index: Octets) -> None:
+        """Upgrades known races of a read to "seen": it landed with bytes that a write was changing."""
+        read = self._at(number)
         others = set(np.unique(self._written[index]).tolist())
         if self._atomic is not None:
             others |= set(np.unique(self._atomic[index]).tolist())
         for other in others - {_NONE}:
-            if self._accesses[other - 1].wave != read.wave:
+            if self._at(other).wave != read.wave:
                 earlier, later = sorted((number, other))
-                told, against = self._accesses[later - 1].instruction, self._accesses[earlier - 1].instruction
-                self._faults.confirm("I109", told, ("seen", SEEN_VALUE), other=against)
+                against = self._at(earlier).instruction
+                self._faults.confirm("I109", self._at(later).instruction, ("seen", SEEN_VALUE), other=against)
 
-    def _numbered(self, access: LdsAccess) -> int:
+    def _append(self, access: LdsAccess) -> int:
         self._accesses.append(access)
         number = len(self._accesses)
         if number == len(self._covered):
@@ -186,15 +167,15 @@ class AccessOrder:
         if self._atomic is not None:
             self._check(access, index, self._atomic[index])
 
-    def _check_known(self, access: LdsAccess, index: Octets) -> None:
+    def _check_written(self, access: LdsAccess, index: Octets) -> None:
         known = self._known[index]
         if not known.all():
-            unwritten(self._faults, access.instruction, access.wave, index[~known])
+            report_unwritten(self._faults, access.instruction, access.wave, index[~known])
 
     def _check(
         self, access: LdsAccess, index: Octets, earlier: NDArray[np.int32], equal: NDArray[np.bool_] | None = None
     ) -> None:
-        """`earlier` are the accesses of the bytes in `index`, one per byte, or one per byte and wave."""
+        """Checks an access against `earlier` ones of the bytes in `index`: one per byte, or one per byte and wave."""
         late = self._covered[earlier] >= access.epoch
         if self._same:
             late |= np.isin(earlier, list(self._same))
@@ -208,22 +189,22 @@ class AccessOrder:
             while each is not None:
                 other = self._at(each)
                 if other.wave != access.wave and self._covered[each] >= access.epoch:
-                    self._races(access, other, octets, same=equal is not None and bool(equal[hit].all()))
+                    self._report_race(access, other, octets, same=equal is not None and bool(equal[hit].all()))
                 elif other.wave == access.wave and (access.dma or other.dma) and self._covered[each] == NEVER:
-                    self._overtakes(access, other, octets)
+                    self._report_overtaking(access, other, octets)
                 each = self._same.get(each)
 
     def _at(self, number: int) -> LdsAccess:
         return self._accesses[number - 1]
 
-    def _races(self, access: LdsAccess, other: LdsAccess, octets: Octets, *, same: bool) -> None:
-        """`same`: the write that is one of the two, the later one of both, changed nothing."""
+    def _report_race(self, access: LdsAccess, other: LdsAccess, octets: Octets, *, same: bool) -> None:
+        """Reports a race; `same` says that the later write changed no byte."""
         close = access.epoch == other.epoch
         verb, noun = "writes" if access.writes else "reads", "write" if other.writes else "read"
         plain = not (access.dma or other.dma or (access.reads and access.writes) or (other.reads and other.writes))
         both = access.writes and other.writes and plain
-        ends = ("wave", access.wave), ("other wave", other.wave), ("bytes", span(octets))
-        if (same and both) or _of_same_words(access, other):
+        ends = ("wave", access.wave), ("other wave", other.wave), ("bytes", describe_bytes(octets))
+        if (same and both) or _loads_same_words(access, other):
             does = (
                 "loads to LDS what another wave loads there" if access.dma else "writes what another wave has written"
             )
@@ -243,33 +224,34 @@ class AccessOrder:
             f"{access.instruction.opcode} {verb} LDS; no wait and barrier keep it after another wave's {noun}",
             *ends,
             ("missing", "a wait for it, and a barrier after that" if close else "a wait for it before the barrier"),
-            ("rests on", _rests_on(access, other)),
+            ("rests on", _broken_rule(access, other)),
             ("seen", seen),
             other=other.instruction,
         )
 
-    def _overtakes(self, access: LdsAccess, other: LdsAccess, octets: Octets) -> None:
-        """A wave's load to LDS and another access of it: told of the read, or of the later write."""
-        told, against = (other, access) if not other.writes else (access, other)
-        what = "writes LDS while another write to it" if told.writes else "reads LDS while a write to it"
+    def _report_overtaking(self, access: LdsAccess, other: LdsAccess, octets: Octets) -> None:
+        """Reports a DMA and another access of its wave, at the read if there is one, else at the later write."""
+        early, against = (other, access) if not other.writes else (access, other)
+        what = "writes LDS while another write to it" if early.writes else "reads LDS while a write to it"
         self._faults.add(
             "I106",
-            told.instruction,
-            f"{told.instruction.opcode} {what} is in flight",
-            ("wave", told.wave),
-            ("bytes", span(octets)),
+            early.instruction,
+            f"{early.instruction.opcode} {what} is in flight",
+            ("wave", early.wave),
+            ("bytes", describe_bytes(octets)),
             other=against.instruction,
         )
 
 
-def _of_same_words(access: LdsAccess, other: LdsAccess) -> bool:
-    """Do two waves load the same words to the same bytes, by one instruction and in one stretch between barriers?"""
-    apart = access.wave != other.wave and access.epoch == other.epoch
-    return apart and access.dma and access.instruction is other.instruction and access.source == other.source
+def _loads_same_words(access: LdsAccess, other: LdsAccess) -> bool:
+    """True if two waves load the same words to the same bytes, by one instruction and in one epoch."""
+    if access.wave == other.wave or access.epoch != other.epoch:
+        return False
+    return access.dma and access.instruction is other.instruction and access.source == other.source
 
 
-def _rests_on(access: LdsAccess, other: LdsAccess) -> str:
-    """Which rule is broken; see the module's docstring."""
+def _broken_rule(access: LdsAccess, other: LdsAccess) -> str:
+    """The broken rule, as described at the top of this module."""
     if other.epoch == access.epoch:
         return "no barrier"
     if not other.writes and not access.dma:
@@ -277,19 +259,18 @@ def _rests_on(access: LdsAccess, other: LdsAccess) -> str:
     return "no wait before the barrier"
 
 
-def unwritten(faults: Faults, instruction: Instruction, wave: int, octets: Octets) -> None:
-    """Remembers that LDS is read where nobody has written."""
+def report_unwritten(faults: Faults, instruction: Instruction, wave: int, octets: Octets) -> None:
+    """Reports a read of LDS bytes that no wave has written."""
     faults.add(
         "I301",
         instruction,
         f"{instruction.opcode} reads LDS that nothing was written to",
         ("wave", wave),
-        ("bytes", span(octets)),
+        ("bytes", describe_bytes(octets)),
     )
 
 
-def span(octets: Octets) -> str:
-    """The bytes of a set, as few words as it takes."""
+def describe_bytes(octets: Octets) -> str:
     distinct = np.unique(octets)
     first, last = int(distinct[0]), int(distinct[-1])
     if len(distinct) == last - first + 1:
@@ -297,33 +278,26 @@ def span(octets: Octets) -> str:
     return f"{len(distinct)} of {first} to {last}"
 
 
-# Which accesses of global memory are kept apart.
+# Races on global memory. Accesses are recorded while waves run, and judged byte by byte when their workgroup ends
+# (`close`) or the launch does (`finish`).
 #
-# Accesses are written down while waves run and judged, byte by byte, when their workgroup is done (`close`) or the
-# launch is (`finish`).
+# Two accesses of a byte conflict if one of them writes, unless both are *shared*: atomics, loads and stores with sc1
+# (or glc, if scalar), and within a workgroup those with sc0, which is how compilers spell atomic loads and stores. A
+# conflict that nothing orders is a fault, or an I304 if both write the same value.
 #
-# Two accesses of a byte conflict if one of them writes, unless both are *shared*. Atomics are shared, loads and
-# stores with sc1 (or glc, if scalar) as well, and within a workgroup those with sc0: that is how compilers spell
-# atomic loads and stores. A conflict is a fault if nothing orders it.
+# *Within a workgroup* the rules are those of LDS: another wave's access is before this one iff the wait that covers it
+# is in an earlier epoch. A wave's own accesses are in order. I302.
 #
-# *Within a workgroup* the rules are those of LDS (`memory_order`): another wave's access is before this one iff the
-# wait that covers it is in an earlier epoch. A wave's own accesses are in order. I302.
+# *Between workgroups* only release and acquire order anything. I303. The release is a shared write, the acquire a later
+# shared read, or an atomic that returns, of the same address. The release follows accesses that its wave has waited
+# for, and those that another wave of its workgroup has waited for in an earlier epoch. The acquire precedes accesses
+# that its wave issues after the wait for it, and those that other waves issue in a later epoch.
 #
-# *Between waves and workgroups* a shared write and a later shared read, or an atomic that returns, of the same
-# address order what came before the one with what follows the other: accesses that a wait of the writing wave had
-# covered by then, or one in an earlier epoch of another wave of its workgroup, come before those that are issued
-# once the read is covered, by the same wave or in a later epoch. There is no other order between workgroups. I303.
-#
-# Where both write the same value it is I304 instead.
-#
-# Not covered: whether caches are written back and invalidated (buffer_wbl2, buffer_inv); orders that go through a
-# third workgroup by two different addresses; of several workgroups that read a byte before one writes it, only the
-# last is looked at.
+# Not covered: whether caches are written back and invalidated (buffer_wbl2, buffer_inv); orders through a third
+# workgroup by two different addresses; of several workgroups that read a byte before one writes it, all but the last.
 
 
 class MemoryUse(enum.Enum):
-    """What an access does."""
-
     READ = "read"
     WRITE = "write"
     ATOMIC = "atomic"
@@ -331,12 +305,10 @@ class MemoryUse(enum.Enum):
 
     @property
     def writes(self) -> bool:
-        """Does it change memory?"""
         return self is not MemoryUse.READ
 
     @property
     def atomic(self) -> bool:
-        """Does it read and change memory at once?"""
         return self in {MemoryUse.ATOMIC, MemoryUse.BLIND_ATOMIC}
 
 
@@ -349,7 +321,6 @@ class Scope(enum.IntEnum):
 
 
 def scope_of(flags: Iterable[str]) -> Scope:
-    """The scope of a load or store with those flags."""
     given = set(flags)
     if given & {"sc1", "glc"}:
         return Scope.DEVICE
@@ -369,8 +340,12 @@ class _Access:
     over: int = NEVER  # when that wait was, in accesses
     places: list[tuple[Places, int, NDArray[np.bool_] | None]] = field(default_factory=list)
 
+    @property
+    def is_plain_write(self) -> bool:
+        return self.use is MemoryUse.WRITE
+
     def bytes(self) -> tuple[Places, NDArray[np.bool_]]:
-        """All bytes it uses, and which of them it left as they were."""
+        """All bytes of the access, and which of them it left unchanged."""
         if not self.places:
             return np.zeros(0, np.int64), np.zeros(0, np.bool_)
         octets = [(place[:, None] + np.arange(size)).reshape(-1) for place, size, _ in self.places]
@@ -382,7 +357,7 @@ class _Access:
 
 
 class GlobalOrder:
-    """The accesses of a launch, and what is known of each byte from workgroups that are done."""
+    """The accesses of a launch, and each byte's last write and read by workgroups that have ended."""
 
     def __init__(self, starts: tuple[int, ...], size: int, faults: Faults) -> None:
         self._faults = faults
@@ -397,7 +372,7 @@ class GlobalOrder:
         self._reader: NDArray[np.int32] | None = None
 
     def begin(self, wave: Wave, instruction: Instruction, use: MemoryUse, scope: Scope = Scope.WAVE) -> int:
-        """An access is issued; gives its number."""
+        """Records the issue of an access; returns its number."""
         group = self._groups.get(wave.workgroup)
         if group is None:
             group = self._groups[wave.workgroup] = len(self._names)
@@ -409,7 +384,7 @@ class GlobalOrder:
         return number
 
     def touch(self, number: int, place: Places, size: int, equal: NDArray[np.bool_] | None = None) -> None:
-        """The access uses this many bytes at each place; `equal` ones it leaves as they were."""
+        """Adds `size` bytes at each place to an access; it leaves the `equal` bytes unchanged."""
         if place.size:
             access = self._accesses[number]
             access.places.append((place, size, equal))
@@ -418,18 +393,17 @@ class GlobalOrder:
                     self._shared.setdefault(each, []).append(number)
 
     def cover(self, number: int, epoch: int) -> None:
-        """A wait has covered an access."""
         access = self._accesses[number]
         access.covered, access.over = epoch, len(self._accesses)
 
     def close(self, workgroup: tuple[int, int, int]) -> None:
-        """A workgroup is done: it is judged alone, and against those before it."""
+        """Checks the accesses of a workgroup that has ended, among themselves and against earlier workgroups."""
         group = self._groups.get(workgroup)
         if group in self._open:
             self._judge(self._open.pop(group))
 
     def finish(self) -> None:
-        """The launch is done: judges the workgroups that nobody has closed."""
+        """Checks the workgroups that are still open at the end of the launch."""
         while self._open:
             self._judge(self._open.pop(min(self._open)))
 
@@ -442,9 +416,9 @@ class GlobalOrder:
             access.places = []
 
     def _within(self, accesses: list[_Access]) -> None:
-        """Bytes that several waves use and one writes are replayed in the order in which they were used."""
+        """Replays in order the accesses to bytes that several waves use and at least one writes."""
         used = [_Used(access, *access.bytes()) for access in accesses]
-        asked = _contested(used, self._size)
+        asked = _find_contested(used, self._size)
         if not asked.any():
             return
         compact = np.cumsum(asked) - 1
@@ -453,7 +427,7 @@ class GlobalOrder:
             picked = asked[octets]
             if picked.any():
                 at = compact[octets[picked]]
-                for table, same in tables.looked_at(access, at, equal[picked]):
+                for table, same in tables.find_conflicts(access, at, equal[picked]):
                     self._replay(access, table, octets[picked], same)
                 tables.note(access, at)
 
@@ -463,13 +437,13 @@ class GlobalOrder:
         for number in np.unique(table[table >= 0]).tolist():
             other = self._accesses[number]
             apart = other.wave == access.wave or other.covered < access.epoch
-            if not apart and not self._synchronised(access, other):
+            if not apart and not self._is_synchronised(access, other):
                 where = table == number
                 hit = where if where.ndim == 1 else where.any(axis=-1)
-                self._races(access, other, octets[hit], same=equal is not None and bool(equal[hit].all()))
+                self._report_race(access, other, octets[hit], same=equal is not None and bool(equal[hit].all()))
 
     def _between(self, accesses: list[_Access]) -> None:
-        """Against the last write and the last read of each byte by workgroups before this one."""
+        """Checks against the last write and the last read of each byte by earlier workgroups."""
         if self._writer is None or self._reader is None:
             self._writer, self._reader = np.full(self._size, -1, np.int32), np.full(self._size, -1, np.int32)
         if len(self._names) > 1:
@@ -479,39 +453,42 @@ class GlobalOrder:
                     earlier = table[octets]
                     for number in np.unique(earlier[earlier >= 0]).tolist():
                         other = self._accesses[number]
-                        if self._synchronised(access, other):
+                        if self._is_synchronised(access, other):
                             continue
                         hit = earlier == number
-                        alike = same is not None and _plain(access) and _plain(other) and bool(same[hit].all())
-                        self._races(access, other, octets[hit], same=alike)
+                        plain = access.is_plain_write and other.is_plain_write
+                        unchanged = same is not None and plain and bool(same[hit].all())
+                        self._report_race(access, other, octets[hit], same=unchanged)
         for access in accesses:
             (self._writer if access.use.writes else self._reader)[access.bytes()[0]] = access.time
 
-    def _synchronised(self, one: _Access, another: _Access) -> bool:
-        """Do cache bits or atomics make the two right, whatever barriers do?"""
-        wanted = Scope.WORKGROUP if one.group == another.group else Scope.DEVICE
-        if min(one.scope, another.scope) >= wanted:
+    def _is_synchronised(self, access: _Access, other: _Access) -> bool:
+        """True if cache bits or atomics order the two, with or without a barrier."""
+        wanted = Scope.WORKGROUP if access.group == other.group else Scope.DEVICE
+        if min(access.scope, other.scope) >= wanted:
             return True
-        return self._ordered(one, another, wanted) or self._ordered(another, one, wanted)
+        return self._is_ordered(access, other, wanted) or self._is_ordered(other, access, wanted)
 
-    def _ordered(self, first: _Access, second: _Access, wanted: Scope) -> bool:
-        """Does a shared write after the first and a shared read before the second order them?"""
+    def _is_ordered(self, first: _Access, second: _Access, wanted: Scope) -> bool:
+        """True if a shared write after the first and a shared read before the second order them."""
         for numbers in self._shared.values():
             shared = [each for each in (self._accesses[number] for number in numbers) if each.scope >= wanted]
             released = [
-                each.time for each in shared if each.group == first.group and each.use.writes and _released(first, each)
+                each.time
+                for each in shared
+                if each.group == first.group and each.use.writes and _is_before(first, each)
             ]
             if released and any(
                 each.group == second.group
                 and each.use in {MemoryUse.READ, MemoryUse.ATOMIC}
                 and each.time > min(released)
-                and _acquired(each, second)
+                and _is_before(each, second)
                 for each in shared
             ):
                 return True
         return False
 
-    def _races(self, access: _Access, other: _Access, octets: Places, *, same: bool) -> None:
+    def _report_race(self, access: _Access, other: _Access, octets: Places, *, same: bool) -> None:
         verb = "writes" if access.use.writes else "reads"
         noun = "write" if other.use.writes else "read"
         across = access.group != other.group
@@ -522,9 +499,12 @@ class GlobalOrder:
         else:
             code, message = "I302", f"{verb} memory; no wait and barrier keep it after another {{}}'s {noun}"
         groups = (
-            (("workgroup", _name(self._names[access.group])), ("other workgroup", _name(self._names[other.group])))
+            (
+                ("workgroup", _format_workgroup(self._names[access.group])),
+                ("other workgroup", _format_workgroup(self._names[other.group])),
+            )
             if across
-            else (("workgroup", _name(self._names[access.group])),)
+            else (("workgroup", _format_workgroup(self._names[access.group])),)
         )
         self._faults.add(
             code,
@@ -545,19 +525,14 @@ class GlobalOrder:
         return f"{first - start} to {last - start} of buffer {buffer}"
 
 
-def _plain(access: _Access) -> bool:
-    """Does it write what it was given, and nothing else?"""
-    return access.use is MemoryUse.WRITE
-
-
 class _Used(NamedTuple):
     access: _Access
     octets: Places
     equal: NDArray[np.bool_]
 
 
-def _contested(used: list[_Used], size: int) -> NDArray[np.bool_]:
-    """The bytes that several waves use and one writes."""
+def _find_contested(used: list[_Used], size: int) -> NDArray[np.bool_]:
+    """The bytes that several waves use and at least one writes."""
     low, high = np.full(size, 127, np.int8), np.full(size, -1, np.int8)
     written = np.zeros(size, np.bool_)
     for access, octets, _ in used:
@@ -568,18 +543,18 @@ def _contested(used: list[_Used], size: int) -> NDArray[np.bool_]:
 
 
 class _Tables:
-    """By byte the last plain write, and each wave's last plain read and atomic."""
+    """For each byte the last plain write, and each wave's last plain read and atomic."""
 
     def __init__(self, size: int, waves: int) -> None:
         self._write = np.full(size, -1, np.int64)
         self._read, self._atomic = np.full((size, waves), -1, np.int64), np.full((size, waves), -1, np.int64)
 
-    def looked_at(
+    def find_conflicts(
         self, access: _Access, at: Places, equal: NDArray[np.bool_]
     ) -> list[tuple[NDArray[np.int64], NDArray[np.bool_] | None]]:
-        """What an access is judged against, and where it leaves bytes as a plain write before it had made them."""
+        """Earlier accesses that may conflict, and for a plain write which bytes it leaves unchanged."""
         tables: list[tuple[NDArray[np.int64], NDArray[np.bool_] | None]]
-        tables = [(self._write[at], equal if _plain(access) else None)]
+        tables = [(self._write[at], equal if access.is_plain_write else None)]
         if access.use.writes:
             tables.append((self._read[at], None))
         if not access.use.atomic:
@@ -587,7 +562,6 @@ class _Tables:
         return tables
 
     def note(self, access: _Access, at: Places) -> None:
-        """The access is the last of its kind."""
         if access.use.atomic:
             self._atomic[at, access.wave] = access.time
         elif access.use.writes:
@@ -596,28 +570,19 @@ class _Tables:
             self._read[at, access.wave] = access.time
 
 
-def _released(access: _Access, release: _Access) -> bool:
-    if access.wave == release.wave:
-        return access.over <= release.time
-    return access.covered < release.epoch
+def _is_before(first: _Access, second: _Access) -> bool:
+    """True if a wait covers the first before the second is issued, in the same wave or across a barrier."""
+    return first.over <= second.time if first.wave == second.wave else first.covered < second.epoch
 
 
-def _acquired(acquire: _Access, access: _Access) -> bool:
-    if access.wave == acquire.wave:
-        return acquire.over <= access.time
-    return acquire.covered < access.epoch
-
-
-def _name(workgroup: tuple[int, int, int]) -> str:
+def _format_workgroup(workgroup: tuple[int, int, int]) -> str:
     return ", ".join(str(each) for each in workgroup)
 
 
-# Races with one cause.
-#
-# Where a wait or barrier is missing, every access before it races with every one after it: many pairs of
-# instructions, one fault. Pairs are alike if they break the same rule between the same two stretches of code and,
-# where the compiler says so, come from the same two source lines. A stretch ends at a barrier, a branch and a place
-# that branches go to: within one, a wait serves all.
+# Races with one cause. If a wait or barrier is missing, every access before it races with every one after it: many
+# pairs of instructions, one fault. Pairs have one cause if they break the same rule between the same two stretches of
+# code and, if the line table is known, between the same two source lines. A stretch ends at a barrier, a branch and a
+# branch target: within one, a single wait serves all.
 
 _RACES = frozenset({"I106", "I109", "I302", "I303", "I304"})
 _ENDS = re.compile(r"^s_(?:barrier|branch|cbranch\w*|endpgm|setpc_b64|swappc_b64)\b")
@@ -625,8 +590,8 @@ _RANGE = re.compile(r"(\d+) to (\d+)(?P<where>.*)$")
 _SPACE = re.compile(r"^\S+ ")
 
 
-def stretches(instructions: Sequence[Instruction]) -> dict[int, int]:
-    """By the line of each instruction, the number of its stretch."""
+def number_stretches(instructions: Sequence[Instruction]) -> dict[int, int]:
+    """Numbers the stretches of code between barriers and branches; returns the number for each line."""
     targets = {each.target for each in instructions}
     found, number = {}, 0
     for place, each in enumerate(instructions):
@@ -637,31 +602,28 @@ def stretches(instructions: Sequence[Instruction]) -> dict[int, int]:
 
 
 def cause_of(finding: Finding, stretch: dict[int, int]) -> Hashable:
-    """Equal for findings that are alike; None if it is no race between two instructions."""
+    """A key that is equal for races with one cause; None for other findings."""
     if finding.code not in _RACES or len(finding.concerns) != 2:  # both ends
         return None
     ends = tuple((stretch.get(end.index or 0), end.source) for end in finding.concerns)
-    told = dict(finding.evidence)
+    evidence = dict(finding.evidence)
     what = _SPACE.sub("", finding.message)  # without the opcode
-    region = _RANGE.search(str(told.get("bytes", "")))
-    return finding.code, what, told.get("rests on"), region["where"] if region else "", ends
+    region = _RANGE.search(str(evidence.get("bytes", "")))
+    return finding.code, what, evidence.get("rests on"), region["where"] if region else "", ends
 
 
-def more_like_it(findings: Sequence[Finding]) -> str:
-    """What findings that are alike say together: how many, where, which bytes and waves."""
-    ends = [_between(sorted({finding.concerns[end].index or 0 for finding in findings}), "#") for end in (0, 1)]
-    told = [dict(finding.evidence) for finding in findings]
-    waves = [_waves({str(each[name]) for each in told if name in each}) for name in ("wave", "other wave")]
+def summarise_races(findings: Sequence[Finding]) -> str:
+    """Sums up races with one cause: how many pairs, and their instructions, bytes and waves."""
+    lines = [sorted({finding.concerns[end].index or 0 for finding in findings}) for end in (0, 1)]
+    ends = [f"#{each[0]}" if len(each) == 1 else f"#{each[0]} to #{each[-1]}" for each in lines]
+    evidence = [dict(finding.evidence) for finding in findings]
+    waves = [_format_waves({str(each[name]) for each in evidence if name in each}) for name in ("wave", "other wave")]
     by = " with ".join(each for each in waves if each)
-    ranges = [found for each in told if (found := _RANGE.search(str(each.get("bytes", ""))))]
+    ranges = [found for each in evidence if (found := _RANGE.search(str(each.get("bytes", ""))))]
     low, high = min(int(each[1]) for each in ranges), max(int(each[2]) for each in ranges)
     return f"{len(findings)} pairs in all, {ends[0]} with {ends[1]}; bytes from {low} to {high}; first seen by {by}"
 
 
-def _between(lines: Sequence[int], mark: str) -> str:
-    return f"{mark}{lines[0]}" if len(lines) == 1 else f"{mark}{lines[0]} to {mark}{lines[-1]}"
-
-
-def _waves(names: set[str]) -> str:
+def _format_waves(names: set[str]) -> str:
     listed = ", ".join(sorted(names, key=lambda name: (len(name), name)))
     return f"waves {listed}" if len(names) > 1 else f"wave {listed}" if names else ""

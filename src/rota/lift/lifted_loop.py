@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from rota.errors import ProgramError, several
 from rota.isa.binary.kernel_facts import KernelFacts
-from rota.isa.disassembly import Instruction, without_skipping
+from rota.isa.disassembly import Instruction, expand_vskip
 from rota.isa.matrix import BITS, BY_FIELD
 from rota.isa.wave.operand import ACC
 from rota.lift.natural_loops import (
@@ -270,7 +270,7 @@ def lift_kernel(
     budget: Budget | None = None,
 ) -> LiftedLoop:
     """Lift the main loop of a kernel for a device; raises T304 if it can't be lifted."""
-    operations = _read_operations(facts, without_skipping(instructions))
+    operations = _read_operations(facts, expand_vskip(instructions))
     found = find_loops(facts.name, operations, derive_successors(operations))
     device = _add_matrix_rates(device)
     recorder = LoopRecorder(found)

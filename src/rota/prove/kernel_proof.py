@@ -18,7 +18,7 @@ from rota.errors import Concern, Finding, IsaError, Severity, ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import LANES, MOST_WORK_ITEMS, KernelFacts
 from rota.isa.binary.toolchain import find_objdump, read_code_object
-from rota.isa.disassembly import Instruction, without_skipping
+from rota.isa.disassembly import Instruction, expand_vskip
 from rota.isa.hazards.wait_states import check_spacing
 from rota.isa.wave.operand import SCALAR
 from rota.program.machine import Confidence
@@ -357,7 +357,7 @@ class _Proof:
         if self.broken_rules and self.stops:
             return False, [], ()
         try:
-            instructions = without_skipping(self.instructions)
+            instructions = expand_vskip(self.instructions)
             operations = self._read_operations(instructions, architecture)
         except IsaError as error:  # the proof can't model it, which is no error of the kernel
             return False, [], tuple(map(_make_inconclusive, error.findings))

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from rota.isa.binary.elf import CODE_BASE
-from rota.isa.wave.operand import M0, SCALAR, named
+from rota.isa.wave.operand import M0, SCALAR, named_register
 from rota.prove.decisions import Decisions, StateGraph
 from rota.prove.evaluation import Evaluator, WaveView
 from rota.prove.judge import Judge
@@ -68,7 +68,7 @@ def assume_empty(evaluator: Evaluator, wave_set: WaveSet) -> None:
             wave_set.registers[row] = Half(masks.substitute(value.mask, {mask.atom: known}), value.which)
 
 
-_VCC = named("vcc")
+_VCC = named_register("vcc")
 
 
 class ForkError(Exception):

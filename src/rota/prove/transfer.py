@@ -14,7 +14,7 @@ from operator import or_
 import numpy as np
 
 from rota.isa.binary.elf import CODE_BASE
-from rota.isa.wave.operand import ACC, EXEC, M0, SCALAR, File, Operand, named
+from rota.isa.wave.operand import ACC, EXEC, M0, SCALAR, File, Operand, named_register
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.operation import (
@@ -651,7 +651,7 @@ def _forget_vector(step: _Step) -> None:  # noqa: C901
         return
     values = _read_rows(step, operands if operation.keeps_target else operands[operation.targets :])
     if name.startswith("v_div_fmas"):
-        values += [step.read_row(row) for row in named("vcc").rows]
+        values += [step.read_row(row) for row in named_register("vcc").rows]
     if "permlane" in name or name.startswith("v_swap"):
         values = _read_rows(step, operands)
     # The key of the result: what else than the operands decides it.

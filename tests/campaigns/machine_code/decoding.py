@@ -22,7 +22,7 @@ from random import Random
 from rota.errors import IsaError, RotaError
 from rota.isa.binary.toolchain import find_objdump, read_code_object
 from rota.isa.decoded import decode
-from rota.isa.disassembly import Instruction, without_skipping
+from rota.isa.disassembly import Instruction, expand_vskip
 from rota.targets.registry import architecture_named
 from tests.campaigns.shared_folder import shared_folder
 
@@ -100,7 +100,7 @@ def _count(result: Tally, instructions: Sequence[Instruction], arch: str) -> Non
     result.kernels += 1
     missing = 0
     count = len(instructions)
-    for instruction in without_skipping(instructions)[:count]:
+    for instruction in expand_vskip(instructions)[:count]:
         result.instructions += 1
         result.mnemonics[instruction.opcode] += 1
         why = _unknown(_anywhere(instruction), arch)

@@ -18,7 +18,7 @@ from rota.audit.compare import WaitVerdict
 from rota.emit.gemm.gemm_tile import gemm_tile
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.gemm.lds_layout import bank_conflicts, free_layout, plain_layout
-from rota.isa.binary.toolchain import Toolchain, find_toolchain, found_toolchains
+from rota.isa.binary.toolchain import Toolchain, find_toolchain, find_toolchains
 from tests.emit.kernels import ZOO, Emitted
 
 HEAD = (
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, help="a page that must show every row")
     options = parser.parse_args(arguments)
     kept = options.page.read_text("utf-8").splitlines() if options.page else None
-    toolchains = [find_toolchain(options.compiler)] if options.compiler else list(found_toolchains())
+    toolchains = [find_toolchain(options.compiler)] if options.compiler else list(find_toolchains())
     print("| " + " | ".join(HEAD) + " |")
     print("|" + " --- |" * len(HEAD))
     wrong = 0

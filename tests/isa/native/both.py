@@ -173,7 +173,7 @@ def _copied(wave: Wave) -> Wave:
     fresh.v[:], fresh.s = wave.v, wave.s.copy()
     fresh.lds.order._faults = fresh.faults
     fresh.memory.order._faults = fresh.faults
-    fresh.take_exec()
+    fresh.update_mask()
     return fresh
 
 

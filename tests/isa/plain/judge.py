@@ -84,7 +84,7 @@ def wave_of(state: State, architecture: Architecture) -> Wave:
     wave.v[: len(state.v)] = np.array(state.v, np.uint32)
     wave.s[: len(state.s)] = state.s
     wave.scc = state.scc
-    wave.take_exec()
+    wave.update_mask()
     return wave
 
 

@@ -20,10 +20,10 @@ from rota.isa.binary.elf import (
     LineTable,
     build_image,
     damaged,
-    optional,
-    optional_numbers,
+    get_numbers,
+    get_optional,
+    get_required,
     read_elf,
-    required,
     unpack_notes,
 )
 from rota.isa.binary.kernel_facts import MOST_WORK_ITEMS, Argument, Descriptor, FloatMode, KernelFacts
@@ -54,8 +54,8 @@ _USER_SGPRS = (
 class CodeObject:
     """A compiled source: the file, what its kernels demand, and its instructions as text.
 
-    `disassembly` is the text of llvm-objdump where the toolchain has one, else the `assembly` that was assembled; a
-    code object that was read from a file has no assembly.  `lines` are the source lines that it was compiled from.
+    `disassembly` is the text of llvm-objdump if the toolchain has one, else the `assembly`; a code object read from a
+    file has no assembly. `lines` maps addresses to source lines.
     """
 
     arch: str
@@ -82,27 +82,26 @@ class CodeObject:
         )
 
     def image(self) -> bytes:
-        """What a loader puts into memory, from `rota.isa.binary.elf.CODE_BASE` on: code, constants and variables."""
+        """What a loader puts into memory from `rota.isa.binary.elf.CODE_BASE` on: code, constants and variables."""
         return build_image(read_elf(self.hsaco))
 
     def instructions(self, name: str | None = None) -> tuple[Instruction, ...]:
-        """The instructions of one kernel."""
         kernel = self.kernel(name)
         names = [each.name for each in self.kernels]
         return read_listing(self.disassembly, kernel.name, entry=kernel.entry, kernels=names, lines=self.lines)
 
 
 def read_kernels(hsaco: bytes) -> tuple[KernelFacts, ...]:
-    """The kernels of a code object, in the order of its notes, then those that only have a descriptor."""
+    """The kernels in the order of the notes, then those that only have a descriptor."""
     return kernels_of(read_elf(hsaco))
 
 
 def kernels_of(file: ElfFile) -> tuple[KernelFacts, ...]:
-    """The kernels of a file that was read; one in the notes without a descriptor can't be launched, and is damage."""
+    """A kernel in the notes without a descriptor can't be launched, so it is an error (T103)."""
     notes = {} if file.metadata is None else unpack_notes(file.metadata)
-    arch = _arch(file.flags, optional(notes, "amdhsa.target", str))
+    arch = _arch(file.flags, get_optional(notes, "amdhsa.target", str))
     noted: dict[str, object] = {}
-    for each in optional(notes, "amdhsa.kernels", list) or ():
+    for each in get_optional(notes, "amdhsa.kernels", list) or ():
         symbol = _symbol(each)
         if symbol in noted:
             raise damaged(f"{symbol:.80} is in the notes twice")
@@ -118,15 +117,15 @@ def kernels_of(file: ElfFile) -> tuple[KernelFacts, ...]:
 
 
 def _symbol(notes: object) -> str:
-    """The descriptor's symbol; by custom it is the kernel's name and .kd."""
-    symbol, name = optional(notes, ".symbol", str), optional(notes, ".name", str)
+    """The descriptor's symbol: by custom the kernel's name and .kd."""
+    symbol, name = get_optional(notes, ".symbol", str), get_optional(notes, ".name", str)
     if symbol is None and name is None:
         raise damaged("no .symbol")
     return symbol if symbol is not None else f"{name}.kd"
 
 
 def _descriptors(file: ElfFile, noted: Container[str]) -> dict[str, int]:
-    """Where descriptors are: at the symbols that the notes name, and at those that are named as descriptors are."""
+    """Addresses of descriptors: symbols that the notes name, and symbols that end in .kd."""
     found: dict[str, set[int]] = defaultdict(set)
     for symbol in file.symbols:
         if symbol.name.endswith(".kd") or symbol.name in noted:
@@ -138,11 +137,11 @@ def _descriptors(file: ElfFile, noted: Container[str]) -> dict[str, int]:
 
 
 def _facts(file: ElfFile, arch: str, symbol: str, address: int, notes: object) -> KernelFacts:
-    told = file.bytes_at(address, _DESCRIPTOR_BYTES)
-    if told is None:
+    octets = file.bytes_at(address, _DESCRIPTOR_BYTES)
+    if octets is None:
         raise damaged(f"no segment holds {symbol:.80}, at {address:#x}")
-    (offset,) = struct.unpack_from("<q", told, 16)
-    rsrc2, properties, preload = struct.unpack_from("<IHH", told, 52)
+    (offset,) = struct.unpack_from("<q", octets, 16)
+    rsrc2, properties, preload = struct.unpack_from("<IHH", octets, 52)
     user = tuple((name, size) for name, bit, size in _USER_SGPRS if properties >> bit & 1)
     entry = address + offset
     if preload & 0x7F:
@@ -150,20 +149,21 @@ def _facts(file: ElfFile, arch: str, symbol: str, address: int, notes: object) -
         entry += _PRELOADED_ENTRY
     if not file.code_at(entry):
         raise damaged(f"{symbol:.80} says that its code is at {entry:#x}, where no code is loaded")
-    descriptor = _descriptor(told)
+    descriptor = _descriptor(octets)
+    needed = (*_NUMBERS, ".args") if descriptor.kernarg_bytes else _NUMBERS
 
     def number(key: str, otherwise: int) -> int:
-        noted = optional(notes, key, int)
+        noted = get_optional(notes, key, int)
         return otherwise if noted is None else noted
 
     return KernelFacts(
-        name=optional(notes, ".name", str) or symbol.removesuffix(".kd"),
+        name=get_optional(notes, ".name", str) or symbol.removesuffix(".kd"),
         arch=arch,
         vgprs=number(".vgpr_count", descriptor.vgprs),
-        agprs=optional(notes, ".agpr_count", int),
+        agprs=get_optional(notes, ".agpr_count", int),
         sgprs=number(".sgpr_count", descriptor.sgprs),
-        vgpr_spills=optional(notes, ".vgpr_spill_count", int),
-        sgpr_spills=optional(notes, ".sgpr_spill_count", int),
+        vgpr_spills=get_optional(notes, ".vgpr_spill_count", int),
+        sgpr_spills=get_optional(notes, ".sgpr_spill_count", int),
         lds_bytes=number(".group_segment_fixed_size", descriptor.lds_bytes),
         private_bytes=number(".private_segment_fixed_size", descriptor.private_bytes),
         kernarg_bytes=number(".kernarg_segment_size", descriptor.kernarg_bytes),
@@ -174,20 +174,15 @@ def _facts(file: ElfFile, arch: str, symbol: str, address: int, notes: object) -
         workitem_ids=rsrc2 >> 11 & 3,
         descriptor=descriptor,
         entry=entry,
-        required_workgroup=optional_numbers(notes, ".reqd_workgroup_size", 3),
+        required_workgroup=get_numbers(notes, ".reqd_workgroup_size", 3),
         dynamic_stack=bool(properties >> 11 & 1),
-        unnoted=_unnoted(notes, descriptor),
+        unnoted=tuple(key for key in needed if not isinstance(notes, dict) or key not in notes),
     )
 
 
-def _unnoted(notes: object, descriptor: Descriptor) -> tuple[str, ...]:
-    keys = _NUMBERS if not descriptor.kernarg_bytes else (*_NUMBERS, ".args")
-    return tuple(key for key in keys if not isinstance(notes, dict) or key not in notes)
-
-
-def _descriptor(told: bytes) -> Descriptor:
-    lds, private, kernarg = struct.unpack_from("<III", told)
-    rsrc3, rsrc1, rsrc2, _, preload = struct.unpack_from("<IIIHH", told, 44)
+def _descriptor(octets: bytes) -> Descriptor:
+    lds, private, kernarg = struct.unpack_from("<III", octets)
+    rsrc3, rsrc1, rsrc2, _, preload = struct.unpack_from("<IIIHH", octets, 44)
     return Descriptor(
         lds_bytes=lds,
         private_bytes=private,
@@ -212,20 +207,20 @@ def _descriptor(told: bytes) -> Descriptor:
 
 
 def _arguments(notes: object) -> Iterator[Argument]:
-    for number, argument in enumerate(optional(notes, ".args", list) or ()):
+    for number, argument in enumerate(get_optional(notes, ".args", list) or ()):
         yield Argument(
-            name=optional(argument, ".name", str) or f"arg{number}",
-            offset=required(argument, ".offset", int),
-            size=required(argument, ".size", int),
-            kind=required(argument, ".value_kind", str),
+            name=get_optional(argument, ".name", str) or f"arg{number}",
+            offset=get_required(argument, ".offset", int),
+            size=get_required(argument, ".size", int),
+            kind=get_required(argument, ".value_kind", str),
         )
 
 
 def _arch(flags: int, target: str | None) -> str:
-    """What the flags say, which is what is loaded; the notes of a few compilers name no target.
+    """The architecture of the ELF flags, which the loader obeys; the notes must agree if they name a target.
 
-    A target is written amdgcn-amd-amdhsa--gfx942:xnack- by most compilers, amdgpu9.42-amd-amdhsa-unknown-gfx942 by
-    Triton 3.9.
+    Most compilers write a target as amdgcn-amd-amdhsa--gfx942:xnack-, Triton 3.9 as
+    amdgpu9.42-amd-amdhsa-unknown-gfx942.
     """
     number = flags & _MACH
     architecture = architecture_with(number)

@@ -29,7 +29,7 @@ _WORD = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """Bytes that are loaded, and where; `size` is what they take in memory, zeros after them included."""
+    """Bytes to load and their address; `size` is their size in memory, with the zeros after them."""
 
     address: int
     contents: bytes
@@ -38,13 +38,13 @@ class Segment:
     writable: bool
 
     def holds(self, address: int, count: int = 1) -> bool:
-        """Does the file have this many bytes from that address on?"""
+        """True if the file has `count` bytes from `address` on."""
         return self.address <= address and address + count <= self.address + len(self.contents)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElfSymbol:
-    """A name for an address; `function` is what the file says it is, labels are none."""
+    """A name for an address; `function` is False for labels."""
 
     name: str
     address: int
@@ -54,7 +54,7 @@ class ElfSymbol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relocation:
-    """A word that a loader fills in: where it is, how, and from what; `symbol` is an address, None if nobody has it."""
+    """A word that a loader fills in; `symbol` is an address, None if it is defined elsewhere."""
 
     address: int
     kind: int
@@ -64,7 +64,7 @@ class Relocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElfFile:
-    """The flags, the segments that are loaded, every symbol once, and the metadata of the notes, if there is any."""
+    """What a code object consists of; `metadata` are the notes, if there are any."""
 
     flags: int
     segments: tuple[Segment, ...]
@@ -73,7 +73,7 @@ class ElfFile:
     relocations: tuple[Relocation, ...] = ()
 
     def bytes_at(self, address: int, count: int) -> bytes | None:
-        """So many loaded bytes, or None where no segment holds them all."""
+        """`count` loaded bytes; None if no segment holds them all."""
         for segment in self.segments:
             if segment.holds(address, count):
                 start = address - segment.address
@@ -81,17 +81,17 @@ class ElfFile:
         return None
 
     def code_at(self, address: int) -> bool:
-        """May an instruction are there?"""
+        """True if an instruction may be there."""
         return address % _WORD == 0 and any(
             segment.executable and segment.holds(address, _WORD) for segment in self.segments
         )
 
 
 class Metered(io.BytesIO):
-    """A file that is read at most 64 times over: damaged tables may overlap, or have entries of no size.
+    """A file that can be read at most 64 times over, because damaged tables may overlap or have empty entries.
 
-    Each read is charged 16 bytes more than it gives, so that many small ones end too.  Files of real compilers and
-    assemblers were charged up to 4.3 times their size.
+    Each read is charged 16 bytes extra, so that many small ones end too. Files of real compilers and assemblers were
+    charged up to 4.3 times their size.
     """
 
     def __init__(self, contents: bytes) -> None:
@@ -99,7 +99,7 @@ class Metered(io.BytesIO):
         self._left = 2**16 + 64 * len(contents)
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """As a file does, until too much was read."""
+        """Reads as `io.BytesIO` does; raises EOFError beyond the limit."""
         found = super().read(size)
         self._left -= 16 + len(found)
         if self._left < 0:
@@ -108,7 +108,7 @@ class Metered(io.BytesIO):
 
 
 def read_elf(contents: bytes) -> ElfFile:
-    """The parts of an ELF file for AMD GPUs; anything else is a T103 error."""
+    """Reads an ELF file for AMD GPUs; raises T103 for anything else."""
     if contents[:6] != _IDENT:
         raise unreadable(f"not an ELF file: starts with {contents[:6]!r}")
     try:
@@ -120,12 +120,10 @@ def read_elf(contents: bytes) -> ElfFile:
 
 
 def unreadable(why: str) -> ToolchainError:
-    """The T103 error."""
     return ToolchainError(Finding(code="T103", message=f"the code object can't be read: {why}"))
 
 
 def damaged(why: str) -> ToolchainError:
-    """The T103 error for a file whose parts don't fit together."""
     return unreadable(f"its notes or descriptors are damaged: {why}")
 
 
@@ -160,7 +158,7 @@ def _metadata(elf: ELFFile) -> bytes | None:
 
 
 def _segments(elf: ELFFile, contents: bytes) -> Iterator[Segment]:
-    """What is loaded; damaged headers may name the same bytes many times over, so their sum is bounded too."""
+    """Bounds the sum of the segments, because damaged headers may name the same bytes many times."""
     total = 0
     for segment in elf.iter_segments("PT_LOAD"):
         start, size, memory = segment["p_offset"], segment["p_filesz"], segment["p_memsz"]
@@ -179,7 +177,7 @@ def _segments(elf: ELFFile, contents: bytes) -> Iterator[Segment]:
 
 
 def _relocations(elf: ELFFile) -> Iterator[Relocation]:
-    """What the dynamic segment asks for; the sum of two tables is bounded by how often the file may be read."""
+    """The relocations of the dynamic segment; `Metered` bounds their number."""
     from elftools.elf.dynamic import DynamicSegment
 
     for segment in elf.iter_segments("PT_DYNAMIC"):
@@ -200,7 +198,7 @@ def _relocations(elf: ELFFile) -> Iterator[Relocation]:
 
 
 def _symbols(elf: ELFFile) -> tuple[ElfSymbol, ...]:
-    """Every symbol once: what .symtab and .dynsym say, and what the dynamic segment does where sections are gone."""
+    """Every symbol once: from .symtab and .dynsym, or from the dynamic segment if sections are stripped."""
     found: dict[tuple[str, int], ElfSymbol] = {}
     for symbol in _raw_symbols(elf):
         if len(found) > _MOST_SYMBOLS:
@@ -230,10 +228,8 @@ def _raw_symbols(elf: ELFFile) -> Iterator[Any]:
                 yield from segment.iter_symbols()
 
 
-# The notes of a code object.
-#
-# LLVM, "User Guide for AMDGPU Backend", section "Code Object V3 Metadata" and those after it. Assembly that people
-# write by hand leaves out keys that LLVM demands; whoever asks says what follows from that.
+# Notes (LLVM, "User Guide for AMDGPU Backend", section "Code Object V3 Metadata" and those after it). Hand-written
+# assembly leaves out keys that LLVM demands; the caller decides what that means.
 
 T = TypeVar("T", int, str, list[Any])
 
@@ -241,7 +237,7 @@ _MOST = 2**32 - 1  # the descriptor holds each of these numbers in 32 bits or fe
 
 
 def unpack_notes(metadata: bytes) -> object:
-    """What the notes say, as MessagePack has it; nothing of it is checked yet."""
+    """Unpacks the MessagePack of the notes, unchecked."""
     import msgpack
 
     try:
@@ -250,18 +246,17 @@ def unpack_notes(metadata: bytes) -> object:
         raise damaged(f"{error!r:.200}") from error
 
 
-def required(notes: object, key: str, kind: type[T]) -> T:
-    """The value of a key without which nothing can be done."""
-    value = optional(notes, key, kind)
+def get_required(notes: object, key: str, kind: type[T]) -> T:
+    value = get_optional(notes, key, kind)
     if value is None:
         raise damaged(f"no {key}")
     return value
 
 
-def optional(notes: object, key: str, kind: type[T]) -> T | None:
-    """The value of a key that a producer may leave out; LLVM gives no meaning to that, so it is unknown."""
+def get_optional(notes: object, key: str, kind: type[T]) -> T | None:
+    """The value of a key; None if the producer left it out, which LLVM gives no meaning."""
     if not isinstance(notes, dict):
-        raise damaged(f"{notes!r:.80} where a map was due")
+        raise damaged(f"{notes!r:.80} instead of a map")
     if key not in notes:
         return None
     value: Any = notes[key]
@@ -272,9 +267,9 @@ def optional(notes: object, key: str, kind: type[T]) -> T | None:
     return value
 
 
-def optional_numbers(notes: object, key: str, count: int) -> tuple[int, ...] | None:
-    """A list of this many numbers that may be left out."""
-    value = optional(notes, key, list)
+def get_numbers(notes: object, key: str, count: int) -> tuple[int, ...] | None:
+    """A list of `count` numbers; None if it was left out."""
+    value = get_optional(notes, key, list)
     if value is None:
         return None
     if len(value) != count or not all(type(each) is int and 0 <= each <= _MOST for each in value):
@@ -282,10 +277,8 @@ def optional_numbers(notes: object, key: str, count: int) -> tuple[int, ...] | N
     return tuple(value)
 
 
-# Where machine code comes from.
-#
-# HIP compiled with -g has one, and so has everything that Triton compiles. It is a help for readers: what can't be
-# read of it is left out, and instructions then have no source line.
+# Line tables. HIP compiled with -g has one, and so has everything that Triton compiles. It only helps readers: what
+# can't be read is left out, and instructions then have no source line.
 
 _MOST_ROWS = 1_000_000
 _COMPRESSED = 0x800  # SHF_COMPRESSED
@@ -293,13 +286,12 @@ _COMPRESSED = 0x800  # SHF_COMPRESSED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineTable:
-    """From each of the `starts`, in ascending order, up to the next one, code comes from the line at the same place."""
+    """The code from each of the `starts` (ascending) up to the next comes from the source at the same index."""
 
     starts: tuple[int, ...] = ()
     sources: tuple[SourceLine | None, ...] = ()
 
     def at(self, address: int) -> SourceLine | None:
-        """The line that the instruction at an address was made from, if that is known."""
         place = bisect_right(self.starts, address) - 1
         return self.sources[place] if place >= 0 else None
 
@@ -309,7 +301,7 @@ NO_LINES = LineTable()
 
 
 def read_lines(hsaco: bytes) -> LineTable:
-    """The line table of a code object; an empty one if it has none, or if it is damaged."""
+    """The line table of a code object; an empty one if it has none, or a damaged one."""
     from elftools.elf.elffile import ELFFile
 
     rows: dict[int, SourceLine | None] = {}
@@ -318,7 +310,7 @@ def read_lines(hsaco: bytes) -> LineTable:
         debug = [section for section in elf.iter_sections() if section.name.startswith((".debug", ".zdebug"))]
         if any(section.name == ".debug_line" for section in debug) and not any(_is_packed(each) for each in debug):
             for address, source in _rows(elf.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)):
-                # A row without a line ends what stood before it, and gives way to one that begins there.
+                # A row without a line ends the one before it, unless another one begins there.
                 if source is not None or rows.get(address) is None:
                     rows[address] = source
                 if len(rows) > _MOST_ROWS:
@@ -330,7 +322,7 @@ def read_lines(hsaco: bytes) -> LineTable:
 
 
 def _is_packed(section: Any) -> bool:  # noqa: ANN401  # of pyelftools, untyped
-    """Few packed bytes may hold any number of others."""
+    """Compressed sections are refused, because few bytes may expand to any number."""
     return section.name.startswith(".zdebug") or bool(section["sh_flags"] & _COMPRESSED)
 
 
@@ -352,7 +344,7 @@ def _rows(dwarf: Any) -> Iterator[tuple[int, SourceLine | None]]:  # noqa: ANN40
 
 
 def _path(entry: Any, folders: Any, first: int) -> str:  # noqa: ANN401  # of pyelftools, untyped
-    """A file in its folder; folder 0 of older tables is where the compiler ran, which they don't say."""
+    """A file in its folder; in older tables folder 0 is the compiler's working directory, which they don't name."""
     name, place = _text(entry.name), entry.dir_index - first
     return str(PurePosixPath(_text(folders[place]), name)) if 0 <= place < len(folders) else name
 
@@ -362,16 +354,14 @@ def _text(name: bytes | str) -> str:
 
 
 _MAGIC, _PACKED = b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB"
-# Bundles of code objects.
-#
-# `hipcc --genco` and `clang -x hip --cuda-device-only` put code objects for several architectures, and an empty one
-# for the host, after a header (Clang, "Clang Offload Bundler", section "Bundled Binary File Layout").
+# Bundles. `hipcc --genco` and `clang -x hip --cuda-device-only` put code objects for several architectures, and an
+# empty one for the host, after a header (Clang, "Clang Offload Bundler", section "Bundled Binary File Layout").
 
 _MOST_ENTRIES = 1000
 _MOST_NAME = 1000
 
 
-def unbundled(contents: bytes, arch: str | None = None) -> bytes:
+def unbundle(contents: bytes, arch: str | None = None) -> bytes:
     """The code object itself; of a bundle, the one for `arch`, or the only one for a GPU."""
     if contents.startswith(_PACKED):
         raise ToolchainError(
@@ -388,7 +378,7 @@ def unbundled(contents: bytes, arch: str | None = None) -> bytes:
     if len(fitting) == 1:
         return fitting[0]
     held = ", ".join(_arch(name) for name, _ in entries) or "none"
-    wanted = "one of them has to be named" if arch is None else f"{len(fitting)} are for {arch}"
+    wanted = "name the architecture of one" if arch is None else f"{len(fitting)} are for {arch}"
     raise ToolchainError(
         Finding(
             code="T103",
@@ -416,14 +406,11 @@ def _entries(contents: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _arch(name: str) -> str:
-    """hipv4-amdgcn-amd-amdhsa--gfx942:sramecc+:xnack- is for gfx942."""
+    """For example gfx942 from hipv4-amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-."""
     return name.partition(":")[0].rpartition("-")[2]
 
 
-# What a loader makes of a code object.
-#
-# Code finds its constants and variables by distance from itself, so all segments are loaded as far apart as the
-# file has them, at one place.
+# Loading. Code finds its constants and variables relative to itself, so all segments keep their distances.
 
 CODE_BASE = 0x7E00_0001_0000
 """Where address 0 of a code object is loaded: the place of the first buffer in `rota.isa.memory.memories`."""
@@ -432,7 +419,7 @@ _ABSOLUTE, _RELATIVE = 3, 13  # R_AMDGPU_ABS64, R_AMDGPU_RELATIVE64
 
 
 def build_image(file: ElfFile) -> bytes:
-    """All segments in place, with the addresses filled in that depend on where they are loaded."""
+    """All segments in place, with relocations applied."""
     size = max((segment.address + segment.size for segment in file.segments), default=0)
     if size > _MOST_BYTES:
         raise unreadable(f"it takes {size:,} bytes of memory; at most {_MOST_BYTES:,} are loaded")
@@ -441,8 +428,8 @@ def build_image(file: ElfFile) -> bytes:
         image[segment.address : segment.address + len(segment.contents)] = segment.contents
     for each in file.relocations:
         if each.kind not in {_ABSOLUTE, _RELATIVE} or not 0 <= each.address <= size - 8:
-            raise unreadable(f"it asks for relocation {each.kind} at {each.address:#x}, which isn't known")
+            raise unreadable(f"it asks for relocation {each.kind} at {each.address:#x}, which rota doesn't support")
         if each.symbol is None:
-            raise unreadable(f"the word at {each.address:#x} represents a symbol of another code object")
+            raise unreadable(f"the word at {each.address:#x} refers to a symbol of another code object")
         struct.pack_into("<Q", image, each.address, CODE_BASE + each.symbol + each.addend & 2**64 - 1)
     return bytes(image)

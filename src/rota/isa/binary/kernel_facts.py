@@ -12,7 +12,7 @@ MOST_WORK_ITEMS = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """One explicit or hidden argument: where it lies in the kernarg segment, and what it is."""
+    """One explicit or hidden argument in the kernarg segment."""
 
     name: str
     offset: int
@@ -21,16 +21,16 @@ class Argument:
 
     @property
     def hidden(self) -> bool:
-        """Filled by the runtime, not by the caller."""
+        """True if the runtime fills it in, not the caller."""
         return self.kind.startswith("hidden_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloatMode:
-    """How floats are computed when a kernel starts: as the MODE register has it (CDNA3 ISA, "Mode register").
+    """The float mode at the start of a kernel, as in the MODE register (CDNA3 ISA, "Mode register").
 
-    Rounding is 0 to the nearest even, 1 up, 2 down, 3 towards zero; denormals are 0 flushed in both operands and
-    results, 1 in results, 2 in operands, 3 kept.  "64" represents the floats of 16 and 64 bits together.
+    Rounding: 0 nearest even, 1 up, 2 down, 3 towards zero. Denormals: 0 flushed in operands and results, 1 in results,
+    2 in operands, 3 kept. "64" means floats of 16 and 64 bits.
     """
 
     round_32: int = 0
@@ -43,7 +43,7 @@ class FloatMode:
 
     @property
     def bits(self) -> int:
-        """As they are in MODE."""
+        """The bits of MODE."""
         return (
             self.round_32
             | self.round_64 << 2
@@ -57,9 +57,9 @@ class FloatMode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Descriptor:
-    """What the hardware is told of a kernel: memory in bytes, registers as they are allocated.
+    """What the hardware gets to know of a kernel: memory in bytes, registers as allocated.
 
-    AGPR 0 is register `accum_offset` of the file that VGPRs and AGPRs share.  With `tg_split` the waves of a workgroup
+    AGPR 0 is register `accum_offset` of the file that VGPRs and AGPRs share. With `tg_split` the waves of a workgroup
     may run on several compute units, without LDS.
     """
 
@@ -78,13 +78,12 @@ class Descriptor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelFacts:
-    """Registers, memory and initial state of one kernel: numbers as the notes have them, beside its descriptor.
+    """Registers, memory and initial state of one kernel: the numbers of the notes, and the descriptor.
 
-    `user_sgprs` names what the first SGPRs hold, a name per value in hardware order (the kernarg pointer takes two);
-    `workgroup_ids` says which of x, y and z follow them; `workitem_ids` is 0, 1 or 2 for x, xy or xyz in v0.
-    What the notes may leave out and did is None: unknown, not none.  `unnoted` are the keys that they leave out
-    although a launch needs them; their numbers are then the descriptor's, or the most that hardware takes.  `entry` is
-    the address of the first instruction; with preloaded arguments, 256 bytes after the one that the descriptor names.
+    `user_sgprs` names the contents of the first SGPRs with their sizes, in hardware order; `workgroup_ids` says which
+    of x, y and z follow; `workitem_ids` is 0, 1 or 2 for x, xy or xyz in v0. None means that the notes leave a number
+    out. `unnoted` are the missing keys that a launch needs; the descriptor or the hardware's limit replaces them.
+    `entry` is the address of the first instruction: with preloaded arguments, 256 bytes after the descriptor's.
     """
 
     name: str
@@ -115,7 +114,7 @@ class KernelFacts:
 
     @property
     def spills(self) -> int | None:
-        """Registers that went to memory; None unless the notes count those of both files."""
+        """Spilled registers; None unless the notes count those of both files."""
         if self.vgpr_spills is None or self.sgpr_spills is None:
             return None
         return self.vgpr_spills + self.sgpr_spills

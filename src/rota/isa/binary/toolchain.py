@@ -21,15 +21,13 @@ from pathlib import Path
 
 from rota.errors import Finding, ToolchainError
 from rota.isa.binary.code_object import CodeObject, kernels_of, read_kernels
-from rota.isa.binary.elf import ElfFile, read_elf, read_lines, unbundled
+from rota.isa.binary.elf import ElfFile, read_elf, read_lines, unbundle
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import derive_flow, parse_listing
 
-# Machine code as text.
-#
-# The file itself is never given to the disassembler. A new one is, which holds the executable bytes, and a symbol
-# where code is known to begin: damaged headers and tables do no harm, a stripped file is as good as another, and
-# the sweep starts anew at each of these places, so that data between functions doesn't shift what follows.
+# Disassembly. The disassembler gets a new file with the executable bytes and a symbol wherever code is known to begin,
+# so that damaged headers and stripped tables don't matter. Its sweep starts anew at each symbol, so that data between
+# functions doesn't shift what follows.
 
 _DISASSEMBLER_SECONDS = 120
 _KEPT = 8  # listings
@@ -43,9 +41,9 @@ _PLAIN_NAME = re.compile(r"[\w.$@]+")
 
 
 def disassemble(file: ElfFile, starts: Mapping[int, str], objdump: tuple[str, ...]) -> str:
-    """The listing of everything executable; `starts` are the addresses where code is known to begin, with a name.
+    """The listing of all executable bytes; `starts` names the addresses where code is known to begin.
 
-    The same code gives the same listing, so the last ones are kept: kernels are loaded again and again.
+    Recent listings are cached, because kernels are loaded again and again.
     """
     return _listing(bare_file(file, starts), objdump)
 
@@ -69,14 +67,14 @@ def _listing(bare: bytes, objdump: tuple[str, ...]) -> str:
         except FileNotFoundError as error:
             raise _refuse_disassembly("T101", f"no disassembler found: {objdump[0]}", command, str(error)) from error
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise _refuse_disassembly("T103", "the disassembler came to no end", command, str(error)) from error
+            raise _refuse_disassembly("T103", "the disassembler failed or did not end", command, str(error)) from error
     if done.returncode != 0:
         raise _refuse_disassembly("T103", "the disassembler refused the machine code", command, done.stderr)
     return done.stdout
 
 
 def bare_file(file: ElfFile, starts: Mapping[int, str]) -> bytes:
-    """An ELF file with the executable bytes at their addresses and a symbol at each start, and nothing else."""
+    """An ELF file with the executable bytes at their addresses, a symbol at each start, and nothing else."""
     code = [segment for segment in file.segments if segment.executable and segment.contents]
     names = _Strings()
     symbols = [b"\0" * _SYMBOL_BYTES]
@@ -108,8 +106,6 @@ def bare_file(file: ElfFile, starts: Mapping[int, str]) -> bytes:
 
 
 class _Strings:
-    """A table of names."""
-
     def __init__(self) -> None:
         self.contents = b"\0"
 
@@ -120,7 +116,7 @@ class _Strings:
 
 
 def _plain(name: str, address: int) -> str:
-    """A name that a listing can show on one line; a damaged symbol table may say anything."""
+    """A name that fits a line of a listing; a damaged symbol table may hold anything."""
     return name if _PLAIN_NAME.fullmatch(name) else f"code_{address:x}"
 
 
@@ -135,10 +131,8 @@ def _refuse_disassembly(code: str, message: str, command: Iterable[str], said: s
     )
 
 
-# A code object from a file.
-#
-# The sweep of a disassembler goes astray behind data that looks like the first half of an instruction. So it is
-# asked again, with every place that code leads to as a further start, until no jump goes between two instructions.
+# Sweeps. Data that looks like the first half of an instruction misleads the disassembler about what follows. So it runs
+# again with every jump target as a further start, until no jump goes between two instructions.
 
 _MOST_SWEEPS = 8
 
@@ -146,8 +140,8 @@ _MOST_SWEEPS = 8
 def read_code_object(
     contents: bytes, objdump: tuple[str, ...], *, arch: str | None = None, toolchain: str = "", assembly: str = ""
 ) -> CodeObject:
-    """What the bytes of a code object say, whoever made them; of a bundle, the one for `arch` is taken."""
-    hsaco = unbundled(contents, arch)
+    """Reads a code object of any producer; of a bundle, the one for `arch`."""
+    hsaco = unbundle(contents, arch)
     file = read_elf(hsaco)
     kernels = kernels_of(file)
     return CodeObject(
@@ -155,20 +149,23 @@ def read_code_object(
         toolchain=toolchain,
         hsaco=hsaco,
         assembly=assembly,
-        disassembly=_swept(file, kernels, objdump),
+        disassembly=_sweep(file, kernels, objdump),
         kernels=kernels,
         lines=read_lines(hsaco),
     )
 
 
-def _swept(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, ...]) -> str:
+def _sweep(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, ...]) -> str:
     starts = {
         symbol.address: symbol.name for symbol in file.symbols if symbol.function and file.code_at(symbol.address)
     }
     names = {kernel.name for kernel in kernels}
     functions = [place for place, name in starts.items() if name not in names]
     entries = {kernel.entry: kernel.name for kernel in kernels if kernel.entry is not None}
-    starts = {**{entry: name for entry, name in entries.items() if not _inside(entry, file)}, **starts}
+    bodies = [range(each.address + 1, each.address + each.size) for each in file.symbols if each.function]
+    # With preloaded arguments the entry lies inside a function, after its first loads.
+    inside = {entry for entry in entries if any(entry in body for body in bodies)}
+    starts = {**{entry: name for entry, name in entries.items() if entry not in inside}, **starts}
     for _ in range(_MOST_SWEEPS):
         text = disassemble(file, starts, objdump)
         listing = parse_listing(text)
@@ -183,11 +180,6 @@ def _swept(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, 
             break
         starts |= {place: f"code_{place:x}" for place in astray}
     return text
-
-
-def _inside(address: int, file: ElfFile) -> bool:
-    """Does it lie within a function, as an entry after the loads of preloaded arguments does?"""
-    return any(each.function and each.address < address < each.address + each.size for each in file.symbols)
 
 
 _COMPILER_SECONDS = 300
@@ -205,7 +197,7 @@ _INSTALL = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
-    """One compiler: the commands that start it, its linker and its disassembler, if it has one."""
+    """One compiler: the commands for it, its linker and its disassembler, if it has one."""
 
     name: str
     compiler: tuple[str, ...]
@@ -213,26 +205,26 @@ class Toolchain:
     objdump: tuple[str, ...] | None
 
     def compile(self, source: str, arch: str) -> CodeObject:
-        """HIP source as a code object for `arch`, such as gfx950."""
+        """Compiles HIP source to a code object for `arch`, such as gfx950."""
         with tempfile.TemporaryDirectory(prefix="rota-") as name:
             folder = Path(name)
             (folder / "kernel.hip").write_text(source, encoding="utf-8")
             front = (*self.compiler, *_FRONT, f"--offload-arch={arch}", "-S", "kernel.hip", "-o", "kernel.s")
             self._run(front, folder, arch)
-            return self._assembled(folder, arch)
+            return self._assemble(folder, arch)
 
     def assemble(self, assembly: str, arch: str) -> CodeObject:
-        """Assembly as a code object: what a compiler would have made, edited."""
+        """Assembles a code object, for example from edited compiler output."""
         with tempfile.TemporaryDirectory(prefix="rota-") as name:
             folder = Path(name)
             (folder / "kernel.s").write_text(assembly, encoding="utf-8")
-            return self._assembled(folder, arch)
+            return self._assemble(folder, arch)
 
     def version(self) -> str:
-        """The first line of what the compiler says about itself."""
+        """The first line that the compiler prints about itself."""
         return self._run((*self.compiler, "--version"), Path.cwd(), "any").splitlines()[0]
 
-    def _assembled(self, folder: Path, arch: str) -> CodeObject:
+    def _assemble(self, folder: Path, arch: str) -> CodeObject:
         back = ("-x", "assembler", "--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-c", "kernel.s", "-o", "kernel.o")
         self._run((*self.compiler, *back), folder, arch)
         self._run((*self.linker, "-shared", "kernel.o", "-o", "kernel.hsaco"), folder, arch)
@@ -268,12 +260,12 @@ def find_toolchain(compiler: str | None = None) -> Toolchain:
     """The compiler at that path or name, or the first one found: ROCm's, clang++-22, another clang++, ziglang."""
     if compiler is not None:
         return explicit_toolchain(compiler)
-    for toolchain in found_toolchains():
+    for toolchain in find_toolchains():
         return toolchain
     raise _absent("rocm, clang++ 20 to 30, ziglang")
 
 
-def found_toolchains() -> Iterator[Toolchain]:
+def find_toolchains() -> Iterator[Toolchain]:
     """Every toolchain on this machine, the preferred one first."""
     for clang in _rocm_clangs():
         yield _clang("rocm", clang)
@@ -300,8 +292,8 @@ def explicit_toolchain(compiler: str) -> Toolchain:
 
 
 def find_objdump() -> tuple[str, ...]:
-    """The first disassembler of the toolchains on this machine, or a llvm-objdump without a compiler."""
-    for toolchain in found_toolchains():
+    """The first disassembler of the toolchains on this machine, or an llvm-objdump without a compiler."""
+    for toolchain in find_toolchains():
         if toolchain.objdump is not None:
             return toolchain.objdump
     for name in (*(f"llvm-objdump-{version}" for version in _VERSIONS), "llvm-objdump"):
@@ -312,7 +304,7 @@ def find_objdump() -> tuple[str, ...]:
 
 
 def ziglang_toolchain() -> Toolchain | None:
-    """The ziglang wheel of this Python, if it is installed.  It disassembles nothing."""
+    """The ziglang wheel of this Python, if installed; it has no disassembler."""
     if importlib.util.find_spec("ziglang") is None:
         return None
     zig = (sys.executable, "-m", "ziglang")
@@ -335,7 +327,7 @@ def _rocm_clangs() -> Iterator[Path]:
 
 
 def _clang(name: str, clang: Path) -> Toolchain:
-    """A clang with the lld and the objdump that belong to it: beside it, or with its version on the PATH."""
+    """A clang with its lld and objdump: beside it, or with the same version suffix on the PATH."""
     version = re.search(r"-\d+$", clang.name)
     suffix = version[0] if version else ""
     return Toolchain(
@@ -365,7 +357,7 @@ def _absent(wanted: str) -> ToolchainError:
 
 
 def _refuse_compilation(toolchain: str, arch: str, command: tuple[str, ...], said: str) -> ToolchainError:
-    """The compiler's own first errors, without the lines of context around them."""
+    """Quotes the compiler's first errors, without the lines of context around them."""
     lines = [line for line in said.splitlines() if "error" in line.lower()] or said.splitlines()
     return ToolchainError(
         Finding(

@@ -34,7 +34,7 @@ _WORD = re.compile(r"[a-z_0-9]+")
 
 
 class Kind(enum.Enum):
-    """Who executes it."""
+    """The unit that executes an instruction."""
 
     SCALAR = "SALU"
     VECTOR = "VALU"
@@ -45,13 +45,13 @@ class Kind(enum.Enum):
 
 
 class Trait(enum.Flag):
-    """What else decides about a wait state."""
+    """Other properties that wait states depend on."""
 
     NONE = 0
     TRANSCENDENTAL = enum.auto()
     DOT = enum.auto()
     PARTIAL = enum.auto()  # writes a part of a register
-    PACKED = enum.auto()  # LLVM takes it for one of those
+    PACKED = enum.auto()  # LLVM treats it as partial
     DPP = enum.auto()
     LANE = enum.auto()  # reads or writes one lane
     READS_LANE = enum.auto()
@@ -72,9 +72,9 @@ class Trait(enum.Flag):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """Wait states due between two instructions, the rows that they share, why, and whose rule it is.
+    """A requirement: wait states between two instructions that share `rows`.
 
-    `rule` is its name among the `Hazards`, `fact` what they say about it.
+    `rule` is the name of the rule in `Hazards`, `fact` its value and source.
     """
 
     states: int
@@ -87,24 +87,23 @@ class Need:
 
     @property
     def source(self) -> str:
-        """Whose rule it is."""
         return SOURCES.get(self.fact.confidence, self.fact.confidence.value)
 
     @property
     def required(self) -> bool:
-        """Is it a rule of the manual, or was it measured; or does LLVM alone keep it?"""
+        """True for rules of the manual and measured ones, False for those of LLVM alone."""
         return self.fact.confidence is not Confidence.COMPILER_MODEL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Spacing:
-    """The registers and traits of one instruction, as far as wait states depend on them.
+    """The registers and traits of one instruction that wait states depend on.
 
-    `reads` are explicit sources, of an MFMA its factors, scales and index; `sums` what an MFMA or a dot product adds to
-    and `sum_range` its first row and length; `held` the data of a wide store; `select` the rows of a lane select.  Of
-    `reads`, `masks` are only read as a mask or carry, `exchanged` are the lanes that DPP moves, `kept` is what a target
-    held, where lanes may keep it.  `zeros` are the registers whose zero flags are read, `ends` the scalar registers
-    that surely hold something else after it.  `known` is what was found out about pairs with this one in front.
+    `reads` are explicit sources (of an MFMA: factors, scales, index); `sums` is the addend of an MFMA or dot product
+    and `sum_range` its first row and length; `held` the data of a wide store; `select` the rows of a lane select. Of
+    `reads`, `masks` are read only as mask or carry, `exchanged` are the lanes that DPP moves, `kept` is the old target
+    where lanes may keep it. `zeros` are the registers whose zero flags are read, `ends` the scalar registers that it
+    overwrites for sure. `known` caches the needs of pairs that start with this instruction.
     """
 
     opcode: str
@@ -132,12 +131,11 @@ class Spacing:
 
     @property
     def valu(self) -> bool:
-        """Is it a VALU instruction, MFMA and loads to LDS included?"""
+        """True for VALU instructions, MFMA and loads to LDS included."""
         return self.kind in {Kind.VECTOR, Kind.MATRIX} or Trait.TO_LDS in self.traits
 
     @property
     def all_reads(self) -> Rows:
-        """What it reads, sums included."""
         return self.reads | self.sums
 
 
@@ -158,19 +156,15 @@ def rows_in(text: str) -> Rows:
 
 
 def vector_rows(rows: Rows) -> Rows:
-    """VGPRs and AGPRs among the rows."""
     return frozenset(row for row in rows if row < SCALAR)
 
 
 def scalar_rows(rows: Rows) -> Rows:
-    """The others."""
     return frozenset(row for row in rows if row >= SCALAR)
 
 
-# Registers and traits for wait states.
-#
-# It reads the text alone: an instruction that can't be executed here still keeps its distance. What an operand's
-# place means follows from the kind of instruction, as LLVM prints it.
+# Decoding reads the text only, so that instructions which the interpreter lacks have wait states too. The roles of
+# operands follow from the kind of instruction, as LLVM prints it.
 
 _TRANSCENDENTAL = re.compile(r"^v_(?:exp|log|rcp|rcp_iflag|rsq|sqrt|sin|cos)(?:_legacy)?_f(?:16|32|64)$")
 _SUFFIX = re.compile(r"_(?:e32|e64|dpp|sdwa|e64_dpp)$")
@@ -179,7 +173,7 @@ _TIED = re.compile(r"^v_(?:(?:pk_)?fmac|mac|dot\w*c|writelane|fmac_legacy)_")
 _EXCHANGES = re.compile(r"^v_(?:swap_b32|permlane(?:16|32)_swap_b32)$")
 _DPP = re.compile(r"^(?:quad_perm|row_\w+|wave_\w+|row_newbcast)(?::|$)")
 _MOVREL = re.compile(r"^(?:s_movrel|ds_(?:read|write)_addtid|s_sendmsg|s_ttracedata|ds_gws_|ds_ordered_count)")
-_NOT_NAMED = re.compile(r"^(?:s_ttracedata|ds_gws_|ds_ordered_count|buffer_)")  # among those that use M0 for the manual
+_NOT_NAMED = re.compile(r"^(?:s_ttracedata|ds_gws_|ds_ordered_count|buffer_)")  # use M0; not in the manual's table
 _HWREG = re.compile(r"hwreg\((?P<name>\w+)(?:, *(?P<first>\d+), *(?P<bits>\d+))?")
 _VSKIP = 28  # its bit of MODE
 _MASKED = re.compile(r"^v_(?:cndmask|addc|subb|subbrev)_")
@@ -195,7 +189,7 @@ _NO_TARGET = re.compile(
 
 
 def _reach(first: Spacing, hazards: Hazards) -> int:
-    """A bound on the wait states that anything may have to keep after it."""
+    """An upper bound on the wait states that any later instruction must keep."""
     if first.kind is Kind.MATRIX:
         large = (hazards.double_large, hazards.double_large_memory)
         return max(first.passes + max(hazards.result.value, hazards.overlap.value, 2), *(fact.value for fact in large))
@@ -212,7 +206,6 @@ def _reach(first: Spacing, hazards: Hazards) -> int:
 
 
 def spacing_of(instruction: Instruction, architecture: Architecture) -> Spacing:
-    """What the instruction reads, writes and is, for wait states."""
     spacing = _spacing(instruction, architecture)
     ends = spacing.ends or (NO_ROWS if spacing.kind is Kind.SCALAR else scalar_rows(spacing.writes))
     return replace(spacing, reach=_reach(spacing, architecture.hazards), ends=ends)
@@ -320,21 +313,17 @@ def _vector(instruction: Instruction, operands: list[Rows]) -> Spacing:
         else NO_ROWS,
         exchanged=vector_rows(_union(operands[targets : targets + 1])) if Trait.DPP in traits else NO_ROWS,
         kept=kept,
-        zeros=_zeros(instruction),
+        zeros=(VCC_ROWS if "src_vccz" in instruction.operands else NO_ROWS)
+        | (EXEC_ROWS if "src_execz" in instruction.operands else NO_ROWS),
         traits=traits,
     )
 
 
 def _keeps_lanes(instruction: Instruction) -> bool:
-    """May lanes of a DPP instruction keep what its target had: by its masks, or because theirs come from outside?"""
+    """True if lanes of a DPP instruction may keep the old target: by its masks, or for lack of a source lane."""
     full = all(_modifier(instruction, f"{name}_mask") in {"", "0xf"} for name in ("row", "bank"))
     inside = any(_WHOLE.match(each) or each.startswith("bound_ctrl") for each in instruction.modifiers)
     return not (full and inside)
-
-
-def _zeros(instruction: Instruction) -> Rows:
-    vcc = VCC_ROWS if "src_vccz" in instruction.operands else NO_ROWS
-    return vcc | EXEC_ROWS if "src_execz" in instruction.operands else vcc
 
 
 def _vector_traits(instruction: Instruction, name: str) -> Trait:
@@ -358,7 +347,7 @@ def _vector_traits(instruction: Instruction, name: str) -> Trait:
 
 
 def _writes_a_part(instruction: Instruction, name: str) -> bool:
-    """Is the result moved to another place of its register: by SDWA, or by the destination's bits of op_sel?"""
+    """True if SDWA or op_sel places the result in a part of its register."""
     if "_sdwa" in instruction.opcode or _modifier(instruction, "dst_sel"):
         return _modifier(instruction, "dst_sel") not in {"", "DWORD"}
     if name.startswith("v_cvt_scalef32_sr_pk_fp4_"):  # whatever its bits
@@ -372,7 +361,7 @@ def _writes_a_part(instruction: Instruction, name: str) -> bool:
 
 
 def _packed(instruction: Instruction, name: str) -> bool:
-    """Is the first bit of a packed instruction's op_sel_hi set, as it is unless said otherwise?"""
+    """True if the first bit of a packed instruction's op_sel_hi is set, which is the default."""
     if not _PACKED.match(name):
         return False
     high = _bits(instruction, "op_sel_hi")
@@ -401,14 +390,7 @@ def _memory(instruction: Instruction, operands: list[Rows]) -> Spacing:
     if to_lds:
         reads |= M0_ROWS
         traits = Trait.TO_LDS | _m0_traits(opcode)
-    return Spacing(
-        opcode=opcode,
-        kind=Kind.MEMORY,
-        reads=reads,
-        writes=writes,
-        held=held,
-        traits=traits,
-    )
+    return Spacing(opcode=opcode, kind=Kind.MEMORY, reads=reads, writes=writes, held=held, traits=traits)
 
 
 def _scalar(instruction: Instruction, operands: list[Rows]) -> Spacing:

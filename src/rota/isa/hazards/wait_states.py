@@ -35,30 +35,27 @@ if TYPE_CHECKING:
     from rota.isa.wave.wave import Step
     from rota.program.machine import Fact
 
-# Wait states between two instructions.
-#
-# The rules are those of AMD's manual and those that LLVM keeps for gfx940 and later; each says whose it is. Where
-# the two differ, the one that asks for more is here.
+# Rules for pairs of instructions: those of AMD's manual and those of LLVM for gfx940 and later. Each names its source.
+# If the two differ, the stricter one is here.
 
 SHORT = 2
-"""Passes of the shortest MFMAs, which have numbers of their own."""
+"""Passes of the shortest MFMAs, which have their own rules."""
 _VECTORS = frozenset({Kind.VECTOR, Kind.MATRIX, Kind.MEMORY, Kind.LDS})
 
 
 def needs(first: Spacing, then: Spacing, hazards: Hazards) -> tuple[Need, ...]:
-    """All that `then` has to keep behind `first`; remembered, since loops come back to the same pairs."""
+    """What `then` must keep after `first`; cached, because loops repeat the same pairs."""
     known = first.known.get(then)
     if known is None:
-        due = _Rules(hazards).between(first, then)
-        known = first.known[then] = tuple(need for need in due if need.states > 0)
+        known = first.known[then] = tuple(need for need in _Rules(hazards).between(first, then) if need.states > 0)
     return known
 
 
-def left_of(need: Need, multiplied: Rows, ended: Rows) -> bool:
-    """Does a need still hold, where later MFMAs and later scalar instructions wrote those rows?
+def still_holds(need: Need, multiplied: Rows, ended: Rows) -> bool:
+    """True if a need still holds after later MFMAs and scalar instructions wrote those rows.
 
-    What a later MFMA writes has the wait states of that one.  A scalar register that was written again holds what the
-    later instruction wrote, which the hardware waits for, or which has wait states of its own.
+    A result that a later MFMA overwrites has the wait states of that one. For a scalar register written again, the
+    hardware interlocks or the later instruction has wait states of its own.
     """
     if not need.rows:
         return True
@@ -66,7 +63,7 @@ def left_of(need: Need, multiplied: Rows, ended: Rows) -> bool:
 
 
 class _Rules:
-    """The rules, by the numbers of one architecture."""
+    """The rules, with the numbers of one architecture."""
 
     def __init__(self, hazards: Hazards) -> None:
         self._hazards = hazards
@@ -75,7 +72,7 @@ class _Rules:
         self, rule: str, rows: Rows, why: str, passes: int = 0, *, more: int = 0, reads: bool = False,
         matrix: bool = False,
     ) -> Iterator[Need]:  # fmt: skip
-        """A rule by its name, where instructions share rows; some are counted after the last of this many passes."""
+        """A rule by its name, if instructions share rows; some rules count from the last of `passes`."""
         fact: Fact | None = getattr(self._hazards, rule)
         if fact is not None and rows:
             states = passes + fact.value + more
@@ -88,32 +85,32 @@ class _Rules:
 
     def between(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         if first.kind is Kind.VECTOR:
-            yield from self._behind_vector(first, then)
+            yield from self._after_vector(first, then)
         if first.kind is Kind.MATRIX:
-            yield from self._behind_matrix(first, then)
+            yield from self._after_matrix(first, then)
         if first.held:
-            yield from self._behind_store(first, then)
+            yield from self._after_store(first, then)
         if Trait.DPP in then.traits:
             yield from self._to_dpp(first, then)
         if Trait.USES_M0 in then.traits and first.kind is Kind.SCALAR:
             rule = "m0_other" if Trait.NOT_NAMED in then.traits else "m0"
             yield from self._need(rule, first.writes & M0_ROWS, "uses m0", reads=True)
         if first.traits & (Trait.SETS_MODE | Trait.SKIPS):
-            yield from self._behind_mode(first, then)
+            yield from self._after_mode(first, then)
 
-    def _behind_mode(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+    def _after_mode(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         if Trait.SETS_MODE in first.traits:
             if Trait.READS_MODE in then.traits and first.hwreg == then.hwreg:
-                yield from self._always("mode", f"accesses {then.hwreg} behind s_setreg")
+                yield from self._always("mode", f"accesses {then.hwreg} after s_setreg")
             if Trait.RETURNS in then.traits and first.hwreg == "HW_REG_TRAPSTS":
-                yield from self._always("trap", "returns behind s_setreg")
+                yield from self._always("trap", "returns after s_setreg")
             if Trait.SETS_VSKIP in first.traits and then.kind in _VECTORS:
                 yield from self._always("vskip", "follows s_setreg of MODE.vskip")
         reads = Trait.READS_MODE in then.traits and Trait.SETS_MODE not in then.traits
         if Trait.SKIPS in first.traits and reads and then.hwreg == "HW_REG_MODE":
-            yield from self._always("vskip_read", "reads MODE behind s_setvskip")
+            yield from self._always("vskip_read", "reads MODE after s_setvskip")
 
-    def _behind_store(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+    def _after_store(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         rows = first.held & then.writes
         if Trait.BY_OFFSET in first.traits:
             if then.valu:
@@ -133,13 +130,13 @@ class _Rules:
 
     # After a VALU instruction.
 
-    def _behind_vector(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+    def _after_vector(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         scalars = scalar_rows(first.writes)
         read = vector_rows(first.writes & then.all_reads)
         if scalars:
             yield from self._scalar_results(scalars, then)
         if then.valu:
-            yield from self._forwarded(first, then)
+            yield from self._forward(first, then)
         if Trait.READS_LANE in then.traits:
             rule = "first_lane" if "firstlane" in then.opcode else "lane"
             yield from self._need(rule, read, "reads a lane", reads=True)
@@ -155,10 +152,10 @@ class _Rules:
         if Trait.PERMLANE in then.traits:
             yield from self._need("permlane", read, "exchanges lanes of", reads=True)
             if Trait.COMPARES_EXEC in first.traits:
-                yield from self._need("exec_permlane", EXEC_ROWS, "exchanges lanes behind v_cmpx")
+                yield from self._need("exec_permlane", EXEC_ROWS, "exchanges lanes after v_cmpx")
 
-    def _forwarded(self, first: Spacing, then: Spacing) -> Iterator[Need]:
-        """Results that the next VALU instruction can't have at once."""
+    def _forward(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+        """Results that the next VALU instruction can't read at once."""
         read = first.writes & then.all_reads
         if Trait.TRANSCENDENTAL in first.traits and Trait.TRANSCENDENTAL not in then.traits:
             yield from self._need("transcendental", read, "reads a transcendental's result", reads=True)
@@ -171,7 +168,7 @@ class _Rules:
             yield from self._need("packed", named, "uses, made by a packed instruction,", reads=bool(read))
 
     def _scalar_results(self, scalars: Rows, then: Spacing) -> Iterator[Need]:
-        """A VALU instruction wrote scalar registers."""
+        """Rules for scalar registers that a VALU instruction wrote."""
         if then.kind is Kind.MEMORY:
             implied = scalars & (EXEC_ROWS | M0_ROWS)
             yield from self._need("scalar", (scalars - implied) & then.reads, "reads for memory", reads=True)
@@ -190,29 +187,29 @@ class _Rules:
         yield from self._need("lane_select", scalars & then.select, "selects a lane by", reads=True)
         if scalars & EXEC_ROWS:
             if Trait.LANE in then.traits:
-                yield from self._need("exec_lane", EXEC_ROWS, "accesses a lane behind")
+                yield from self._need("exec_lane", EXEC_ROWS, "accesses a lane after a write of")
             if Trait.DPP in then.traits:
                 yield from self._need("exec_dpp", EXEC_ROWS, "obeys, by DPP,")
             if then.kind is Kind.MATRIX:
-                yield from self._need("exec_matrix", EXEC_ROWS, "multiplies behind")
+                yield from self._need("exec_matrix", EXEC_ROWS, "multiplies after a write of")
 
     # After an MFMA.
 
-    def _behind_matrix(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+    def _after_matrix(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         if then.kind is Kind.MATRIX:
             yield from self._result(first, first.writes & then.reads, memory=False)
             yield from self._sum(first, then, first.writes & then.sums)
             return
         if then.kind in _VECTORS:
             yield from self._result(first, first.writes & then.all_reads, memory=then.kind is not Kind.VECTOR)
-            yield from self._overwritten(first, then)
+            yield from self._overwrite(first, then)
         if first.pipe is Pipe.DOUBLE and Trait.DOUBLE_FMA in then.traits:
             yield from self._always("double_fma", "multiplies float64 after an MFMA of float64")
         if Trait.PERMLANE in then.traits:
             yield from self._need("permlane", first.writes & then.reads, "exchanges lanes of", reads=True)
 
     def _result(self, first: Spacing, rows: Rows, *, memory: bool) -> Iterator[Need]:
-        """Until the result of an MFMA may be read, as a factor if by another MFMA."""
+        """Wait states until the result of an MFMA may be read, also as a factor of another one."""
         rule, passes = self._ends(first)
         if first.pipe is Pipe.DOUBLE and memory:
             rule = "double_large_memory" if first.large else "double_small_memory"
@@ -220,15 +217,15 @@ class _Rules:
 
     @staticmethod
     def _ends(first: Spacing) -> tuple[str, int]:
-        """The rule until the result of an MFMA is there, and the passes after which it counts."""
+        """The rule for when the result of an MFMA is complete, and the passes after which it counts."""
         if first.pipe is Pipe.DOUBLE:
             return ("double_large" if first.large else "double_small"), 0
         if first.pipe is Pipe.SINGLE:
             return "single_result", first.passes
         return ("short_result" if first.passes == SHORT else "result"), first.passes
 
-    def _overwritten(self, first: Spacing, then: Spacing) -> Iterator[Need]:
-        """Until another may overwrite what an MFMA makes, or what it adds to."""
+    def _overwrite(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+        """Wait states until the result or the addend of an MFMA may be overwritten."""
         rows, hazards = first.writes & then.writes, self._hazards
         rule, passes = self._ends(first)
         large = first.pipe is Pipe.DOUBLE and first.large
@@ -247,11 +244,11 @@ class _Rules:
                 yield from self._need("load_over", rows, why, first.passes, more=hazards.overwrite.value)
 
     def _sum(self, first: Spacing, then: Spacing, rows: Rows) -> Iterator[Need]:
-        """Until an MFMA may add to the result of another: at once, mostly, where ranges and passes are the same."""
+        """Wait states until an MFMA may add to another's result: mostly none for equal ranges and passes."""
         rule = self._sum_rule(first, then, same=first.write_range == then.sum_range)
         if rule:
-            behind = rule in {"single_overlap", "short_overlap", "unequal", "different", "overlap"}
-            yield from self._need(rule, rows, "adds to", first.passes * behind, reads=True, matrix=True)
+            counts_passes = rule in {"single_overlap", "short_overlap", "unequal", "different", "overlap"}
+            yield from self._need(rule, rows, "adds to", first.passes * counts_passes, reads=True, matrix=True)
 
     @staticmethod
     def _sum_rule(first: Spacing, then: Spacing, *, same: bool) -> str:
@@ -270,24 +267,19 @@ class _Rules:
         return "unequal" if same and product else "overlap"
 
 
-# Wait states without execution.
-#
-# Every path of the control flow that leads to an instruction is followed backwards, as far as any wait state
-# reaches; whether a wave can take it is not asked. A path ends where a function does: what a caller left is not
-# known, and a call's return is not followed. The same table of pairs decides while a kernel runs
-# (`rota.isa.hazards.hazard`).
-#
-# An MFMA after another one of its kind begins when that one's passes are over, so that these count as wait states
-# of what follows both.
+# Static check. It follows every path of the control flow backwards from an instruction, as far as any wait state
+# reaches, whether or not a wave can take it. A path ends at the start of a function: neither callers nor returns are
+# followed. An MFMA after another of its kind begins when the passes of that one are over, so these count as wait states
+# for whatever follows both.
 
-_LEAVES = re.compile(r"^s_(?:branch|endpgm|setpc|swappc|rfe)")  # what follows isn't what comes next
-_MOST_PLACES, _FREE_PLACES = 400, 20_000  # for each instruction of a kernel; real ones have twenty or so
+_LEAVES = re.compile(r"^s_(?:branch|endpgm|setpc|swappc|rfe)")  # the next instruction doesn't follow
+_MOST_PLACES, _FREE_PLACES = 400, 20_000  # per instruction of a kernel; real ones have about twenty
 _SCALARS = {VCC: "vcc_lo", VCC + 1: "vcc_hi", M0: "m0", EXEC: "exec_lo", EXEC + 1: "exec_hi"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Early:
-    """An instruction, by its number, that comes `short` wait states too early after another."""
+    """Instruction number `then` comes `short` wait states too early after number `first`."""
 
     first: int
     then: int
@@ -296,23 +288,22 @@ class Early:
 
     @property
     def weight(self) -> tuple[bool, int]:
-        """What counts most of several: whose rule it is, then how much too early."""
+        """Rules of the device weigh more than those of LLVM; then the number of missing wait states."""
         return self.need.required, self.short
 
 
 def row_name(row: int) -> str:
-    """A register's name in assembly."""
     if row < SCALAR:
         return f"v{row}" if row < ACC else f"a{row - ACC}"
     return _SCALARS.get(row - SCALAR, f"s{row - SCALAR}")
 
 
-class Behind(NamedTuple):
-    """What lies between an instruction and a later one: wait states, and which rows were written again.
+class Distance(NamedTuple):
+    """What lies between an instruction and a later one: wait states, and the rows that were written again.
 
-    `unit` is the pipe of the nearest MFMA between, or the later one's own, and `begun` how long before the later
-    one it began.  `counted` are the wait states without those for which the later one itself waits for its unit: an
-    s_nop before it passes at the same time.
+    `unit` is the pipe of the nearest MFMA between them, or of the later one, and `begun` how long before the later one
+    it began. `counted` leaves out the wait states for which the later one itself waits for its unit, because an s_nop
+    before it passes at the same time.
     """
 
     passed: int = 0
@@ -322,15 +313,15 @@ class Behind(NamedTuple):
     unit: Pipe | None = None
     begun: int = 0
 
-    def before(self, first: Spacing) -> Behind:
-        """The same seen from an instruction right in front, with the passes for which it holds its unit."""
+    def before(self, first: Spacing) -> Distance:
+        """The same distance as seen by the instruction right in front, with the passes for which it holds its unit."""
         if first.pipe is not self.unit:
             return self
         passed = max(self.passed, self.begun + first.passes - first.states)
         return self._replace(passed=passed, counted=self.counted + (passed - self.passed if self.begun else 0))
 
-    def with_first(self, first: Spacing, named: Rows) -> Behind:
-        """That instruction among what lies between; of rows, those that the later one names."""
+    def with_first(self, first: Spacing, named: Rows) -> Distance:
+        """Adds an instruction to the distance, restricted to rows that the later one names."""
         passed, counted, multiplied, ended, unit, begun = self
         passed += first.states
         if first.passes:
@@ -338,17 +329,17 @@ class Behind(NamedTuple):
             unit, begun = first.pipe, passed
         elif first.ends:
             ended |= first.ends & named
-        return Behind(passed, counted + first.states, multiplied, ended, unit, begun)
+        return Distance(passed, counted + first.states, multiplied, ended, unit, begun)
 
-    def due(self, first: Spacing, then: Spacing, hazards: Hazards) -> Iterator[tuple[int, Need]]:
-        """How much too early the later instruction comes, and why."""
+    def missing(self, first: Spacing, then: Spacing, hazards: Hazards) -> Iterator[tuple[int, Need]]:
+        """The wait states that are missing, with the need that asks for them."""
         for need in needs(first, then, hazards):
-            if need.states > self.passed and left_of(need, self.multiplied, self.ended):
+            if need.states > self.passed and still_holds(need, self.multiplied, self.ended):
                 yield need.states - self.counted, need
 
 
 class SpacingWalk:
-    """A kernel's control flow, with what each instruction needs."""
+    """The control flow of a kernel, with the spacing of each instruction."""
 
     def __init__(self, instructions: Sequence[Instruction], architecture: Architecture) -> None:
         self.instructions = instructions
@@ -369,59 +360,57 @@ class SpacingWalk:
         self._before[following].append(number)
 
     def early(self, numbers: Iterable[int] | None = None, *, plain: bool = False) -> tuple[Early, ...]:
-        """The instructions, among those numbered, that come too early: each once for each one in front.
+        """The instructions among `numbers` that come too early, once for each one they follow.
 
-        With `plain`, every instruction is one wait state, and a register that is written again counts all the same.
+        With `plain`, every instruction is one wait state, and rewritten registers still count.
         """
         found: dict[tuple[int, int], Early] = {}
         left = -1 if plain else _FREE_PLACES + _MOST_PLACES * len(self.spacings)
         for then in range(len(self.spacings)) if numbers is None else numbers:
-            left -= self._early(then, left, found)
+            left -= self._find_early(then, left, found)
         return tuple(found.values())
 
-    def _early(self, then: int, most: int, found: dict[tuple[int, int], Early]) -> int:
-        """Goes back from an instruction, on all ways; gives the number of places, each with what lies after it.
+    def _find_early(self, then: int, most: int, found: dict[tuple[int, int], Early]) -> int:
+        """Walks back from an instruction on all paths; returns the number of visited places.
 
-        Where there are more than `most`, wait states alone count and not what was written again: no fewer
-        instructions are too early then.
+        Beyond `most` places only wait states count, not rewritten rows: that finds no fewer violations.
         """
         spacing = self.spacings[then]
         named = spacing.all_reads | spacing.writes | spacing.zeros | EXEC_ROWS
-        start = Behind(unit=spacing.pipe if most > 0 else None)
+        start = Distance(unit=spacing.pipe if most > 0 else None)
         stack, plain = [(before, start) for before in self._before[then]], most <= 0
         seen, places = set(stack), 0
         while stack:
-            number, behind = stack.pop()
+            number, distance = stack.pop()
             while True:
                 places += 1
                 first = self.spacings[number]
                 if first.pipe is not None:
-                    behind = behind.before(first)
-                if self._reach[number] > behind.passed:
-                    self._compare(number, then, behind, found)
+                    distance = distance.before(first)
+                if self._reach[number] > distance.passed:
+                    self._compare(number, then, distance, found)
                 plain = plain or places > most
                 if plain:
-                    behind = Behind(behind.counted + first.states, behind.counted + first.states)
+                    distance = Distance(distance.counted + first.states, distance.counted + first.states)
                 else:
-                    behind = behind.with_first(first, named)
+                    distance = distance.with_first(first, named)
                 earlier = self._before[number]
-                if behind.passed >= self._farthest or not earlier:
+                if distance.passed >= self._farthest or not earlier:
                     break
                 if len(earlier) > 1:
-                    stack += (new := {(before, behind) for before in earlier} - seen)
+                    stack += (new := {(before, distance) for before in earlier} - seen)
                     seen |= new
                     break
                 number = earlier[0]
         return places
 
-    def _compare(self, number: int, then: int, behind: Behind, found: dict[tuple[int, int], Early]) -> None:
-        for short, need in behind.due(self.spacings[number], self.spacings[then], self._hazards):
-            key = (number, then)
+    def _compare(self, number: int, then: int, distance: Distance, found: dict[tuple[int, int], Early]) -> None:
+        key = (number, then)
+        for short, need in distance.missing(self.spacings[number], self.spacings[then], self._hazards):
             if key not in found or found[key].weight < (need.required, short):
                 found[key] = Early(first=number, then=then, short=short, need=need)
 
     def reachable(self) -> frozenset[int]:
-        """The instructions that can be come to from the first."""
         found: set[int] = set()
         stack = [0] if self.spacings else []
         while stack:
@@ -431,7 +420,7 @@ class SpacingWalk:
         return frozenset(found)
 
     def near(self, number: int) -> frozenset[int]:
-        """The instructions that follow one closely enough to depend on its wait states."""
+        """The instructions that follow closely enough to depend on the wait states of `number`."""
         best: dict[int, int] = {}
         stack = [(following, 0) for following in self._after[number]]
         while stack:
@@ -444,7 +433,7 @@ class SpacingWalk:
 
 
 def check_spacing(instructions: Sequence[Instruction], architecture: Architecture) -> tuple[Finding, ...]:
-    """An I104 for each instruction that comes too early on some path, with the one that it comes too early behind."""
+    """An I104 for each instruction that comes too early on some path, with the worst of the instructions before it."""
     walk = SpacingWalk(instructions, architecture)
     worst: dict[int, Early] = {}
     for each in walk.early():
@@ -467,13 +456,11 @@ def _finding(instructions: Sequence[Instruction], early: Early) -> Finding:
 
 
 def early_message(then: Instruction, need: Need, short: int) -> str:
-    """What an instruction does too early."""
     name = f" {row_name(min(need.rows))}" if need.rows else ""
     return f"{then.opcode} {need.why}{name} {short} wait state{'s' * (short != 1)} too early"
 
 
 def early_evidence(need: Need, short: int) -> tuple[tuple[str, str | int], ...]:
-    """Which rule is broken, whose it is, and what would keep it."""
     return (
         ("rule", need.rule),
         ("source", need.source),
@@ -482,17 +469,13 @@ def early_evidence(need: Need, short: int) -> tuple[tuple[str, str | int], ...]:
     )
 
 
-# Wait states while a kernel runs.
-#
-# gfx9 interlocks most dependencies, not these. The numbers are the architecture's (`Hazards`), the rules those of
-# `spacing_rules`. A compiler that sees the instructions inserts `s_nop` for them, but it doesn't look into inline
-# assembly. `walk` asks the same of all paths, without running any.
+# Check at run time, with the same rules.
 
 
-def keep_distance(wave: Wave, step: Step) -> None:
-    """Looks whether a step comes too early behind recent ones, and remembers it.
+def check_distance(wave: Wave, step: Step) -> None:
+    """Checks the wait states between recent steps and this one.
 
-    What an MFMA has not yet written is read as poison.  An MFMA waits until its unit is free.
+    An MFMA waits until its unit is free. Results that it has not written yet are read as poison.
     """
     spacing = step.spacing
     waited, began = (0, 0) if spacing.pipe is None else _wait_for_unit(wave, spacing)
@@ -501,8 +484,8 @@ def keep_distance(wave: Wave, step: Step) -> None:
         for _, since, other in recent:
             first = other.spacing
             known = first.known.get(spacing)
-            due = needs(first, spacing, wave.architecture.hazards) if known is None else known
-            if due and max(need.states for need in due) > now - since:
+            required = needs(first, spacing, wave.architecture.hazards) if known is None else known
+            if required and max(need.states for need in required) > now - since:
                 _report(wave, step, waited, began)
                 break
         if recent[0][0] <= now:
@@ -516,9 +499,9 @@ def keep_distance(wave: Wave, step: Step) -> None:
 
 
 def _wait_for_unit(wave: Wave, spacing: Spacing) -> tuple[int, int]:
-    """An MFMA begins when the one before, if of its kind, has passed: how long it waits, and when that one began.
+    """Delays an MFMA until the unit is free; returns the delay, and when the MFMA before it began.
 
-    What was issued between the two gets nothing of that time: the walk backwards doesn't know of it there.
+    Instructions issued between the two gain nothing, as in the walk over paths, which can't know of the delay.
     """
     now = wave.now + wave.stalled
     pipe, began, free = wave.unit
@@ -534,25 +517,25 @@ def _wait_for_unit(wave: Wave, spacing: Spacing) -> tuple[int, int]:
 
 
 def _report(wave: Wave, step: Step, waited: int, began: int) -> None:
-    """What the step comes too early for, of what nothing else has written since.
+    """Reports what the step comes too early for, except rows written again since.
 
-    It waited for its unit itself, which counts for what was issued no later than the one that `began` there.
+    Its own delay counts for instructions issued no later than the MFMA that `began` on its unit.
     """
     multiplied = ended = NO_ROWS
     now = wave.now + wave.stalled
     for _, since, other in reversed(wave.recent):
         first = other.spacing
         passed = now - since
-        behind = Behind(passed, passed - waited if since <= began + 1 else passed, multiplied, ended)
-        due = behind.due(first, step.spacing, wave.architecture.hazards)
-        for short, need in sorted(due, key=lambda each: (each[1].required, each[0]), reverse=True):
-            _early(wave, step, other, short, need)
+        distance = Distance(passed, passed - waited if since <= began + 1 else passed, multiplied, ended)
+        missing = distance.missing(first, step.spacing, wave.architecture.hazards)
+        for short, need in sorted(missing, key=lambda each: (each[1].required, each[0]), reverse=True):
+            _report_early(wave, step, other, short, need)
         if first.passes:
             multiplied |= first.writes
         ended |= first.ends
 
 
-def _early(wave: Wave, step: Step, other: Step, short: int, need: Need) -> None:
+def _report_early(wave: Wave, step: Step, other: Step, short: int, need: Need) -> None:
     wave.faults.add(
         "I104",
         step.instruction,

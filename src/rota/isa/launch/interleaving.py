@@ -29,10 +29,10 @@ class Landing(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interleaving:
-    """Without a seed, a wave runs as far as it can, to its next barrier or its end, before another one does.
+    """The order in which waves and workgroups run, and when memory ops land.
 
-    `ahead` run first, in that order, and `behind` last; with a seed, turns of random length are drawn.
-    Workgroups start in their order, or the last one first, or as the seed shuffles them.
+    Without a seed a wave runs to its next barrier or its end before another one starts; waves in `ahead` run first,
+    those in `behind` last. A seed draws turns of random length and shuffles the workgroups.
     """
 
     label: str
@@ -42,7 +42,7 @@ class Interleaving:
     seed: int | None = None
     last_first: bool = False
 
-    def arranged(self, workgroups: Sequence[T]) -> list[T]:
+    def order_workgroups(self, workgroups: Sequence[T]) -> list[T]:
         """Workgroups in the order in which they run."""
         order = [*workgroups]
         if self.last_first:
@@ -52,7 +52,7 @@ class Interleaving:
         return order
 
     def rank(self, wave: int) -> int:
-        """Without a seed, who runs first: the least."""
+        """Without a seed, the wave with the least rank runs first."""
         if wave in self.ahead:
             return self.ahead.index(wave) - len(self.ahead)
         if wave in self.behind:
@@ -60,12 +60,11 @@ class Interleaving:
         return wave
 
     def driver(self, workgroup: int) -> Driver:
-        """What drives one workgroup."""
         return Driver(self, Random(f"{self.seed} {workgroup}"))  # noqa: S311  # reproducible, not secret
 
 
 class Driver:
-    """Chooses whose turn it is, and what lands."""
+    """Chooses the wave that runs next and the memory ops that land."""
 
     def __init__(self, interleaving: Interleaving, random: Random) -> None:
         self._interleaving = interleaving
@@ -73,20 +72,20 @@ class Driver:
         self._draws = interleaving.seed is not None
 
     def turn(self, runnable: Sequence[int]) -> tuple[int, int | None]:
-        """A wave, and how many instructions it may execute; None is as many as it can."""
+        """A wave and the number of instructions it may execute; None is without limit."""
         if self._draws:
             return self._random.choice(runnable), 1 + int(_LONGEST_TURN * self._random.random() ** 4)
         return min(runnable, key=self._interleaving.rank), None
 
     def at_issue(self) -> Callable[[], bool]:
-        """Says for each memory op whether it lands when it is issued."""
+        """A function that says whether the next memory op lands when it is issued."""
         if self._interleaving.landing is Landing.ANY:
             return lambda: self._random.random() < _SHARE_AT_ISSUE
         lands = self._interleaving.landing is Landing.EARLIEST
         return lambda: lands
 
     def between(self) -> bool:
-        """Whether a memory op that is in flight lands now, before a turn."""
+        """True if a memory op in flight lands now, before a turn."""
         return self._interleaving.landing is Landing.ANY and self._random.random() < _SHARE_BETWEEN
 
 
@@ -95,41 +94,41 @@ EARLIEST = Interleaving(label="earliest", landing=Landing.EARLIEST)
 
 
 def ahead(wave: int) -> Interleaving:
-    """One wave is first at every barrier; everything lands late."""
+    """One wave is first at every barrier; memory ops land late."""
     return Interleaving(label=f"wave {wave} ahead", ahead=(wave,))
 
 
 def behind(wave: int) -> Interleaving:
-    """One wave is last at every barrier; everything lands late."""
+    """One wave is last at every barrier; memory ops land late."""
     return Interleaving(label=f"wave {wave} behind", behind=(wave,))
 
 
 def backwards(waves: int) -> Interleaving:
-    """The last wave runs first, and the last workgroup; everything lands late."""
+    """The last wave and the last workgroup run first; memory ops land late."""
     return Interleaving(label="backwards", ahead=tuple(reversed(range(waves))), last_first=True)
 
 
-def drawn(seed: int, landing: Landing = Landing.ANY) -> Interleaving:
-    """Turns, and landings if they may be anywhere, drawn by a seed."""
+def draw_order(seed: int, landing: Landing = Landing.ANY) -> Interleaving:
+    """A seed draws the turns, and the landings unless they are fixed."""
     return Interleaving(label=f"seed {seed}, {landing.value}", landing=landing, seed=seed)
 
 
 def interleavings(waves: int, seeds: int) -> tuple[Interleaving, ...]:
-    """Latest, earliest and backwards, every wave ahead and behind, and drawn ones, half of them landing late."""
+    """Latest, earliest and backwards, every wave ahead and behind, and seeds, half of them landing late."""
     return (
         LATEST,
         EARLIEST,
         backwards(waves),
         *(ahead(wave) for wave in range(1, waves)),
         *(behind(wave) for wave in range(waves - 1)),
-        *(drawn(seed, Landing.LATEST if seed % 2 else Landing.ANY) for seed in range(seeds)),
+        *(draw_order(seed, Landing.LATEST if seed % 2 else Landing.ANY) for seed in range(seeds)),
     )
 
 
 def some_interleavings(waves: int, number: int, seed: int = 0) -> tuple[Interleaving, ...]:
-    """So many: latest, earliest and backwards, then drawn ones and single waves ahead or behind by turns."""
+    """`number` orders: latest, earliest and backwards, then by turns seeds and single waves ahead or behind."""
     single = chain.from_iterable((ahead(wave), behind(wave - 1)) for wave in range(waves - 1, 0, -1))
-    seeds = (drawn(each, Landing.LATEST if each % 2 else Landing.ANY) for each in count(seed))
+    seeds = (draw_order(each, Landing.LATEST if each % 2 else Landing.ANY) for each in count(seed))
     found = [LATEST, EARLIEST, backwards(waves)]
     while len(found) < number:
         found.append(next(seeds))

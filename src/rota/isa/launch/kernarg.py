@@ -49,7 +49,7 @@ Value = Pointer | int | float | bytes | np.generic | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How large a launch is: workgroups, work-items of each, and LDS in bytes, fixed by the kernel or not."""
+    """The sizes of a launch: workgroups, work-items per workgroup, and LDS in bytes."""
 
     grid: Triple
     block: Triple
@@ -58,12 +58,11 @@ class Sizes:
 
 
 def service_pointer(name: str) -> int:
-    """Where a service that rota doesn't have would be: an address of no memory."""
+    """The address of a runtime service that rota lacks; no memory is there."""
     return _NOWHERE + (_SERVICES.index(name) << 32)
 
 
 def service_at(address: int) -> str | None:
-    """The service that an address belongs to, if any."""
     number = (address - _NOWHERE) >> 32
     return _SERVICES[number] if 0 <= number < len(_SERVICES) else None
 
@@ -71,24 +70,27 @@ def service_at(address: int) -> str | None:
 def build_kernarg(
     facts: KernelFacts, values: Sequence[Value], address: Callable[[Pointer], int], sizes: Sizes
 ) -> bytes:
-    """The segment, as long as the kernel says; without notes about arguments, values one after the other."""
+    """The kernarg segment; a kernel without argument metadata gets its values one after the other."""
     explicit = [argument for argument in facts.arguments if not argument.hidden]
     if not named_arguments(facts):
-        return _unnamed(facts, values, address)
+        return _pack_unnamed(facts, values, address)
     segment = bytearray(facts.kernarg_bytes)
     lds = sizes.fixed_lds
     for number, (argument, value) in enumerate(zip(explicit, values, strict=True)):
         if argument.kind == "dynamic_shared_pointer":
             lds = -(-lds // _LDS_UNIT) * _LDS_UNIT
-            packed, lds = lds.to_bytes(argument.size, "little"), lds + _lds_bytes(argument, number, value)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                why = f"a pointer to LDS, but {value!r:.60} is no size"
+                raise _misfit(argument, number, why, "pass its bytes as int")
+            packed, lds = lds.to_bytes(argument.size, "little"), lds + value
         elif argument.kind == "global_buffer":
-            packed = _pointer(argument, number, value, address).to_bytes(argument.size, "little")
+            packed = _pack_pointer(argument, number, value, address).to_bytes(argument.size, "little")
         elif argument.kind == "by_value":
-            packed = _number(argument, number, value, address)
+            packed = _pack_value(argument, number, value, address)
         else:
-            raise _wrong(argument, number, f"it is of kind {argument.kind}, which rota has nothing for")
+            raise _misfit(argument, number, f"of kind {argument.kind}, which rota doesn't support")
         segment[argument.offset : argument.offset + argument.size] = packed
-    hidden = _hidden(sizes)
+    hidden = _hidden_values(sizes)
     for argument in facts.arguments:
         if argument.kind in hidden:
             packed = hidden[argument.kind].to_bytes(argument.size, "little")
@@ -97,12 +99,12 @@ def build_kernarg(
 
 
 def named_arguments(facts: KernelFacts) -> bool:
-    """Do the notes say what the kernel takes?  Those of hand-written kernels often don't."""
+    """True if the metadata describes the arguments; that of hand-written kernels often doesn't."""
     return bool(facts.arguments) or not facts.kernarg_bytes
 
 
 def dynamic_lds(facts: KernelFacts, values: Sequence[Value], sizes: Sizes) -> int:
-    """Bytes of LDS that a launch needs after the fixed ones: what is asked for, and what pointers to LDS name."""
+    """Bytes of LDS after the fixed ones: the requested bytes, and what pointers to LDS need."""
     end = sizes.fixed_lds
     explicit = (argument for argument in facts.arguments if not argument.hidden)
     for argument, value in zip(explicit, values, strict=False):
@@ -111,8 +113,8 @@ def dynamic_lds(facts: KernelFacts, values: Sequence[Value], sizes: Sizes) -> in
     return end - sizes.fixed_lds + sizes.dynamic_lds
 
 
-def _hidden(sizes: Sizes) -> dict[str, int]:
-    """Grids are whole numbers of workgroups, so there is no remainder; offsets of a grid are OpenCL's, and zero."""
+def _hidden_values(sizes: Sizes) -> dict[str, int]:
+    """Grids are whole workgroups, so remainders are zero; global offsets are OpenCL's, and zero too."""
     found = {
         "hidden_grid_dims": max((axis + 1 for axis in range(3) if sizes.grid[axis] * sizes.block[axis] > 1), default=1)
     }
@@ -124,8 +126,8 @@ def _hidden(sizes: Sizes) -> dict[str, int]:
     return found | {"hidden_dynamic_lds_size": sizes.dynamic_lds}
 
 
-def _unnamed(facts: KernelFacts, values: Sequence[Value], address: Callable[[Pointer], int]) -> bytes:
-    """Pointers and NumPy scalars as C would lay them out, bytes wherever the last value ended."""
+def _pack_unnamed(facts: KernelFacts, values: Sequence[Value], address: Callable[[Pointer], int]) -> bytes:
+    """Aligns pointers and NumPy scalars as C does, and appends bytes without padding."""
     segment = bytearray()
     for number, value in enumerate(values):
         if isinstance(value, bytes):
@@ -137,7 +139,7 @@ def _unnamed(facts: KernelFacts, values: Sequence[Value], address: Callable[[Poi
             packed = value.tobytes()
         else:
             unnamed = Argument(name=f"arg{number}", offset=len(segment), size=0, kind="unnamed")
-            raise _wrong(
+            raise _misfit(
                 unnamed, number, "the code object doesn't say how large it is", "pass numpy.int32(...) or bytes"
             )
         segment += bytes(-len(segment) % len(packed)) + packed
@@ -152,23 +154,17 @@ def _unnamed(facts: KernelFacts, values: Sequence[Value], address: Callable[[Poi
     return bytes(segment.ljust(facts.kernarg_bytes, b"\0"))
 
 
-def _lds_bytes(argument: Argument, number: int, value: Value) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise _wrong(argument, number, f"a pointer to LDS, for which {value!r:.60} is no size", "pass its bytes as int")
-    return value
-
-
-def _pointer(argument: Argument, number: int, value: Value, address: Callable[[Pointer], int]) -> int:
+def _pack_pointer(argument: Argument, number: int, value: Value, address: Callable[[Pointer], int]) -> int:
     if isinstance(value, Pointer):
         return address(value)
     if value is None:
         return 0
     if isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < 1 << 64:
         return int(value)
-    raise _wrong(argument, number, f"a pointer, for which {value!r:.60} stands", "pass an array, or None for null")
+    raise _misfit(argument, number, f"a pointer, but {value!r:.60} was given", "pass an array, or None for null")
 
 
-def _number(argument: Argument, number: int, value: Value, address: Callable[[Pointer], int]) -> bytes:
+def _pack_value(argument: Argument, number: int, value: Value, address: Callable[[Pointer], int]) -> bytes:
     size = argument.size
     if isinstance(value, Pointer) and size == 8:  # a pointer that the compiler lost sight of
         return address(value).to_bytes(8, "little")
@@ -181,10 +177,10 @@ def _number(argument: Argument, number: int, value: Value, address: Callable[[Po
         return (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little")
     if isinstance(value, float | np.floating) and size in _FLOATS:
         return struct.pack(_FLOATS[size], value)
-    raise _wrong(argument, number, f"{size} bytes by value, into which {value!r:.60} doesn't go")
+    raise _misfit(argument, number, f"{size} bytes by value, but {value!r:.60} doesn't fit")
 
 
-def _wrong(argument: Argument, number: int, why: str, *fixes: str) -> IsaError:
+def _misfit(argument: Argument, number: int, why: str, *fixes: str) -> IsaError:
     return IsaError(
         Finding(
             code="I107",
@@ -196,25 +192,22 @@ def _wrong(argument: Argument, number: int, why: str, *fixes: str) -> IsaError:
     )
 
 
-# How the machine starts a wave.
-#
-# LLVM, "User Guide for AMDGPU Backend", sections "Initial Kernel Execution State" and "Kernel Dispatch"; the packet
-# is that of the HSA runtime specification, "Kernel dispatch packet".
+# The initial state of a wave (LLVM, "User Guide for AMDGPU Backend", sections "Initial Kernel Execution State" and
+# "Kernel Dispatch") and the packet of the HSA runtime specification, "Kernel dispatch packet".
 
 PACKET_BYTES = 64
 _KERNEL_DISPATCH = 2 | 1 << 8 | 2 << 9 | 2 << 11  # its type, after a barrier, fences of the system's scope
-_OLD_FIRMWARE = 256  # bytes: what loads the arguments where nothing preloads them is before the entry
+_OLD_FIRMWARE = 256  # bytes before the entry, which load the arguments if the firmware doesn't preload them
 _FIRST_WAVE = 1 << 31
 
 
 def waves_of(block: Triple) -> int:
-    """How many waves the work-items of a workgroup fill."""
     return -(-block[0] * block[1] * block[2] // LANES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispatch:
-    """What all waves of a launch start from: its sizes, and where its kernarg segment and its packet lie."""
+    """What all waves of a launch start from: the sizes, and the addresses of kernarg segment and packet."""
 
     facts: KernelFacts
     sizes: Sizes
@@ -225,11 +218,11 @@ class Dispatch:
 
     @property
     def waves(self) -> int:
-        """Waves of a workgroup."""
+        """Waves per workgroup."""
         return waves_of(self.sizes.block)
 
     def start(self, wave: Wave, workgroup: Triple) -> None:
-        """Gives a wave its first registers: user SGPRs, workgroup ids, work-item ids packed into v0 (from gfx90a)."""
+        """Sets a wave's first registers: user SGPRs, workgroup ids, and work-item ids packed into v0 (gfx90a on)."""
         wave.pc = self.entry
         wave.mode = self.facts.descriptor.float_mode.bits
         at = 0
@@ -246,7 +239,7 @@ class Dispatch:
         self._items(wave)
 
     def _user(self, name: str, size: int) -> list[int]:
-        """Words of one user SGPR value.  Scratch is found by the hardware itself, so its descriptors hold poison."""
+        """Words of one user SGPR value; hardware finds scratch by itself, so scratch descriptors are poison."""
         if name == "kernarg_preload":
             padded = self.kernarg[4 * self.facts.descriptor.preload_offset :].ljust(4 * size, b"\0")
             return list(struct.unpack_from(f"<{size}I", padded))
@@ -270,7 +263,7 @@ class Dispatch:
         here = block[0] * block[1] * block[2] - wave.number * LANES
         if here < LANES:
             wave.s[EXEC], wave.s[EXEC + 1] = (1 << here) - 1 & 0xFFFF_FFFF, (1 << here) - 1 >> 32
-            wave.take_exec()
+            wave.update_mask()
 
 
 def build_packet(facts: KernelFacts, sizes: Sizes, kernarg_at: int) -> bytes:
@@ -286,9 +279,9 @@ def build_packet(facts: KernelFacts, sizes: Sizes, kernarg_at: int) -> bytes:
 
 
 def first_instruction(facts: KernelFacts, instructions: Sequence[Instruction]) -> int:
-    """Where waves enter: after the loads for old firmware if arguments are preloaded, as current firmware does.
+    """The entry: with preloaded arguments, after the loads for old firmware.
 
-    A listing without addresses is entered at its top, which is right as well: the loads repeat what was preloaded.
+    A listing without addresses starts at its top, which is right too: the loads repeat what was preloaded.
     """
     entry = facts.entry
     if entry is None and "kernarg_preload" in dict(facts.user_sgprs) and instructions[0].address is not None:
@@ -297,12 +290,12 @@ def first_instruction(facts: KernelFacts, instructions: Sequence[Instruction]) -
 
 
 MOST_WORKGROUPS = 1 << 20
-"""Of a launch: more would take days here."""
+"""Per launch: more would take days here."""
 _TRITON = "a kernel that Triton compiled takes two pointers more, to scratch memory: pass None, None"
 
 
-def checked_sizes(program: KernelProgram, values: Sequence[Value], grid: Triple, block: Triple, more_lds: int) -> Sizes:
-    """The sizes of a launch, if the kernel takes that many arguments and the machine such workgroups."""
+def check_sizes(program: KernelProgram, values: Sequence[Value], grid: Triple, block: Triple, more_lds: int) -> Sizes:
+    """The sizes of a launch; raises I107 if the arguments, the workgroup or its LDS don't fit the kernel."""
     facts, machine = program.facts, program.architecture
     declared = [argument for argument in facts.arguments if not argument.hidden]
     counted = not named_arguments(facts) or len(declared) == len(values)

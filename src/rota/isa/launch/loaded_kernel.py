@@ -30,12 +30,12 @@ from rota.isa.launch.orders import (
     OrderRuns,
     Region,
     is_array,
-    outcomes,
     place_of,
     regions_of,
+    run_orders,
     span_of,
 )
-from rota.isa.launch.processes import processes_of
+from rota.isa.launch.processes import Tell, processes_of
 from rota.isa.launch.run import KernelOutcome, run_dispatch
 
 if TYPE_CHECKING:
@@ -44,21 +44,21 @@ if TYPE_CHECKING:
     from rota.isa.decoded import KernelProgram
 
 Progress = Callable[[int, int], None]
-"""Told how many workgroups have ended, and of how many, all orders together."""
+"""Called with the workgroups that have ended and their total number, over all orders."""
 
 MOST_INSTRUCTIONS = 5_000_000
-"""Of one wave: what takes longer is taken not to end, unless the caller says otherwise."""
+"""Per wave: one that executes more is taken not to end, unless the caller says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedKernel:
-    """One kernel of a code object, decoded."""
+    """One kernel of a code object, decoded and ready to launch."""
 
     program: KernelProgram
 
     @property
     def facts(self) -> KernelFacts:
-        """What the kernel demands of a launch."""
+        """What the kernel demands of a launch: registers, memory and arguments."""
         return self.program.facts
 
     @property
@@ -79,15 +79,15 @@ class LoadedKernel:
         most_instructions: int = MOST_INSTRUCTIONS,
         processes: int | None = None,
     ) -> LaunchResult:
-        """Runs the kernel under `orders` interleavings; with `check`, findings are raised as an error.
+        """Runs the kernel under `orders` interleavings; with `check`, raises its findings as an error.
 
-        `grid` counts workgroups, `block` work-items.  An argument is an array or tensor (passed by address), None (the
-        null pointer), a number or a NumPy scalar, or bytes (a struct by value); a pointer to LDS takes its size.
-        Workgroups and orders of long launches are shared by `processes`, by default one for each processor; the
-        result is the same with any number of them.
+        `grid` counts workgroups, `block` work-items. An argument is an array or tensor (passed by address), None (the
+        null pointer), a number or a NumPy scalar, or bytes (a struct by value); a pointer to LDS takes its size. Long
+        launches share their workgroups and orders among `processes`, by default one per processor; the result is the
+        same for any number of them.
         """
         shape, items = _triple(grid, "grid"), _triple(block, "block")
-        held = _Held.of(self.facts, args)
+        held = _Arguments.of(self.facts, args)
         chosen = orders if not isinstance(orders, int) else some_interleavings(waves_of(items), max(orders, 1), seed)
         runs = OrderRuns(program=self.program, spans=held.spans, regions=held.regions)
         count = shape[0] * shape[1] * shape[2]
@@ -102,15 +102,16 @@ class LoadedKernel:
             skews=[region.low % SKEW for region in held.regions],
             most=most_instructions,
         )
-        told = _told(progress, count * len(chosen))
-        for order, outcome in outcomes(dispatch, chosen, count, processes_of(processes), told):
+        total = count * len(chosen)
+        tell: Tell = (lambda _: None) if progress is None else lambda ended: progress(ended, total)
+        for order, outcome in run_orders(dispatch, chosen, count, processes_of(processes), tell):
             if isinstance(outcome, IsaError):
                 if {finding.code for finding in outcome.findings} == {"I107"}:
                     raise outcome  # nothing ran
-                runs.broke(order.label, outcome)
+                runs.add_error(order.label, outcome)
             else:
                 runs.add(order.label, outcome)
-        if runs.first is not None:  # only now: whoever interrupts a launch finds arrays as they were
+        if runs.first is not None:  # only now: an interrupted launch leaves the arrays unchanged
             for finding in (*self.program.findings, *held.write_back(runs.first)):
                 runs.add_finding(finding)
         result = runs.result()
@@ -120,8 +121,8 @@ class LoadedKernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Held:
-    """A launch's arguments: the arrays by number, the regions they lie in and what these held, and values to pack."""
+class _Arguments:
+    """The arguments of a launch: arrays by number, their regions with the contents before, and the values to pack."""
 
     spans: dict[int, HostSpan]
     regions: tuple[Region, ...]
@@ -129,7 +130,7 @@ class _Held:
     values: list[Value]
 
     @classmethod
-    def of(cls, facts: KernelFacts, args: Sequence[Any]) -> _Held:
+    def of(cls, facts: KernelFacts, args: Sequence[Any]) -> _Arguments:
         declared = [argument for argument in facts.arguments if not argument.hidden]
         structs = {
             number for number, argument in enumerate(declared) if argument.kind == "by_value" and argument.size != 8
@@ -150,7 +151,7 @@ class _Held:
         return cls(spans=spans, regions=regions, before=[region.octets.copy() for region in regions], values=values)
 
     def write_back(self, outcome: KernelOutcome) -> Iterator[Finding]:
-        """Gives the arrays what the kernel wrote; one that may not be written stays, and that is a finding."""
+        """Copies the results into the arrays; a write to a read-only array is a finding instead."""
         for number, (region, old, new) in enumerate(zip(self.regions, self.before, outcome.buffers, strict=True)):
             if region.writeable:
                 region.octets[:] = new
@@ -160,45 +161,32 @@ class _Held:
                 ]
                 yield Finding(
                     code="I107",
-                    message="the kernel writes to an array that is read-only",
+                    message="the kernel writes to a read-only array",
                     concerns=tuple(Concern(label=f"argument {each}", index=each) for each in mine),
                     evidence=(("bytes", int((old != new).sum())),),
                 )
 
 
-def _told(progress: Progress | None, whole: int) -> Callable[[int], None]:
-    return (lambda _: None) if progress is None else lambda ended: progress(ended, whole)
-
-
 def _triple(sizes: int | Sequence[int], name: str) -> Triple:
-    """One to three sizes; those that are left out are 1."""
+    """One to three sizes; missing ones are 1."""
     given = (sizes,) if isinstance(sizes, int | np.integer) else tuple(sizes)
     if not 1 <= len(given) <= 3 or min(given) < 1:
-        raise IsaError(
-            Finding(
-                code="I107",
-                message=f"{name} is {sizes!r:.60}, not one to three sizes greater than 0",
-            )
-        )
+        raise IsaError(Finding(code="I107", message=f"{name} is {sizes!r:.60}, not one to three sizes greater than 0"))
     x, y, z = (*map(int, given), 1, 1)[:3]
     return x, y, z
 
 
-# A launch that a function describes.
-#
-# def launch(): x, y = np.arange(100, dtype=np.float32), np.zeros(100, np.float32) return {"args": [x, y, 100],
-# "grid": 1, "block": 128, "expected": {1: 2 * x}}
-#
-# `expected` has values by the number of their argument, `rtol` and `atol` how far off they may be; none by default.
+# A launch described by a mapping, such as {"args": [x, y, 100], "grid": 1, "block": 128, "expected": {1: 2 * x}}.
+# `expected` has outputs by argument number, within `rtol` and `atol` (0 by default).
 
 _KEYS = ("args", "grid", "block", "dynamic_lds", "expected", "rtol", "atol")
 
 
 def launch_described(
-    kernel: LoadedKernel, told: object, *, orders: int, seed: int = 0, progress: Progress | None = None
+    kernel: LoadedKernel, description: object, *, orders: int, seed: int = 0, progress: Progress | None = None
 ) -> LaunchResult:
-    """Launches as told; outputs that are not as expected are findings too."""
-    launch = _checked(told)
+    """Launches as described and compares the outputs with the expected ones."""
+    launch = _check_description(description)
     result = kernel.launch(
         *launch["args"],
         grid=launch.get("grid", 1),
@@ -209,43 +197,44 @@ def launch_described(
         check=False,
         progress=progress,
     )
-    wrong = tuple(_wrong(launch))
+    wrong = tuple(_compare_outputs(launch))
     return replace(
         result, findings=(*result.findings, *wrong), seen=(*result.seen, *((result.orders[0],) for _ in wrong))
     )
 
 
-def _checked(told: object) -> Mapping[str, Any]:
-    if not isinstance(told, Mapping) or not {"args", "block"} <= told.keys():
-        raise _malformed(
-            f"{type(told).__name__} without args and block" if isinstance(told, Mapping) else repr(told)[:60]
-        )
-    for key in told:
+def _check_description(description: object) -> Mapping[str, Any]:
+    if not isinstance(description, Mapping):
+        raise _malformed(repr(description)[:60])
+    if not {"args", "block"} <= description.keys():
+        raise _malformed(f"{type(description).__name__} without args and block")
+    for key in description:
         if key not in _KEYS:
             raise _malformed(f"a key {key!r:.40}", *did_you_mean(str(key), _KEYS))
-    for number in told.get("expected", {}):
-        if not isinstance(number, int) or not 0 <= number < len(told["args"]) or not is_array(told["args"][number]):
+    args = description["args"]
+    for number in description.get("expected", {}):
+        if not isinstance(number, int) or not 0 <= number < len(args) or not is_array(args[number]):
             raise _malformed(f"an expectation of argument {number!r:.40}, which is no array")
-    return told
+    return description
 
 
-def _wrong(launch: Mapping[str, Any]) -> Iterator[Finding]:
-    """Compared in double precision."""
+def _compare_outputs(launch: Mapping[str, Any]) -> Iterator[Finding]:
+    """Compares in double precision."""
     for number, value in launch.get("expected", {}).items():
-        got, due = (np.asarray(each).astype(np.float64) for each in (launch["args"][number], value))
-        if got.shape != due.shape:
-            raise _malformed(f"an expectation of shape {due.shape} for argument {number}, whose shape is {got.shape}")
-        off = ~np.isclose(got, due, rtol=launch.get("rtol", 0.0), atol=launch.get("atol", 0.0), equal_nan=True)
+        got, want = (np.asarray(each).astype(np.float64) for each in (launch["args"][number], value))
+        if got.shape != want.shape:
+            raise _malformed(f"an expectation of shape {want.shape} for argument {number}, whose shape is {got.shape}")
+        off = ~np.isclose(got, want, rtol=launch.get("rtol", 0.0), atol=launch.get("atol", 0.0), equal_nan=True)
         if off.any():
             where = tuple(int(each) for each in np.argwhere(off)[0])
             yield Finding(
                 code="I123",
-                message=f"argument {number} is not as expected",
+                message=f"argument {number} differs from the expected values",
                 concerns=(Concern(label=f"argument {number}", index=number),),
                 evidence=(
                     ("elements", f"{int(off.sum())} of {off.size}, the first at {where}"),
                     ("got", f"{got[where]:.9g}"),
-                    ("expected", f"{due[where]:.9g}"),
+                    ("expected", f"{want[where]:.9g}"),
                 ),
             )
 
@@ -262,39 +251,39 @@ def _malformed(why: str, *fixes: str) -> IsaError:
 
 
 SOURCES = frozenset({".hip", ".cpp", ".cu"})
-"""How the names of files end that have to be compiled first."""
+"""Suffixes of files that have to be compiled first."""
 
 
 def load_kernel(
     source: str | PathLike[str] | bytes, name: str | None = None, *, arch: str | None = None
 ) -> LoadedKernel:
-    """The kernel of that name in a code object, or in that of a bundle for `arch`; without a name, the only one.
+    """Loads a kernel from a code object, or from the one for `arch` in a bundle; `name` may be None if there is one.
 
-    An instruction that isn't known is an error here, before anything runs.
+    Raises I102 for an instruction that the interpreter lacks, before anything runs.
     """
     code = read_object(source, arch)
     instructions = code.instructions(name)
-    # Only code that asks where it is can find what is loaded with it.
+    # Only code that reads its own address can find what is loaded with it.
     image = code.image() if any(each.opcode == "s_getpc_b64" for each in instructions) else b""
     return LoadedKernel(program=load_program(code.kernel(name), instructions, image=image))
 
 
 def load_source(path: Path, arch: str, name: str | None = None, *, compiler: str | None = None) -> LoadedKernel:
-    """The kernel in a HIP source, compiled for `arch` with its lines, and with what lies beside it."""
+    """Compiles a HIP source for `arch` and loads a kernel from it."""
     return load_kernel(compile_source(path, arch, compiler=compiler).hsaco, name)
 
 
 def compile_source(path: Path, arch: str, *, compiler: str | None = None) -> CodeObject:
-    """A HIP source, compiled for `arch` with its lines, and with what lies beside it."""
+    """Compiles a HIP source for `arch` with line tables and its own folder on the include path."""
     toolchain = find_toolchain(compiler)
     beside = (f"-I{path.parent.resolve()}", "-gline-tables-only")
     text = _read(path).decode("utf-8", errors="replace")
-    told = os.fspath(path.resolve()).replace("\\", "\\\\").replace('"', '\\"')
-    return replace(toolchain, compiler=(*toolchain.compiler, *beside)).compile(f'#line 1 "{told}"\n{text}', arch)
+    shown = os.fspath(path.resolve()).replace("\\", "\\\\").replace('"', '\\"')
+    return replace(toolchain, compiler=(*toolchain.compiler, *beside)).compile(f'#line 1 "{shown}"\n{text}', arch)
 
 
 def read_object(source: str | PathLike[str] | bytes, arch: str | None = None) -> CodeObject:
-    """A code object from a file or bytes, disassembled."""
+    """Reads and disassembles a code object."""
     contents = source if isinstance(source, bytes) else _read(Path(source))
     return read_code_object(contents, find_objdump(), arch=arch)
 

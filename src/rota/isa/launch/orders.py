@@ -17,21 +17,19 @@ import numpy as np
 
 from rota.errors import Concern, Finding, IsaError, Severity, several
 from rota.isa.launch.interleaving import Interleaving
-from rota.isa.launch.processes import PATIENCE, Tell, run_forked
-from rota.isa.launch.run import KernelOutcome, with_buffers
-from rota.isa.races import cause_of, more_like_it, stretches
+from rota.isa.launch.processes import MIN_FORK_SECONDS, Tell, run_forked
+from rota.isa.launch.run import KernelOutcome, rename_buffers
+from rota.isa.races import cause_of, number_stretches, summarise_races
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rota.isa.decoded import KernelProgram
 
-# What a launch is given to work on.
-#
-# A kernel sees memory, not arrays: two arguments that overlap are one region, a view reaches from its first byte to
-# its last, and an address keeps its place within 256 bytes, since compilers specialise kernels on it. NumPy arrays
-# of any dtype, whatever has the buffer or array protocol, and CPU tensors of torch, which is never imported, are
-# all taken.
+# Arguments. A kernel sees memory, not arrays: two arguments that overlap are one region, a view reaches from its first
+# byte to its last, and an address keeps its place within 256 bytes, because compilers specialise kernels on it. NumPy
+# arrays of any dtype, objects with the buffer or array protocol, and CPU tensors of torch (which is never imported) are
+# accepted.
 
 SKEW = 256
 """Addresses on the device and on the host are equal modulo this."""
@@ -39,7 +37,7 @@ SKEW = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSpan:
-    """One array: where its first element and its bytes lie, whether they may be written, and how to show them."""
+    """One array: its first element, its bytes, whether they may be written, and how to show them."""
 
     start: int  # address of the first element
     low: int
@@ -51,7 +49,7 @@ class HostSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """Memory that one array lies in, or several that overlap."""
+    """Memory that one array, or several overlapping ones, lie in."""
 
     low: int
     octets: NDArray[np.uint8]
@@ -59,7 +57,7 @@ class Region:
 
 
 def is_array(value: object) -> bool:
-    """Is it passed by address?  Numbers, NumPy scalars and plain bytes are not."""
+    """True if a kernel gets it by address; numbers, NumPy scalars and plain bytes go by value."""
     if isinstance(value, bool | int | float | complex | bytes | str | np.generic) or value is None:
         return False
     return (
@@ -68,12 +66,11 @@ def is_array(value: object) -> bool:
 
 
 def span_of(value: Any, name: str) -> HostSpan:  # noqa: ANN401  # an array of anyone's
-    """Where an array lies."""
     if _is_tensor(value):
         return _tensor_span(value, name)
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
     if array.dtype.hasobject:
-        raise _refused(name, f"an array of {array.dtype}, which no kernel can read")
+        raise _refuse(name, f"an array of {array.dtype}, which no kernel can read")
     low, high = np.lib.array_utils.byte_bounds(array) if array.size else (array.ctypes.data, array.ctypes.data)
     numbers = array if array.dtype.kind in "biufc" or array.dtype.name.startswith(("bfloat", "float")) else None
     return HostSpan(
@@ -82,7 +79,7 @@ def span_of(value: Any, name: str) -> HostSpan:  # noqa: ANN401  # an array of a
 
 
 def regions_of(spans: Sequence[HostSpan]) -> tuple[Region, ...]:
-    """Spans that overlap, joined; in the order in which they are given."""
+    """Joins spans that overlap; keeps the order in which they are given."""
     found: list[tuple[int, int, bool]] = []
     for span in sorted(spans, key=lambda span: (span.low, span.high)):
         if span.low == span.high:
@@ -94,22 +91,21 @@ def regions_of(spans: Sequence[HostSpan]) -> tuple[Region, ...]:
             found.append((span.low, span.high, span.writeable))
     first = {low: min(number for number, span in enumerate(spans) if low <= span.low < high) for low, high, _ in found}
     found.sort(key=lambda each: first[each[0]])
-    return tuple(Region(low=low, octets=_octets(low, high), writeable=free) for low, high, free in found)
+    regions = []
+    for low, high, writeable in found:  # views of the memory itself; the spans keep its owners alive
+        octets = np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low))
+        regions.append(Region(low=low, octets=octets, writeable=writeable))
+    return tuple(regions)
 
 
 def place_of(span: HostSpan, regions: Sequence[Region]) -> tuple[int, int] | None:
-    """The region that a span's first element lies in and how far inside; None for an array without elements."""
+    """The region of a span's first element and the offset inside; None for an empty array."""
     if span.low == span.high:
         return None
     for number, region in enumerate(regions):
         if region.low <= span.start < region.low + len(region.octets):
             return number, span.start - region.low
-    raise AssertionError("a span lies in one of the regions that were made of it")
-
-
-def _octets(low: int, high: int) -> NDArray[np.uint8]:
-    """The memory itself; whoever owns it is kept by the spans."""
-    return np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low))
+    raise AssertionError("every span lies in a region")
 
 
 def _is_tensor(value: object) -> bool:
@@ -127,7 +123,7 @@ def _is_buffer(value: object) -> bool:
 def _tensor_span(tensor: Any, name: str) -> HostSpan:  # noqa: ANN401  # a tensor of torch, which isn't imported
     where = getattr(tensor.device, "type", str(tensor.device))
     if where != "cpu":
-        raise _refused(name, f"a tensor on device {where!r}; kernels run on the CPU here")
+        raise _refuse(name, f"a tensor on device {where!r}; kernels run on the CPU here")
     start, size = tensor.data_ptr(), tensor.element_size()
     reach = sum((length - 1) * step for length, step in zip(tensor.shape, tensor.stride(), strict=True))
     high = start + (reach + 1) * size if 0 not in tensor.shape else start  # strides of tensors are never negative
@@ -142,7 +138,7 @@ def _as_numbers(tensor: Any) -> NDArray[Any] | None:  # noqa: ANN401  # see abov
     return array
 
 
-def _refused(name: str, why: str) -> IsaError:
+def _refuse(name: str, why: str) -> IsaError:
     return IsaError(
         Finding(
             code="I107",
@@ -153,35 +149,33 @@ def _refused(name: str, why: str) -> IsaError:
     )
 
 
-# Orders one after the other or side by side.
-#
-# The first order runs alone; if it took long, the others are shared by processes, or if there are too few of them,
-# its workgroups are. What comes out is the same in any case.
+# Running the orders. The first runs alone; if it took long, processes share the others or, if those are few, their
+# workgroups. The results are the same in any case.
 
 Ran = KernelOutcome | IsaError
-"""An error is one that ended an order before its end."""
+"""An error is what stopped an order before its end."""
 
 
-def outcomes(
-    dispatch: Callable[..., KernelOutcome], orders: Sequence[Interleaving], count: int, processes: int, told: Tell
+def run_orders(
+    dispatch: Callable[..., KernelOutcome], orders: Sequence[Interleaving], count: int, processes: int, tell: Tell
 ) -> Iterator[tuple[Interleaving, Ran]]:
-    """Each order with its outcome; none after one that didn't reach its end.
+    """Each order with its outcome, up to the first that didn't reach its end.
 
-    A launch has `count` workgroups; `told` hears how many have ended, all orders together.
+    `count` is the number of workgroups; `tell` is called with how many have ended, over all orders.
     """
     began = perf_counter()
-    first = _ran(dispatch, orders[0], processes, told)
+    first = _run_order(dispatch, orders[0], processes, tell)
     yield orders[0], first
     if isinstance(first, IsaError):
         return
     rest = orders[1:]
     ready: list[Ran | None] = [None] * len(rest)
-    if processes > 1 and len(rest) >= processes and perf_counter() - began > PATIENCE / 2:
-        work = [partial(_apart, dispatch, order, first) for order in rest]
-        ready = run_forked(work, processes, lambda done: told(count + done))
+    if processes > 1 and len(rest) >= processes and perf_counter() - began > MIN_FORK_SECONDS / 2:
+        work = [partial(_run_in_child, dispatch, order, first) for order in rest]
+        ready = run_forked(work, processes, lambda done: tell(count + done))
     for number, (order, found) in enumerate(zip(rest, ready, strict=True), 1):
-        if found is None:  # not asked of another process, or one that was killed
-            found = _ran(dispatch, order, processes, lambda ended: told(number * count + ended))  # noqa: B023, PLW2901
+        if found is None:  # no other process ran it, or it was killed
+            found = _run_order(dispatch, order, processes, lambda ended: tell(number * count + ended))  # noqa: B023, PLW2901
         if isinstance(found, KernelOutcome) and not found.buffers:
             found = replace(found, buffers=first.buffers)  # noqa: PLW2901
         yield order, found
@@ -189,27 +183,23 @@ def outcomes(
             return
 
 
-def _ran(dispatch: Callable[..., KernelOutcome], order: Interleaving, processes: int, told: Tell) -> Ran:
+def _run_order(dispatch: Callable[..., KernelOutcome], order: Interleaving, processes: int, tell: Tell) -> Ran:
     try:
-        return dispatch(interleaving=order, processes=processes, ended=told)
+        return dispatch(interleaving=order, processes=processes, ended=tell)
     except IsaError as error:
         return error
 
 
-def _apart(
-    dispatch: Callable[..., KernelOutcome], order: Interleaving, first: KernelOutcome, told: Tell
+def _run_in_child(
+    dispatch: Callable[..., KernelOutcome], order: Interleaving, first: KernelOutcome, tell: Tell
 ) -> Ran:  # pragma: no cover  # in another process
-    """Without its buffers if they are those of the first order, as they should be: they may be large."""
-    found = _ran(dispatch, order, 1, told)
+    """Leaves out buffers that equal the first order's, because sending them may be expensive."""
+    found = _run_order(dispatch, order, 1, tell)
     if isinstance(found, IsaError):
         return IsaError(*found.findings)  # without the frames it came through
     same = all(np.array_equal(a, b) for a, b in zip(found.buffers, first.buffers, strict=True))
     return replace(found, buffers=()) if same else found
 
-
-# One launch under many orders.
-#
-# The outcome of the first order is the one that the others are compared with, byte by byte.
 
 _SUMS = re.compile(r"^(?:ds|(?:buffer|global|flat)_atomic)_(?:pk_)?add_(?:rtn_)?b?f\d+")
 _TICKETS = re.compile(r"^ds_\w+_rtn_|_atomic_")
@@ -221,15 +211,15 @@ _SEEN, _HERE, _NOT_HERE = "seen", "in this order: ", "not in this order: "  # as
 class _Seen:
     finding: Finding
     labels: list[str]
-    met: int = 0  # orders in which it did harm, not only could have
+    met: int = 0  # orders in which it did harm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchResult:
-    """What a launch under several orders showed.
+    """The findings of a launch under several orders.
 
-    Each finding says in its evidence in how many orders it was seen; `seen` has the labels of those orders, for each
-    finding in turn.  `notes` are legal and yet worth a look.
+    Each finding says in its evidence how many orders showed it; `seen` has the labels of those orders for each finding.
+    `notes` are legal but worth a look.
     """
 
     findings: tuple[Finding, ...]
@@ -240,11 +230,11 @@ class LaunchResult:
 
     @property
     def ok(self) -> bool:
-        """Was nothing wrong in any order?"""
+        """True if no order showed an error."""
         return not any(finding.severity is Severity.ERROR for finding in self.findings)
 
     def raise_findings(self) -> None:
-        """Raises what was wrong, if anything was."""
+        """Raises `IsaError` with the errors, if there are any."""
         if not self.ok:
             raise IsaError(*(finding for finding in self.findings if finding.severity is Severity.ERROR))
 
@@ -255,7 +245,7 @@ class LaunchResult:
 
 @dataclass(slots=True, kw_only=True)
 class OrderRuns:
-    """What was seen so far."""
+    """Collects outcomes, and compares each with the first."""
 
     program: KernelProgram
     spans: Mapping[int, HostSpan]
@@ -266,50 +256,49 @@ class OrderRuns:
     _seen: dict[tuple[Any, ...], _Seen] = field(default_factory=dict)
 
     def add(self, label: str, outcome: KernelOutcome) -> None:
-        """One more order, with what it found and what it computed."""
         self.orders.append(label)
         self.instructions += outcome.instructions
         self._note(label, (*outcome.findings, *outcome.notes))
         if self.first is None:
             self.first = outcome
         else:
-            self._note(label, self._differences(self.first.buffers, outcome.buffers))
+            self._note(label, self._compare(self.first.buffers, outcome.buffers))
 
-    def broke(self, label: str, error: IsaError) -> None:
-        """One more order, which didn't reach its end."""
+    def add_error(self, label: str, error: IsaError) -> None:
+        """Adds an order that didn't reach its end."""
         self.orders.append(label)
         self._note(label, error.findings)
 
     def add_finding(self, finding: Finding) -> None:
-        """What was found about the launch itself."""
+        """Adds a finding about the launch itself."""
         self._note(self.orders[0], (finding,))
 
     def result(self) -> LaunchResult:
-        """All of it: errors first, each with the orders that showed it."""
         ranks = [*Severity]
-        seen = sorted(self._grouped(), key=lambda each: ranks.index(each.finding.severity))
-        told = [each for each in seen if each.finding.severity is not Severity.NOTE]
+        seen = sorted(self._merge_causes(), key=lambda each: ranks.index(each.finding.severity))
+        findings = [each for each in seen if each.finding.severity is not Severity.NOTE]
         return LaunchResult(
-            findings=tuple(map(self._counted, told)),
-            seen=tuple(tuple(each.labels) for each in told),
-            notes=tuple(self._counted(each) for each in seen if each.finding.severity is Severity.NOTE),
+            findings=tuple(map(self._count_orders, findings)),
+            seen=tuple(tuple(each.labels) for each in findings),
+            notes=tuple(self._count_orders(each) for each in seen if each.finding.severity is Severity.NOTE),
             orders=tuple(self.orders),
             instructions=self.instructions,
         )
 
-    def _grouped(self) -> list[_Seen]:
-        """Races that are alike are one: the first of those that did harm, with the number of the others."""
-        if len(self._seen) < 2:  # which every clean launch comes to
+    def _merge_causes(self) -> list[_Seen]:
+        """Merges races with one cause into the first that did harm, with the number of the others."""
+        if len(self._seen) < 2:  # as in every clean launch
             return [*self._seen.values()]
-        stretch = stretches([step.instruction for step in self.program.steps])
+        stretch = number_stretches([step.instruction for step in self.program.steps])
         groups: dict[Hashable, list[_Seen]] = {}
         for number, each in enumerate(self._seen.values()):
             cause = cause_of(each.finding, stretch)
             groups.setdefault(number if cause is None else cause, []).append(each)
-        return [alike[0] if len(alike) == 1 else _one(alike) for alike in groups.values()]
+        return [alike[0] if len(alike) == 1 else _merge(alike) for alike in groups.values()]
 
     def _note(self, label: str, findings: Sequence[Finding]) -> None:
-        for finding in map(self._with_arguments, findings):
+        for found in findings:
+            finding = rename_buffers(found, self._buffer)
             ends = tuple(concern.index for concern in finding.concerns)
             key = (finding.code, ends or finding.message)
             seen = self._seen.setdefault(key, _Seen(finding=finding, labels=[]))
@@ -319,10 +308,6 @@ class OrderRuns:
                     seen.finding = finding if not seen.met else seen.finding
                     seen.met += 1
 
-    def _with_arguments(self, finding: Finding) -> Finding:
-        """Names arguments instead of buffers, which are what they lie in."""
-        return with_buffers(finding, self._buffer)
-
     def _buffer(self, number: int) -> str:
         if number >= len(self.regions):
             return ("the kernarg segment", "the dispatch packet")[min(number - len(self.regions), 1)]
@@ -330,29 +315,31 @@ class OrderRuns:
         inside = [key for key, span in self.spans.items() if region.low <= span.start < region.low + len(region.octets)]
         return "argument " + " and ".join(f"{key} ({self._name(key)})" for key in inside)
 
-    def _counted(self, seen: _Seen) -> Finding:
+    def _count_orders(self, seen: _Seen) -> Finding:
         names = "; ".join(seen.labels[:_MOST_LABELS]) + ("; ..." if len(seen.labels) > _MOST_LABELS else "")
         shown = "all" if len(seen.labels) == len(self.orders) else f"{len(seen.labels)} of {len(self.orders)}: {names}"
         harm = f"in {seen.met or 'none'} of {several(len(self.orders), 'order')}: "
-        told = dict(seen.finding.evidence)
-        if _SEEN in told:
-            told[_SEEN] = harm + str(told[_SEEN]).removeprefix(_HERE).removeprefix(_NOT_HERE)
-        return replace(seen.finding, evidence=(*told.items(), ("orders", shown)))
+        evidence = dict(seen.finding.evidence)
+        if _SEEN in evidence:
+            evidence[_SEEN] = harm + str(evidence[_SEEN]).removeprefix(_HERE).removeprefix(_NOT_HERE)
+        return replace(seen.finding, evidence=(*evidence.items(), ("orders", shown)))
 
-    def _differences(self, first: Sequence[NDArray[Any]], now: Sequence[NDArray[Any]]) -> list[Finding]:
+    def _compare(self, first: Sequence[NDArray[Any]], now: Sequence[NDArray[Any]]) -> list[Finding]:
         if all(np.array_equal(a, b) for a, b in zip(first, now, strict=True)):
             return []
         return [
-            finding for number, span in self.spans.items() for finding in self._difference(number, span, first, now)
+            finding
+            for number, span in self.spans.items()
+            for finding in self._compare_argument(number, span, first, now)
         ]
 
-    def _difference(
+    def _compare_argument(
         self, number: int, span: HostSpan, first: Sequence[NDArray[Any]], now: Sequence[NDArray[Any]]
     ) -> Iterator[Finding]:
         place = place_of(span, self.regions)
         if place is None:
             return
-        a, b = (_shown(span, buffers[place[0]], self.regions[place[0]].low) for buffers in (first, now))
+        a, b = (_view_argument(span, buffers[place[0]], self.regions[place[0]].low) for buffers in (first, now))
         differ = a.view(np.uint8).reshape(*a.shape, -1) != b.view(np.uint8).reshape(*b.shape, -1)
         elements = differ.any(axis=-1)
         if not elements.any():
@@ -361,12 +348,12 @@ class OrderRuns:
         severity, why = weight_of([step.instruction.opcode for step in self.program.steps])
         yield Finding(
             code="I122",
-            message=f"argument {number} differs from order to order",
+            message=f"the contents of argument {number} depend on the order of waves",
             severity=severity,
             concerns=(Concern(label=self._name(number), index=number, role="argument"),),
             evidence=(
                 ("elements", f"{int(elements.sum())} of {elements.size}, the first at {where}"),
-                *((("largest difference", _largest(a, b)),) if span.numbers is not None else ()),
+                *((("largest difference", _largest_difference(a, b)),) if span.numbers is not None else ()),
                 *((("because", why),) if why else ()),
             ),
         )
@@ -376,25 +363,25 @@ class OrderRuns:
         return declared[number].name if number < len(declared) else f"arg{number}"
 
 
-def _one(alike: Sequence[_Seen]) -> _Seen:
+def _merge(alike: Sequence[_Seen]) -> _Seen:
     shown = next((each for each in alike if each.met), alike[0])
     labels = dict.fromkeys(label for each in alike for label in each.labels)
-    more = ("more like it", more_like_it([each.finding for each in alike]))
+    more = ("more like it", summarise_races([each.finding for each in alike]))
     finding = replace(shown.finding, evidence=(*shown.finding.evidence, more))
     return _Seen(finding=finding, labels=[*labels], met=shown.met)
 
 
 def weight_of(opcodes: Sequence[str]) -> tuple[Severity, str]:
-    """How bad it is that outputs differ: sums of floats depend on their order, and so may who draws which ticket."""
+    """How bad differing outputs are: float sums depend on their order, and so may the order of tickets."""
     if any(map(_SUMS.search, opcodes)):
-        return Severity.NOTE, "atomic sums of floats are rounded in the order in which they come"
+        return Severity.NOTE, "atomic sums of floats are rounded in the order of their arrival"
     if any(map(_TICKETS.search, opcodes)):
-        return Severity.WARNING, "the kernel has atomics, whose order it may well pass on"
+        return Severity.WARNING, "the kernel has atomics, and its outputs may depend on their order"
     return Severity.ERROR, ""
 
 
-def _shown(span: HostSpan, octets: NDArray[Any], low: int) -> NDArray[Any]:
-    """An argument as it lies in a copy of its region, contiguous; plain bytes if NumPy has no name for its type."""
+def _view_argument(span: HostSpan, octets: NDArray[Any], low: int) -> NDArray[Any]:
+    """An argument in a copy of its region, contiguous; plain bytes if NumPy lacks its type."""
     if span.numbers is None:
         return octets[span.low - low : span.high - low].copy()
     array = span.numbers
@@ -402,9 +389,9 @@ def _shown(span: HostSpan, octets: NDArray[Any], low: int) -> NDArray[Any]:
     return np.ascontiguousarray(np.atleast_1d(view))
 
 
-def _largest(a: NDArray[Any], b: NDArray[Any]) -> str:
+def _largest_difference(a: NDArray[Any], b: NDArray[Any]) -> str:
     kind = np.complex128 if a.dtype.kind == "c" else np.float64
-    one, other = a.astype(kind), b.astype(kind)
-    if (np.isnan(one) != np.isnan(other)).any():
+    a, b = a.astype(kind), b.astype(kind)
+    if (np.isnan(a) != np.isnan(b)).any():
         return "some are numbers in one order only"
-    return f"{float(np.nanmax(np.abs(one - other), initial=0.0)):.3g}"
+    return f"{float(np.nanmax(np.abs(a - b), initial=0.0)):.3g}"

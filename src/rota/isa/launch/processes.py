@@ -22,24 +22,22 @@ from rota.errors import Finding, IsaError
 if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
 
-# Work in processes of their own.
-#
-# A process is a fork: it sees all memory as it is at that moment, changes its own copy alone, and sends back what
-# its function returns. So nothing has to be picklable but results, and no script needs a guard around its main
-# part. Where there is no fork, or a safe one isn't to be had, there is one process.
+# A child process is a fork: it sees all memory as it is at that moment, changes its own copy only, and sends back what
+# its function returns. So only results need to be picklable, and no script needs a guard around its main part. Without
+# a safe fork there is one process.
 
 T = TypeVar("T")
 Tell = Callable[[int], None]
-"""Tells the parent how much of the work is done."""
+"""Called with how much of the work is done."""
 
-PATIENCE = 0.25
-"""Seconds of work that are worth a process."""
+MIN_FORK_SECONDS = 0.25
+"""Seconds of work that make a process worth its cost."""
 _MOST = 256
-_WORKERS = "PYTEST_XDIST_WORKER_COUNT"  # that many processes share the machine already
+_WORKERS = "PYTEST_XDIST_WORKER_COUNT"  # number of processes that share the machine already
 
 
 def processes_of(asked: int | None) -> int:
-    """As many as asked for; by default one for each processor that this process may use."""
+    """The number of processes: as asked, by default one per processor that this process may use."""
     if asked is not None and (type(asked) is not int or not 1 <= asked <= _MOST):
         raise IsaError(Finding(code="I107", message=f"processes is {asked!r:.60}, not a number from 1 to {_MOST}"))
     if not sys.platform.startswith("linux"):  # macOS has fork, and libraries that don't survive one
@@ -49,9 +47,9 @@ def processes_of(asked: int | None) -> int:
 
 
 def run_forked(work: Sequence[Callable[[Tell], T]], processes: int, tell: Tell) -> list[T | None]:
-    """Runs all of it, at most `processes` at a time; None where a process ended without a result.
+    """Runs all of `work`, at most `processes` at a time; None where a process ended without a result.
 
-    `tell` hears the sum of what all of them have done.  Whatever ends this, Ctrl-C included, ends all processes.
+    Calls `tell` with the sum of what all of them have done. Ends all processes on any exit, Ctrl-C included.
     """
     results: list[T | None] = [None] * len(work)
     done = [0] * len(work)
@@ -61,8 +59,8 @@ def run_forked(work: Sequence[Callable[[Tell], T]], processes: int, tell: Tell) 
         while True:
             while len(running) < processes and (following := next(todo, None)) is not None:
                 number, each = following
-                with _uninterrupted():  # or a process might start that nobody knows of
-                    receiver, process = _started(each)
+                with _defer_interrupts():  # so that each process that starts is known
+                    receiver, process = _start(each)
                     running[receiver] = number, process
             if not running:
                 return results
@@ -88,8 +86,8 @@ def run_forked(work: Sequence[Callable[[Tell], T]], processes: int, tell: Tell) 
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C is heard at the end of the block; a process that is forked in it never hears one."""
+def _defer_interrupts() -> Iterator[None]:
+    """Delays Ctrl-C to the end of the block; a process forked inside never gets one."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -97,7 +95,7 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _started(work: Callable[[Tell], object]) -> tuple[Connection, int]:
+def _start(work: Callable[[Tell], object]) -> tuple[Connection, int]:
     receiver, sender = Pipe(duplex=False)
     parent = os.getpid()
     with warnings.catch_warnings():  # newer Pythons warn of other threads, whose locks the child never takes
@@ -111,7 +109,7 @@ def _started(work: Callable[[Tell], object]) -> tuple[Connection, int]:
 
 
 def _child(work: Callable[[Tell], object], sender: Connection, parent: int) -> None:  # pragma: no cover
-    """Ends with its work, with its parent, or by its parent's hand; Ctrl-C is the parent's to hear."""
+    """Ends with its work or with its parent; the parent handles Ctrl-C."""
     try:
         last = 0
 
@@ -126,20 +124,15 @@ def _child(work: Callable[[Tell], object], sender: Connection, parent: int) -> N
         sender.send((last, result, True))
         sender.close()
     finally:
-        os._exit(0)  # nothing of what the parent meant to do at its end
+        os._exit(0)  # without the parent's exit handlers
 
-
-# How long kernels may run.
-#
-# Nothing is limited unless somebody asks for it: what is long on one machine isn't on another, and how many
-# instructions a wave may execute (`most_instructions`) doesn't depend on that.
 
 _until: ContextVar[tuple[float, float] | None] = ContextVar("until", default=None)
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Launches inside, all together, end after this many seconds by the clock, in an I108 if not by themselves."""
+    """Ends the launches inside after `seconds` of wall time, all together, with an I108."""
     token = _until.set((monotonic() + seconds, seconds))
     try:
         yield
@@ -147,14 +140,14 @@ def time_limit(seconds: float) -> Iterator[None]:
         _until.reset(token)
 
 
-def heed_time(wave: int, instruction: Instruction | None = None) -> None:
-    """Raises if the time is over; called at loops."""
+def check_time(wave: int, instruction: Instruction | None = None) -> None:
+    """Raises I108 if the time limit has passed; called at backward branches."""
     if (until := _until.get()) is not None and monotonic() > until[0]:
         raise IsaError(
             Finding(
                 code="I108",
-                message=f"wave {wave} hasn't ended within {until[1]:g} seconds",
+                message=f"wave {wave} did not end within {until[1]:g} seconds",
                 concerns=() if instruction is None else (instruction.concern(),),
-                fixes=("take a smaller problem, or allow more time if the kernel is that long",),
+                fixes=("run a smaller problem, or allow more time if the kernel is that long",),
             )
         )

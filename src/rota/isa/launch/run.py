@@ -15,7 +15,7 @@ import numpy as np
 
 from rota.errors import Concern, Finding, IsaError, Severity, several
 from rota.isa.decoded import KernelProgram
-from rota.isa.hazards.wait_states import keep_distance
+from rota.isa.hazards.wait_states import check_distance
 from rota.isa.launch.interleaving import LATEST, Driver, Interleaving
 from rota.isa.launch.kernarg import (
     PACKET_BYTES,
@@ -25,11 +25,11 @@ from rota.isa.launch.kernarg import (
     Value,
     build_kernarg,
     build_packet,
-    checked_sizes,
+    check_sizes,
     first_instruction,
     service_at,
 )
-from rota.isa.launch.processes import heed_time
+from rota.isa.launch.processes import check_time
 from rota.isa.memory.memories import Lds, Memory
 from rota.isa.native.workgroups import ENDLESS, run_clean
 from rota.isa.wave.wave import AT_BARRIER, INDEXED, Faults, Private, Step, Wave
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 _BUFFER = re.compile(r"\bbuffer (\d+)")
 
 
-def with_buffers(finding: Finding, name: Callable[[int], str]) -> Finding:
-    """The finding with `name` of a number wherever its evidence says "buffer" and that number."""
+def rename_buffers(finding: Finding, name: Callable[[int], str]) -> Finding:
+    """Replaces "buffer N" in the evidence by `name(N)`."""
     evidence = (
         (key, _BUFFER.sub(lambda found: name(int(found[1])), value) if isinstance(value, str) else value)
         for key, value in finding.evidence
@@ -53,11 +53,9 @@ def with_buffers(finding: Finding, name: Callable[[int], str]) -> Finding:
     return replace(finding, evidence=tuple(evidence))
 
 
-# Loops that get nowhere.
-#
-# A wave that comes back with all its registers as they were will do the same again, unless somebody else changes
-# memory. States are compared as Brent's cycle finding does: with one that is kept, replaced at the 1st, 2nd, 4th,
-# 8th ... branch. A loop that counts in a scalar register costs one comparison of two lists.
+# Loops without progress. A wave that returns to a place with all registers unchanged will repeat itself, unless another
+# wave changes memory. Brent's cycle finding compares each state with one that is kept and replaced at the 1st, 2nd,
+# 4th, 8th ... branch, so that a loop that counts in a scalar register costs one comparison of two lists.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,31 +66,31 @@ class Visit:
     pc: int
     scalars: list[int]
     scc: int
-    under_way: int
+    in_flight: int
     vectors: NDArray[np.uint32]
 
 
-def revisited(wave: Wave, pc: int) -> bool:
-    """Notes that a wave goes back to `pc`; was it there with the same registers?"""
+def is_revisited(wave: Wave, pc: int) -> bool:
+    """Records a backward branch to `pc`; True if the wave was there with the same registers."""
     kept = wave.visit
     wave.branches += 1
-    under_way = len(wave.vm) + len(wave.ds) + len(wave.sm) + len(wave.flat)
+    in_flight = len(wave.vm) + len(wave.ds) + len(wave.sm) + len(wave.flat)
     if (
         kept is not None
-        and (kept.pc, kept.scc, kept.under_way) == (pc, wave.scc, under_way)
+        and (kept.pc, kept.scc, kept.in_flight) == (pc, wave.scc, in_flight)
         and kept.scalars == wave.s
         and np.array_equal(kept.vectors, wave.v)
     ):
         return True
     if kept is None or wave.branches == 2 * kept.branches:
         wave.visit = Visit(
-            branches=wave.branches, pc=pc, scalars=[*wave.s], scc=wave.scc, under_way=under_way, vectors=wave.v.copy()
+            branches=wave.branches, pc=pc, scalars=[*wave.s], scc=wave.scc, in_flight=in_flight, vectors=wave.v.copy()
         )
     return False
 
 
-def state_of(waves: Sequence[Wave], memory: Memory) -> bytes:
-    """A digest of all that waves can see and of where they are: equal if nothing has changed."""
+def digest_state(waves: Sequence[Wave], memory: Memory) -> bytes:
+    """A digest of where the waves are and of everything they can read."""
     digest = hashlib.blake2b(digest_size=16)
     for wave in waves:
         digest.update(repr((wave.pc, wave.waiting, wave.ended, wave.scc, wave.mode, wave.s)).encode())
@@ -104,11 +102,9 @@ def state_of(waves: Sequence[Wave], memory: Memory) -> bytes:
     return digest.digest()
 
 
-# The waves of a workgroup, and workgroups one after the other.
-#
-# A barrier opens when every wave that hasn't ended has arrived; which `s_barrier` a wave has arrived at, the
-# machine doesn't ask. A workgroup that waits for another one, as kernels do that pass data from workgroup to
-# workgroup, is put aside until the others have run.
+# Workgroups run one after the other. A barrier opens when every wave that hasn't ended has arrived, at whichever
+# `s_barrier`. A workgroup that waits for another one, in kernels that pass data between workgroups, is put aside until
+# the others have run.
 
 MOST_ASIDE = 512
 """Workgroups that wait for others at once: about as many as a device holds."""
@@ -116,7 +112,7 @@ MOST_ASIDE = 512
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class WaveGroup:
-    """Its waves, and what chooses between them."""
+    """The waves of a workgroup, and the driver that chooses between them."""
 
     number: int
     waves: list[Wave]
@@ -126,11 +122,11 @@ class WaveGroup:
     seen: set[bytes] = field(default_factory=set)  # states in which no wave could go on
 
     def run(self, turn: Turn, memory: Memory) -> bool:
-        """Runs until all waves have ended; False if none of them can go on unless somebody else changes memory."""
+        """Runs until all waves have ended; False if only a change of memory from outside lets one go on."""
         while runnable := self._runnable():
             awake = [number for number in runnable if not self.waves[number].spinning]
             if not awake:
-                if not self._woken(memory):
+                if not self._wake(memory):
                     return False
                 continue
             number, turns = self.driver.turn(awake)
@@ -142,22 +138,17 @@ class WaveGroup:
         self.count_barriers()
         return True
 
-    def close(self, memory: Memory) -> None:
-        """All waves have ended: what they did to memory can be judged."""
-        memory.order.close(self.waves[0].workgroup)
-
     @property
     def executed(self) -> int:
-        """Instructions of all waves together."""
         return sum(wave.executed for wave in self.waves)
 
-    def moved(self, memory: Memory) -> bool:
-        """Has anything changed since the workgroup was put aside?"""
-        return state_of(self.waves, memory) not in self.seen
+    def has_changed(self, memory: Memory) -> bool:
+        """True if something has changed since the workgroup was put aside."""
+        return digest_state(self.waves, memory) not in self.seen
 
-    def _woken(self, memory: Memory) -> bool:
-        """Lets all waves look again, unless they did in this very state."""
-        state = state_of(self.waves, memory)
+    def _wake(self, memory: Memory) -> bool:
+        """Lets spinning waves run again; False if they did so in this state before."""
+        state = digest_state(self.waves, memory)
         if state in self.seen:
             return False
         self.seen.add(state)
@@ -166,16 +157,15 @@ class WaveGroup:
         return True
 
     def _runnable(self) -> list[int]:
-        """The waves that can go on."""
         alive = [wave for wave in self.waves if not wave.ended]
         if alive and all(wave.waiting for wave in alive):
-            self.meet({wave.pc - 1: wave.number for wave in reversed(alive)})
+            self.note_barriers({wave.pc - 1: wave.number for wave in reversed(alive)})
             for wave in alive:
                 wave.waiting = False
         return [wave.number for wave in alive if not wave.waiting]
 
-    def meet(self, places: dict[int, int]) -> None:
-        """Waves meet at the barriers of these numbers; of each, a wave that waits there."""
+    def note_barriers(self, places: dict[int, int]) -> None:
+        """Notes that a barrier opens for waves at different s_barrier; `places` has a wave for each."""
         if len(places) > 1:
             (here, wave), (there, other) = sorted(places.items())[:2]
             self.faults.add(
@@ -189,7 +179,7 @@ class WaveGroup:
             )
 
     def count_barriers(self) -> None:
-        """Tells of a wave that came to fewer barriers than another one; all of them have ended."""
+        """Notes that a wave ended after fewer barriers than another one."""
         counts = [wave.epoch for wave in self.waves]
         fewest, most = (counts.index(count) for count in (min(counts), max(counts)))
         if counts[fewest] != counts[most]:
@@ -197,7 +187,7 @@ class WaveGroup:
             self.faults.add(
                 "I121",
                 self.steps[wave.pc - 1].instruction,
-                "a wave ends that came to fewer barriers than another one of its workgroup",
+                "a wave ends after fewer barriers than another wave of its workgroup",
                 ("wave", f"{wave.number}, {several(counts[fewest], 'barrier')}"),
                 ("other wave", f"{most}, {several(counts[most], 'barrier')}"),
                 severity=Severity.NOTE,
@@ -211,35 +201,35 @@ def run_workgroups(
     memory: Memory,
     ended: Callable[[int], None],
 ) -> int:
-    """Runs all workgroups and gives the number of instructions; `ended` is told how many have ended."""
-    executed, done = 0, 0
+    """Runs all workgroups; returns the instructions executed and calls `ended` with the number that have ended."""
+    executed: list[int] = []  # by each workgroup that has ended
     aside: list[WaveGroup] = []
+
+    def close(group: WaveGroup) -> None:
+        memory.order.close(group.waves[0].workgroup)
+        executed.append(group.executed)
+        ended(len(executed))
+
     for place in places:
         group = make(place)
         if group.run(turn, memory):
-            group.close(memory)
-            done += 1
-            executed += group.executed
-            ended(done)
+            close(group)
             continue
         aside.append(group)
         if len(aside) > MOST_ASIDE:
-            raise _deadlock(group, len(aside))
+            raise _report_deadlock(group, len(aside))
     while aside:
-        waiting = [group for group in aside if not (group.moved(memory) and group.run(turn, memory))]
-        if len(waiting) == len(aside) and not any(group.moved(memory) for group in aside):
-            raise _deadlock(aside[0], len(aside))
+        waiting = [group for group in aside if not (group.has_changed(memory) and group.run(turn, memory))]
+        if len(waiting) == len(aside) and not any(group.has_changed(memory) for group in aside):
+            raise _report_deadlock(aside[0], len(aside))
         for group in aside:
             if group not in waiting:
-                group.close(memory)
-                done += 1
-                executed += group.executed
-                ended(done)
+                close(group)
         aside = waiting
-    return executed
+    return sum(executed)
 
 
-def _deadlock(group: WaveGroup, groups: int) -> IsaError:
+def _report_deadlock(group: WaveGroup, groups: int) -> IsaError:
     spinning = [wave for wave in group.waves if not wave.ended and not wave.waiting]
     waiting = [wave for wave in group.waves if wave.waiting]
     steps = group.steps
@@ -250,7 +240,7 @@ def _deadlock(group: WaveGroup, groups: int) -> IsaError:
     return IsaError(
         Finding(
             code="I108",
-            message="the kernel can't end: a loop repeats in which nothing changes any more",
+            message="the kernel doesn't end: waves repeat a loop in which nothing changes",
             concerns=tuple(
                 Concern(label=steps[at].instruction.text, index=steps[at].instruction.line, role=role)
                 for at, role in places.items()
@@ -260,23 +250,23 @@ def _deadlock(group: WaveGroup, groups: int) -> IsaError:
                 ("waves that repeat", ", ".join(str(wave.number) for wave in spinning)),
                 *((("waves at a barrier", ", ".join(str(wave.number) for wave in waiting)),) if waiting else ()),
             ),
-            fixes=("what the loop waits for must be written by a wave that still runs",),
+            fixes=("let a wave that still runs write what the loop waits for",),
         )
     )
 
 
 _KERNARG_UNIT = 64  # scalar loads may read past the last argument, to the end of its cache line
 _PAGE = 4096
-_STACK = 16384  # bytes for each lane of a kernel that doesn't know how deep its calls go
-MOST_INSTRUCTIONS = 300_000  # of one wave: hundreds of K-tiles, and half a minute at most if it doesn't end
-_EXPLAINED = 50_000  # instructions in which it shows why a wave doesn't end of which the core knows that it doesn't
+_STACK = 16384  # bytes per lane for a kernel with calls of unknown depth
+MOST_INSTRUCTIONS = 300_000  # per wave: hundreds of K-tiles, and half a minute at most if it doesn't end
+_EXPLAINED = 50_000  # instructions that NumPy runs to explain a wave that the core found not to end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelOutcome:
-    """The array arguments after the run, in their order, the faults, and how many instructions all waves executed.
+    """The array arguments after a run, the findings, and the instructions that all waves executed.
 
-    `notes` are what is legal and yet worth a look, such as waves that meet at different barriers.
+    `notes` are legal but worth a look, such as waves that wait at different barriers.
     """
 
     buffers: tuple[NDArray[Any], ...]
@@ -294,9 +284,9 @@ def run_kernel(
     dynamic_lds: int = 0,
     interleaving: Interleaving = LATEST,
 ) -> KernelOutcome:
-    """Runs every workgroup of the grid; the given arrays stay as they are.
+    """Runs every workgroup of the grid on copies of the given arrays.
 
-    A workgroup gets the LDS that the kernel descriptor names, and `dynamic_lds` bytes more.
+    A workgroup gets the LDS of the kernel descriptor and `dynamic_lds` bytes more.
     """
     arrays = [argument for argument in args if isinstance(argument, np.ndarray)]
     numbers = iter(range(len(arrays)))
@@ -328,10 +318,10 @@ def run_dispatch(
 ) -> KernelOutcome:
     """Runs a launch whose values point into buffers.
 
-    `most` are the instructions of one wave after which it is taken not to end; `ended` is told how many workgroups have
-    ended.  Long work of the native core is shared by this many `processes`.
+    A wave that executes `most` instructions is taken not to end. Calls `ended` with the number of workgroups that have
+    ended. The native core shares long work among `processes`.
     """
-    sizes = checked_sizes(program, values, grid, block, dynamic_lds)
+    sizes = check_sizes(program, values, grid, block, dynamic_lds)
     faults = Faults()
     facts = program.facts
     kernarg = np.zeros(-(-facts.kernarg_bytes // _KERNARG_UNIT) * _KERNARG_UNIT, np.uint8)
@@ -350,7 +340,8 @@ def run_dispatch(
     memory.fill(len(own) - 2, segment)
     memory.fill(len(own) - 1, build_packet(facts, sizes, dispatch.kernarg_at))
     limit = MOST_INSTRUCTIONS if most is None else most
-    places = interleaving.arranged(_workgroups(sizes.grid))
+    numbered = enumerate(product(*(range(size) for size in reversed(sizes.grid))))  # x fastest, as the device does
+    places = interleaving.order_workgroups([(number, (x, y, z)) for number, (z, y, x) in numbered])
 
     def make(place: tuple[int, Triple], *, native: bool = False) -> WaveGroup:
         driver = interleaving.driver(place[0])
@@ -359,7 +350,7 @@ def run_dispatch(
     furthest = 0
 
     def progress(done: int) -> None:
-        """A second run doesn't tell again what the first one told."""
+        """Reports nothing twice when NumPy repeats a run of the core."""
         nonlocal furthest
         if done > furthest:
             furthest = done
@@ -380,27 +371,22 @@ def run_dispatch(
         executed, limit = None, min(limit, _EXPLAINED)
     if executed is None:
         faults.clear()
-        with np.errstate(all="ignore"), _with_what_was_found(faults, len(image)):
+        with np.errstate(all="ignore"), _add_findings(faults, len(image)):
             executed = run_workgroups(
                 places,
                 make,
-                lambda wave, turns: _run_wave(program.steps, wave, turns, limit, program.endless, told=given_up),
+                lambda wave, turns: _run_wave(program.steps, wave, turns, limit, program.endless, shown=given_up),
                 memory,
                 progress,
             )
         memory.order.finish()
-    found = _explained(faults, len(image))
+    found = _collect_findings(faults, len(image))
     return KernelOutcome(
         buffers=memory.contents()[len(image) : -2],
         findings=(*program.findings, *(each for each in found if each.severity is not Severity.NOTE)),
         instructions=executed,
         notes=tuple(each for each in found if each.severity is Severity.NOTE),
     )
-
-
-def _workgroups(grid: Triple) -> list[tuple[int, Triple]]:
-    """Numbered in the order in which the machine starts them: x fastest."""
-    return [(number, (x, y, z)) for number, (z, y, x) in enumerate(product(*(range(size) for size in reversed(grid))))]
 
 
 def _workgroup(
@@ -416,7 +402,7 @@ def _workgroup(
     number, workgroup = place
     facts, sizes = program.facts, dispatch.sizes
     room = sizes.fixed_lds + sizes.dynamic_lds
-    lds = Lds(0 if native else room, faults, dispatch.waves)  # the core has its own
+    lds = Lds(0 if native else room, faults, dispatch.waves)  # the core has LDS of its own
     lds.size = room
     waves = []
     for index in range(dispatch.waves):
@@ -436,31 +422,31 @@ def _workgroup(
 
 
 @contextmanager
-def _with_what_was_found(faults: Faults, before: int) -> Iterator[None]:
-    """Faults that came before the one that ended the run are told as well."""
+def _add_findings(faults: Faults, before: int) -> Iterator[None]:
+    """Adds earlier faults to the error that ends a run."""
     try:
         yield
     except IsaError as error:
-        raise IsaError(*error.findings, *_explained(faults, before)) from error
+        raise IsaError(*error.findings, *_collect_findings(faults, before)) from error
 
 
-def _explained(faults: Faults, before: int) -> list[Finding]:
-    """Findings in the caller's words: buffers are counted without those that lie `before` the caller's."""
-    return [_counted(_with_service(finding), before) for finding in faults.findings()]
+def _collect_findings(faults: Faults, before: int) -> list[Finding]:
+    """Findings with buffers numbered as the caller does, without the `before` ones that come first."""
+
+    def name(number: int) -> str:
+        return f"buffer {number - before}" if number >= before else "the code object"
+
+    return [rename_buffers(_explain_address(finding), name) for finding in faults.findings()]
 
 
-def _counted(finding: Finding, before: int) -> Finding:
-    return with_buffers(finding, lambda number: f"buffer {number - before}" if number >= before else "the code object")
-
-
-def _with_service(finding: Finding) -> Finding:
-    """Says which of the addresses that are nobody's was used: of a runtime's service, or near null."""
+def _explain_address(finding: Finding) -> Finding:
+    """Explains an address that belongs to a runtime service, or is near null."""
     evidence = dict(finding.evidence)
     if finding.code != "I105" or not str(evidence.get("address")).startswith("0x"):
         return finding
     address = int(str(evidence["address"]), 16)
     if (service := service_at(address)) is not None:
-        where = f"in {service.replace('_', ' ')}, a service of a runtime that rota doesn't have"
+        where = f"in {service.replace('_', ' ')}, a runtime service that rota lacks"
     elif address < _PAGE:
         where = "the null pointer, or near it"
     else:
@@ -468,19 +454,18 @@ def _with_service(finding: Finding) -> Finding:
     return replace(finding, evidence=tuple((evidence | {"where": where}).items()))
 
 
-def _run_wave(
+def _run_wave(  # noqa: C901  # the inner loop
     steps: tuple[Step, ...],
     wave: Wave,
     turns: int | None,
     most: int = MOST_INSTRUCTIONS,
     endless: frozenset[int] = frozenset(),
     *,
-    told: int | None = None,
+    shown: int | None = None,
 ) -> None:
-    """Executes up to `turns` instructions, or as many as a wave can before it has to wait for others.
+    """Executes up to `turns` instructions, or until the wave has to wait for others.
 
-    From the places in `endless` no way leads to an end.  `told` is what to say instead of `most`, where the core has
-    executed more.
+    No path leads from the places in `endless` to an end. The message names `shown` instructions instead of `most`.
     """
     pc = wave.pc
     budget = most - wave.executed
@@ -492,8 +477,8 @@ def _run_wave(
             step = step.indexed(wave)
         left -= 1
         if wave.busy and not wave.busy.keys().isdisjoint(step.touches):
-            wave.too_early(step.instruction, min(row for row in step.touches if row in wave.busy))
-        keep_distance(wave, step)
+            wave.report_early_use(step.instruction, min(row for row in step.touches if row in wave.busy))
+        check_distance(wave, step)
         to = step.act(wave)
         wave.now += step.states
         if to is None:
@@ -504,27 +489,25 @@ def _run_wave(
             wave.waiting, wave.ended = to == AT_BARRIER, to != AT_BARRIER
             wave.epoch += to == AT_BARRIER
             break
-        if to <= back and _repeats(wave, pc, steps[pc].instruction, endless):
-            wave.spinning = True
-            break
+        if to <= back:
+            if pc in endless:
+                raise _report_endless(wave, steps[pc].instruction, "reached a loop that no path leaves")
+            check_time(wave.number, steps[pc].instruction)
+            wave.spinning = is_revisited(wave, pc)
+            if wave.spinning:
+                break
     wave.executed += start - left
     wave.pc = pc
     if wave.ended:
         wave.land_all()
     elif wave.executed >= most:
-        fix = "take a smaller problem, or allow more instructions if the kernel is that long"
-        raise _endless(wave, steps[pc].instruction, f"executed {told or most} instructions and hasn't ended", fix)
+        fix = "run a smaller problem, or allow more instructions if the kernel is that long"
+        raise _report_endless(
+            wave, steps[pc].instruction, f"executed {shown or most} instructions and did not end", fix
+        )
 
 
-def _repeats(wave: Wave, pc: int, instruction: Instruction, endless: frozenset[int]) -> bool:
-    """A wave goes back to `pc`: was it there in this very state?"""
-    if pc in endless:
-        raise _endless(wave, instruction, "reached a loop that no way leads out of")
-    heed_time(wave.number, instruction)
-    return revisited(wave, pc)
-
-
-def _endless(wave: Wave, instruction: Instruction, why: str, *fixes: str) -> IsaError:
+def _report_endless(wave: Wave, instruction: Instruction, why: str, *fixes: str) -> IsaError:
     return IsaError(
         Finding(code="I108", message=f"wave {wave.number} {why}", concerns=(instruction.concern(),), fixes=fixes)
     )

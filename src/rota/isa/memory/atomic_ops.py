@@ -29,7 +29,7 @@ def _signed(value: int, bits: int) -> int:
 
 
 def integer(verb: str, bits: int) -> Combine:
-    """An integer atomic on this many bits."""
+    """The integer atomic `verb` on numbers of `bits` bits."""
     mask = (1 << bits) - 1
 
     def signed(pick: Callable[..., int]) -> Combine:
@@ -95,7 +95,7 @@ _LDS_INTEGERS = {
 
 
 def lds_atomic(opcode: str) -> tuple[Combine, int, bool] | None:
-    """The function, the bytes and whether the old value returns; None if the opcode is no LDS atomic."""
+    """The function, its size in bytes and whether the old value returns; None for other opcodes."""
     found = _LDS.match(opcode)
     if found is None:
         return None
@@ -114,7 +114,7 @@ def lds_atomic(opcode: str) -> tuple[Combine, int, bool] | None:
 
 
 def memory_atomic(opcode: str) -> tuple[Combine, int, bool] | None:
-    """The function, the bytes, and whether data holds a second number, the one that is expected."""
+    """The function, its size in bytes and whether the data holds an expected value too; None for other opcodes."""
     found = _VECTOR.match(opcode) or _SCALAR.match(opcode)
     if found is None:
         return None

@@ -23,11 +23,9 @@ if TYPE_CHECKING:
     from rota.targets.architecture import Architecture
 
     Octets = NDArray[np.uint8]
-    # Takes the bytes that came back, lanes by bytes, gives the registers, rows by lanes.
+    # From bytes (lanes by bytes) to registers (rows by lanes).
     Arrange = Callable[[Octets], NDArray[np.uint32]]
 
-# How a wave uses LDS.
-#
 # Reads and writes may start at any byte: amdhsa runs with unaligned access on (LLVM, "unaligned-access-mode").
 # Atomics and transposed reads need their natural alignment.
 
@@ -37,23 +35,23 @@ _LDS_ADDRESS = 0xFFFF_FFFF  # addresses and offsets are added in 32 bits
 def reach(
     wave: Wave, instruction: Instruction, address: NDArray[np.int64], places: NDArray[np.int64], align: int = 1
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Byte numbers, lanes by places, and the lanes that take part; the very `ALL` if no lane stands aside."""
+    """Byte numbers, lanes by places, and the lanes that take part: the object `ALL` if all do."""
     lds, taking = wave.lds, wave.active
     index = (address[:, None] + places) & _LDS_ADDRESS
     inside: NDArray[np.bool_] = np.asarray((index < lds.size).all(axis=1))
     if taking is ALL and align == 1 and inside.all():
         return index, taking
     if not inside[taking].all():
-        lds.leaves(index[taking & ~inside][0, 0], instruction)
+        lds.report_outside(index[taking & ~inside][0, 0], instruction)
     inside &= taking
     if align > 1 and (index[inside, 0] % align).any():
-        uneven(wave, instruction, f"its address is not a multiple of {align}")
+        report_misaligned(wave, instruction, f"its address is not a multiple of {align}")
         inside &= index[:, 0] % align == 0
     return np.where(inside[:, None], index, 0), inside
 
 
-def uneven(wave: Wave, instruction: Instruction, what: str) -> None:
-    """Remembers that an instruction addresses memory between the places that it can use."""
+def report_misaligned(wave: Wave, instruction: Instruction, what: str) -> None:
+    """Reports an address that the instruction can't use."""
     wave.faults.add("I105", instruction, f"{instruction.opcode}: {what}", ("wave", wave.number))
 
 
@@ -66,7 +64,7 @@ def read(
     rows: tuple[int, ...],
     arrange: Arrange,
 ) -> None:
-    """Begins a read; `arrange` turns its bytes into registers when it lands."""
+    """Issues a read; `arrange` turns its bytes into registers when it lands."""
     lds, number = wave.lds, wave.number
     whole = lanes is ALL
     touched = index if whole else index[lanes]
@@ -75,10 +73,10 @@ def read(
     issued = wave.active
 
     def finish() -> None:
-        now, disturbed = lds.since(before, touched, number)
+        now, disturbed = lds.read_since(before, touched, number)
         bad = marked | disturbed
         if bad.any():
-            lds.order.disturbed(access, touched[bad])
+            lds.order.mark_seen(access, touched[bad])
             now[bad] = POISON_BYTE
         if not whole:
             spread = np.full((LANES, index.shape[1]), POISON_BYTE, np.uint8)
@@ -93,7 +91,7 @@ def read(
 def write(
     wave: Wave, instruction: Instruction, index: NDArray[np.int64], lanes: NDArray[np.bool_], data: Octets
 ) -> None:
-    """Begins a write of `data`, lanes by bytes; a higher lane wins where two write to one byte."""
+    """Issues a write of `data`, lanes by bytes; the higher lane wins at equal addresses."""
     lds = wave.lds
     if lanes is not ALL:
         index, data = index[lanes], data[lanes]
@@ -115,7 +113,7 @@ def change(
     rows: tuple[int, ...],
     step: Callable[[int, bytes], bytes],
 ) -> None:
-    """Begins an atomic: lane by lane, the bytes become what `step` makes of them; `rows` get what was there."""
+    """Issues an atomic that applies `step` to the bytes of each lane in turn; `rows` get the old values."""
     lds, issued = wave.lds, wave.active
     touched = index[lanes]
     access = lds.order.begin_atomic(touched, wave.number, wave.epoch, instruction)
@@ -143,7 +141,7 @@ _QUAD_BIT, _ROTATE = 0x8000, 0xC000
 
 
 def decode_exchange(instruction: Instruction) -> Step | None:
-    """The step of a permutation or swizzle of lanes, or None."""
+    """Decodes ds_permute, ds_bpermute and ds_swizzle."""
     if instruction.opcode == "ds_swizzle_b32":
         return _swizzle(instruction)
     if instruction.opcode not in {"ds_bpermute_b32", "ds_permute_b32"}:
@@ -183,7 +181,7 @@ def _exchange(
 
 
 def _swizzle(instruction: Instruction) -> Step:
-    """Each lane takes the register of the lane that a fixed pattern names; one that is not active gives zero."""
+    """Each lane reads the lane that a fixed pattern names; an inactive lane reads as zero."""
     target, source = (parse_operand(text.split()[0], instruction) for text in instruction.operands[:2])
     pattern = source_lanes(instruction)
 
@@ -194,10 +192,10 @@ def _swizzle(instruction: Instruction) -> Step:
 
 
 def source_lanes(instruction: Instruction) -> NDArray[np.int64]:
-    """For each lane the one it reads, by the pattern as a number or as the assembler spells it."""
+    """The lane that each lane reads, from a pattern given as a number or in the assembler's spelling."""
     found = _OFFSET.search(instruction.text)
     if found is None:
-        return _by_masks(0, 0, 0)  # offset 0: everybody reads lane 0 of its 32
+        return _by_masks(0, 0, 0)  # offset 0: all read lane 0 of their 32
     if found["mode"] is None:
         return _by_number(int(found["value"], 0), instruction)
     parts = [part.strip().strip('"') for part in found["rest"].split(",")]
@@ -212,7 +210,7 @@ def source_lanes(instruction: Instruction) -> NDArray[np.int64]:
     return _by_masks(*_MASKS[found["mode"]](*(int(part, 0) for part in parts)))
 
 
-# What assemblers call a pattern, as the lane bits that are kept, set and flipped.
+# The assembler's names of patterns, as the lane bits that are kept, set and flipped.
 _MASKS: dict[str, Callable[..., tuple[int, int, int]]] = {
     "SWAP": lambda size: (0x1F, 0, size),
     "REVERSE": lambda size: (0x1F, 0, size - 1),
@@ -237,17 +235,15 @@ def _by_masks(keep: int, put: int, flip: int) -> NDArray[np.int64]:
     return _LANE & ~(_GROUP - 1) | (_LANE & (_GROUP - 1) & keep | put) ^ flip
 
 
-# LDS reads that transpose.
-#
-# Sixteen lanes work together. A lane reads as many elements as fit its width, `n` of them, from its own address; 16
-# / n lanes side by side hold one column of sixteen elements. Lane `l` of the sixteen gets element `l` of each
+# Transposed reads, by teams of sixteen lanes. A lane reads as many elements as fit its width, `n`, from its own
+# address; 16 / n adjacent lanes hold one column of sixteen elements. Lane `l` of the team gets element `l` of each
 # column.
 
 _TEAM = 16
 
 
-def arranged(bits: int, element: int) -> Callable[[NDArray[np.uint8]], NDArray[np.uint32]]:
-    """What turns the bytes that lanes read into registers, rows by lanes."""
+def transpose_registers(bits: int, element: int) -> Callable[[NDArray[np.uint8]], NDArray[np.uint32]]:
+    """The function that turns the bytes that lanes read into registers, rows by lanes."""
     count = bits // element
     lane = np.arange(LANES)[:, None]
     column = np.arange(count)
@@ -271,7 +267,7 @@ _TRANSPOSED_ALIGN = {64: 8, 96: 16}  # AMD's rocRoller pads rows of 96 bits to 1
 
 
 def decode_shared(instruction: Instruction, architecture: Architecture) -> Step | None:
-    """The step of an LDS instruction, or None."""
+    """Decodes an LDS instruction."""
     if not instruction.opcode.startswith("ds_"):
         return None
     if instruction.opcode == "ds_nop":
@@ -280,31 +276,34 @@ def decode_shared(instruction: Instruction, architecture: Architecture) -> Step 
         return exchange
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
     if (atomic := lds_atomic(instruction.opcode)) is not None:
-        return _atomic(instruction, operands, atomic)
-    return _moving(instruction, operands, architecture)
+        return _decode_atomic(instruction, operands, atomic)
+    return _decode_move(instruction, operands, architecture)
 
 
-def _moving(instruction: Instruction, operands: tuple[Operand, ...], architecture: Architecture) -> Step | None:
-    """Reads and writes: of words, of less, and reads that transpose."""
+def _decode_move(instruction: Instruction, operands: tuple[Operand, ...], architecture: Architecture) -> Step | None:
     if (found := _WORDS.match(instruction.opcode)) is not None:
-        return _plain(instruction, operands, found)
+        return _decode_words(instruction, operands, found)
     if (found := _SHORT_READ.match(instruction.opcode)) is not None:
-        return _reading(
-            instruction, operands, _run(instruction, int(found["bits"]) // 8), _extended(operands[0], found)
+        return _decode_read(
+            instruction, operands, _byte_offsets(instruction, int(found["bits"]) // 8), _extend(operands[0], found)
         )
     if (found := _SHORT_WRITE.match(instruction.opcode)) is not None:
-        return _writing(instruction, operands, _run(instruction, int(found["bits"]) // 8), 16 if found["high"] else 0)
+        return _decode_write(
+            instruction, operands, _byte_offsets(instruction, int(found["bits"]) // 8), 16 if found["high"] else 0
+        )
     if (found := _TRANSPOSED.match(instruction.opcode)) is None:
         return None
     if instruction.opcode not in architecture.transposed_reads:
-        raise unknown(instruction, f"place on {architecture.arch}")
+        raise unknown(instruction, f"form on {architecture.arch}")
     bits = int(found["bits"])
-    arrange = arranged(bits, int(found["element"]))
-    return _reading(instruction, operands, _run(instruction, bits // 8), lambda _: arrange, _TRANSPOSED_ALIGN[bits])
+    arrange = transpose_registers(bits, int(found["element"]))
+    return _decode_read(
+        instruction, operands, _byte_offsets(instruction, bits // 8), lambda _: arrange, _TRANSPOSED_ALIGN[bits]
+    )
 
 
 def offsets(instruction: Instruction) -> dict[str, int]:
-    """The offsets that an instruction names; any other modifier is not known."""
+    """The offsets of an instruction; any other modifier is an error."""
     found = {}
     for modifier in instruction.modifiers:
         name, _, value = modifier.partition(":")
@@ -314,36 +313,32 @@ def offsets(instruction: Instruction) -> dict[str, int]:
     return found
 
 
-def _run(instruction: Instruction, size: int) -> NDArray[np.int64]:
-    """The places of an instruction that uses this many bytes after one another."""
+def _byte_offsets(instruction: Instruction, size: int) -> NDArray[np.int64]:
+    """The offsets of `size` consecutive bytes."""
     return offsets(instruction).get("offset", 0) + np.arange(size)
 
 
-def _plain(instruction: Instruction, operands: tuple[Operand, ...], found: re.Match[str]) -> Step:
+def _decode_words(instruction: Instruction, operands: tuple[Operand, ...], found: re.Match[str]) -> Step:
     size = int(found["bits"]) // 8
     if not found["two"]:
-        places = _run(instruction, size)
+        places = _byte_offsets(instruction, size)
     else:
         at, unit = offsets(instruction), size * (64 if found["far"] else 1)
         starts = np.array([at.get("offset0", 0), at.get("offset1", 0)]) * unit
         places = (starts[:, None] + np.arange(size)).reshape(-1)
     if found["verb"] == "read":
-        return _reading(instruction, operands, places, lambda _: _words)
-    return _writing(instruction, operands, places)
+        return _decode_read(instruction, operands, places, lambda _: lambda octets: octets.view(np.uint32).T)
+    return _decode_write(instruction, operands, places)
 
 
-def _words(octets: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    return octets.view(np.uint32).T
-
-
-def _reading(
+def _decode_read(
     instruction: Instruction,
     operands: tuple[Operand, ...],
     places: NDArray[np.int64],
     arrange: Callable[[Wave], Arrange],
     align: int = 1,
 ) -> Step:
-    """`arrange` gives, for a wave at the issue, what turns bytes into registers."""
+    """`arrange`, called at the issue, returns the function that turns bytes into registers."""
     target, row = operands[0], operands[1].first
 
     def act(wave: Wave) -> None:
@@ -353,8 +348,8 @@ def _reading(
     return make_step(instruction, act, reads=operands[1:], writes=operands[:1])
 
 
-def _extended(target: Operand, found: re.Match[str]) -> Callable[[Wave], Arrange]:
-    """Bytes and halves, extended to a register, or put into one of its halves."""
+def _extend(target: Operand, found: re.Match[str]) -> Callable[[Wave], Arrange]:
+    """Extends bytes and halves to a register, or puts them into one half of it."""
     kind = np.dtype(f"<{found['sign']}{int(found['bits']) // 8}")
 
     def arrange(wave: Wave) -> Arrange:
@@ -372,7 +367,7 @@ def _extended(target: Operand, found: re.Match[str]) -> Callable[[Wave], Arrange
     return arrange
 
 
-def _writing(
+def _decode_write(
     instruction: Instruction, operands: tuple[Operand, ...], places: NDArray[np.int64], shift: int = 0
 ) -> Step:
     row = operands[0].first
@@ -387,12 +382,11 @@ def _writing(
     return make_step(instruction, act, reads=operands)
 
 
-def _atomic(instruction: Instruction, operands: tuple[Operand, ...], atomic: tuple[Combine, int, bool]) -> Step:
-    """The bytes of an LDS operand, changed by each lane in turn."""
+def _decode_atomic(instruction: Instruction, operands: tuple[Operand, ...], atomic: tuple[Combine, int, bool]) -> Step:
     combine, size, returns = atomic
     targets, rest = (operands[:1], operands[1:]) if returns else ((), operands)
     row, sources = rest[0].first, [source.first for source in rest[1:]]
-    words, places = size // 4, _run(instruction, size)
+    words, places = size // 4, _byte_offsets(instruction, size)
     rows = tuple(each for target in targets for each in target.rows)
 
     def act(wave: Wave) -> None:

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     Octets = NDArray[np.int64]
 
 BASE = 0x7E00_0000_0000
-_GAP = 1 << 16  # an access that leaves its buffer by less than this hits no other one
+_GAP = 1 << 16  # between buffers, so that a small overrun hits no other one
 
 
 class Memory:
-    """Buffers after one another, with gaps, in one array of bytes; a *place* is a byte's number in it."""
+    """Buffers with gaps between them, in one array of bytes; a *place* is a byte's index in it."""
 
     def __init__(self, buffers: Sequence[NDArray[Any]], faults: Faults, skews: Sequence[int] = ()) -> None:
-        """A buffer starts `skews` bytes, where they are given, after a multiple of 64 KiB."""
+        """A buffer starts at a multiple of 64 KiB, plus its `skews` bytes."""
         self.faults = faults
         self._starts: list[int] = []
         self._ends: list[int] = []
@@ -50,25 +50,22 @@ class Memory:
         self.order = GlobalOrder(tuple(self._starts), at, faults)
 
     def bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where buffers start and end, as bytes of the block that holds them all."""
+        """The places where buffers start and end."""
         return np.array(self._starts, np.int64), np.array(self._ends, np.int64)
 
     @property
     def block(self) -> NDArray[np.uint8]:
-        """The bytes of all buffers, and of the gaps between them."""
+        """The bytes of all buffers and of the gaps between them."""
         return self._bytes
 
     def address(self, number: int) -> int:
-        """Where a buffer starts."""
         return BASE + self._starts[number]
 
     def fill(self, number: int, contents: bytes) -> None:
-        """Gives a buffer its first bytes."""
         start = self._starts[number]
         self._bytes[start : start + len(contents)] = np.frombuffer(contents, np.uint8)
 
     def contents(self) -> tuple[NDArray[Any], ...]:
-        """The buffers as they are now."""
         return tuple(
             self._bytes[start:end].view(dtype).reshape(shape).copy()
             for start, end, (shape, dtype) in zip(self._starts, self._ends, self._shapes, strict=True)
@@ -82,10 +79,10 @@ class Memory:
         return [int(word) for word in self._words[place >> 2 : (place >> 2) + count]]
 
     def scalar_place(self, address: int, count: int, instruction: Instruction) -> int | None:
-        """The place of this many words; None, and a fault, if they belong to no buffer."""
+        """The place of `count` words; reports an I105 and returns None if no buffer holds them."""
         place = (address - BASE) & ~3
         if not self._inside(place, place + 4 * count):
-            self._outside(instruction, address)
+            self._report_outside(instruction, address)
             return None
         return place
 
@@ -98,7 +95,7 @@ class Memory:
         return octets
 
     def put(self, place: NDArray[np.int64], data: NDArray[np.uint8]) -> None:
-        """Writes places by bytes; a later one wins where two write to one byte."""
+        """Writes places by bytes; the later place wins at equal addresses."""
         size = data.shape[1]
         if size % 4 == 0 and not (place & 3).any():
             self._words[(place >> 2)[:, None] + np.arange(size >> 2)] = np.ascontiguousarray(data).view(np.uint32)
@@ -108,7 +105,7 @@ class Memory:
     def places(
         self, address: NDArray[np.uint64], size: int, active: NDArray[np.bool_], instruction: Instruction
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The places of the lanes that reach a buffer, and which lanes these are; the others are a fault."""
+        """The places of the active lanes inside buffers, and which lanes those are; others are an I105."""
         place = (address - np.uint64(BASE)).view(np.int64)
         used = place[active]
         if not used.size:
@@ -118,37 +115,27 @@ class Memory:
         inside = np.array([self._inside(int(at), int(at) + size) for at in place])
         reached = active & inside
         if (active & ~inside).any():
-            self._outside(instruction, int(address[active & ~inside][0]))
+            self._report_outside(instruction, int(address[active & ~inside][0]))
         return place[reached], reached
 
     def _inside(self, start: int, end: int) -> bool:
         number = bisect_right(self._starts, start) - 1
         return number >= 0 and end <= self._ends[number]
 
-    def _outside(self, instruction: Instruction, address: int) -> None:
+    def _report_outside(self, instruction: Instruction, address: int) -> None:
         near = bisect_right(self._starts, address - BASE) - 1
-        behind = address - BASE - self._ends[near]
-        where = (
-            f"{behind} bytes after the end of buffer {near}" if behind >= 0 else f"too near the end of buffer {near}"
-        )
+        past = address - BASE - self._ends[near]
+        where = f"{past} bytes after the end of buffer {near}" if past >= 0 else f"too near the end of buffer {near}"
         if near < 0:
             where = "before any buffer"
         self.faults.add(
             "I105",
             instruction,
-            f"{instruction.opcode} reaches an address that belongs to no buffer",
+            f"{instruction.opcode} accesses an address outside every buffer",
             ("address", f"{address:#x}"),
             ("where", where),
         )
 
-
-# The local data share of a workgroup.
-#
-# A byte carries a mark while a write that changes it is in flight. A read needs its bytes unmarked and unchanged
-# from its issue to its landing; where they are not, any value could have come back, so poison does. LDS
-# instructions of one wave are ordered among themselves, so a wave's own writes don't disturb its reads; loads from
-# memory are ordered with nothing. What would meet in another interleaving is for `order` to say, and every fault
-# comes from there.
 
 MOST_WAVES = 16  # of a workgroup
 FREE, BY_DMA = 0, -1  # marks; wave w writes with mark w + 1
@@ -156,11 +143,11 @@ POISON_BYTE = 0xFF
 
 
 class Lds:
-    """Bytes, and per byte a mark, who wrote it last, and the number of that write."""
+    """The local data share of a workgroup; each byte has a mark, its last writer and the number of that write."""
 
     def __init__(self, size: int, faults: Faults, waves: int = MOST_WAVES) -> None:
         self._faults = faults
-        # One word even without any LDS: what lies out of bounds is reported, and then read from somewhere.
+        # At least one word, because a read out of bounds is reported and then reads something.
         room = max((size + 3) // 4 * 4, 4)
         self.bytes = np.full(room, POISON_BYTE, np.uint8)
         self.words = self.bytes.view(np.uint32)
@@ -172,40 +159,40 @@ class Lds:
         self.order = AccessOrder(room, waves, faults)
 
     def sample(self, index: Octets, wave: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-        """The bytes now, and which of them another write is in flight to."""
+        """The bytes, and which of them another wave's write is changing."""
         marks = self._marks[index]
         return self.bytes[index], (marks != FREE) & (marks != wave + 1)
 
-    def since(self, before: NDArray[np.uint8], index: Octets, wave: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-        """What a read brings that began with `before`: bytes disturbed since are said to be; the wave's own are not."""
+    def read_since(
+        self, before: NDArray[np.uint8], index: Octets, wave: int
+    ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+        """The bytes at the landing of a read that sampled `before`, and which of them another wave disturbed."""
         now, marked = self.sample(index, wave)
         own = self._last[index] == wave + 1
         return np.where(own, before, now), marked | ((now != before) & ~own)
 
     def begin(self, index: Octets, wave: int, *, dma: bool = False) -> int:
-        """Marks bytes that a write is in flight to; gives the number of the write."""
+        """Marks bytes as being written; returns the number of the write."""
         self._marks[index] = self._last[index] = BY_DMA if dma else wave + 1
         self._serial += 1
         self._serials[index] = self._serial
         return self._serial
 
     def end(self, index: Octets, serial: int) -> None:
-        """Takes the marks of a write away."""
         self._marks[index[self._serials[index] == serial]] = FREE  # unless a later write has taken them over
 
     def within(self, address: NDArray[np.int64], size: int, instruction: Instruction) -> NDArray[np.bool_]:
-        """Which lanes stay inside the allocation."""
+        """True for lanes that stay inside the allocation."""
         inside: NDArray[np.bool_] = (address >= 0) & (address + size <= self.size)
         if not inside.all():
-            self.leaves(int(address[~inside][0]), instruction)
+            self.report_outside(int(address[~inside][0]), instruction)
         return inside
 
-    def leaves(self, address: int, instruction: Instruction) -> None:
-        """Remembers that an instruction uses an address after the allocation."""
+    def report_outside(self, address: int, instruction: Instruction) -> None:
         self._faults.add(
             "I105",
             instruction,
-            f"{instruction.opcode} leaves LDS",
+            f"{instruction.opcode} accesses LDS outside the workgroup's allocation",
             ("address", f"{address:#x}"),
             ("LDS bytes", self.size),
         )

@@ -25,7 +25,7 @@ _MOST_STORED = 4
 
 
 def decode_scalar_memory(instruction: Instruction) -> Step | None:
-    """The step of a scalar memory instruction, or None."""
+    """Decodes a scalar memory instruction."""
     opcode = instruction.opcode
     if opcode in _HINTS:
         return make_step(instruction, lambda _: None)
@@ -43,7 +43,7 @@ def decode_scalar_memory(instruction: Instruction) -> Step | None:
 
 
 def _address(instruction: Instruction, base: Operand, offset: Operand) -> Callable[[Wave], int]:
-    """The base, a scalar or literal offset, and another literal one after a scalar; glc has no effect on values."""
+    """Base, scalar or literal offset, and a second literal offset; glc has no effect on values."""
     near = 0
     for modifier in instruction.modifiers:
         if modifier.startswith("offset:"):
@@ -56,7 +56,7 @@ def _address(instruction: Instruction, base: Operand, offset: Operand) -> Callab
 
 
 def signed_offset(value: int) -> int:
-    """Literal offsets have 21 bits and a sign; the disassembler writes them either way."""
+    """Literal offsets have 21 bits and a sign; the disassembler prints them either way."""
     return value - (1 << 21) if 1 << 20 <= value < 1 << 21 else value
 
 
@@ -68,7 +68,9 @@ def _load(instruction: Instruction, count: int, *, buffer: bool) -> Step:
     def act(wave: Wave) -> None:
         at = address(wave)
         words, number = (
-            _from_buffer(wave, instruction, resource, at, count) if buffer else _from(wave, instruction, at, count)
+            _read_buffer_words(wave, instruction, resource, at, count)
+            if buffer
+            else _read_words(wave, instruction, at, count)
         )
 
         def finish() -> None:
@@ -80,7 +82,7 @@ def _load(instruction: Instruction, count: int, *, buffer: bool) -> Step:
     return make_step(instruction, act, reads=(base, offset), writes=(target,))
 
 
-def _from(wave: Wave, instruction: Instruction, address: int, count: int) -> tuple[list[int], int]:
+def _read_words(wave: Wave, instruction: Instruction, address: int, count: int) -> tuple[list[int], int]:
     number = wave.memory.order.begin(wave, instruction, MemoryUse.READ, scope_of(instruction.modifiers))
     if not count:
         return [], number
@@ -91,10 +93,10 @@ def _from(wave: Wave, instruction: Instruction, address: int, count: int) -> tup
     return words, number
 
 
-def _from_buffer(
+def _read_buffer_words(
     wave: Wave, instruction: Instruction, resource: int, address: int, count: int
 ) -> tuple[list[int], int]:
-    """Words past num_records are zero; with a stride, records are not bytes, and that isn't modelled."""
+    """Words past num_records read as zero; a stride, which would make records larger than bytes, is an I105."""
     low, high, records, _ = wave.s[resource : resource + 4]
     base = low | (high & 0xFFFF) << 32
     if high >> 16 & 0x3FFF:
@@ -102,7 +104,7 @@ def _from_buffer(
         records = 0
     at = (address - (low | high << 32)) & ~3
     inside = max(0, min(count, (records - at) // 4))
-    words, number = _from(wave, instruction, base + at, inside)
+    words, number = _read_words(wave, instruction, base + at, inside)
     return words + [0] * (count - inside), number
 
 
@@ -154,7 +156,7 @@ def _atomic(instruction: Instruction, combine: Combine, size: int) -> Step:
 
 
 def _clock(instruction: Instruction) -> Step:
-    """A clock that only goes forward: the wait states that the wave has passed."""
+    """The wait states that the wave has passed: a clock that only goes forward."""
     (target,) = (parse_operand(text, instruction) for text in instruction.operands)
 
     def act(wave: Wave) -> None:

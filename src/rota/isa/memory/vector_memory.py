@@ -16,10 +16,10 @@ import numpy as np
 
 from rota.isa.binary.kernel_facts import LANES
 from rota.isa.memory.atomic_ops import Combine, memory_atomic
-from rota.isa.memory.lds_ops import reach, uneven
+from rota.isa.memory.lds_ops import reach, report_misaligned
 from rota.isa.memory.scalar_memory import decode_scalar_memory
 from rota.isa.races import MemoryUse, Scope, scope_of
-from rota.isa.wave.operand import M0, File, Operand, parse_operand, scalar_reader, unknown
+from rota.isa.wave.operand import M0, PRIVATE_BASE, SHARED_BASE, File, Operand, parse_operand, scalar_reader, unknown
 from rota.isa.wave.wave import Act, Pending, Step, make_step
 
 if TYPE_CHECKING:
@@ -31,18 +31,8 @@ if TYPE_CHECKING:
 
     Lanes = NDArray[np.bool_]
 
-# Where LDS and private memory lie among flat addresses.
-#
-# The machine has registers for them (src_shared_base, src_private_base); the values are the driver's, these are
-# ROCm's.
-
-APERTURE = 1 << 32
-"""Bytes of each aperture."""
-SHARED_BASE = 0x0001_0000_0000_0000
-PRIVATE_BASE = 0x0002_0000_0000_0000
-
-
-_SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "byte": 1, "short": 2}
+_APERTURE = 1 << 32  # bytes of LDS and of private memory among flat addresses
+SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "byte": 1, "short": 2}
 _WORDS = ("dword", "dwordx2", "dwordx3", "dwordx4")
 _LOADS = frozenset(
     (
@@ -75,53 +65,49 @@ class Width:
             value = low & ~_HIGH | high & _HIGH
         return value[None]
 
-    def stored(self, registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
-        """Lanes by bytes, from rows by lanes; more bytes than are stored if a lane has less than a word."""
+    def to_bytes(self, registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
+        """Lanes by bytes, from rows by lanes; a whole word even if fewer bytes are stored."""
         values = np.ascontiguousarray(registers.T)
         return (values >> np.uint32(16) if self.high else values).view(np.uint8)
 
 
 def width_of(verb: str, text: str) -> Width | None:
-    """The width of that name, such as dwordx2 or sbyte_d16_hi, if there is a load or store, the verb, of it."""
+    """The width of that name, such as dwordx2 or sbyte_d16_hi; None if `verb` (load or store) has none."""
     if text not in (_LOADS if verb == "load" else _STORES):
         return None
     name, _, half = text.partition("_")
-    plain = name if name in _SIZES else name[1:]
+    plain = name if name in SIZES else name[1:]
     return Width(
-        size=_SIZES[plain],
+        size=SIZES[plain],
         signed=name in {"sbyte", "sshort"},
         half=bool(half) and verb == "load",
         high=half == "d16_hi",
     )
 
 
-# Where vector memory instructions go.
-#
-# Buffer addresses follow the resource (CDNA3 ISA, "Buffer Addressing"): base, offsets from a lane, a scalar and the
-# instruction, and index times stride, swizzled if the resource says so. Accesses outside of `num_records` read zero
-# and write nothing. Without a stride, or without an index, records are bytes, and each word is checked by itself.
-# With both, and swizzled, they are strides, and the index is checked. With both and not swizzled public accounts
-# differ (bytes in AMD's, strides in Mesa's): a lane that only one of them lets through is a fault.
+# Addresses. A buffer resource (CDNA3 ISA, "Buffer Addressing") adds its base, offsets of the lane, a scalar and the
+# instruction, and index times stride, swizzled if it says so. Accesses outside `num_records` read zero and write
+# nothing. Without a stride or an index, records are bytes and each word is checked by itself. With both and a swizzle,
+# records are strides and the index is checked. With both and no swizzle, public accounts differ (AMD: bytes, Mesa:
+# strides), so a lane that only one of them lets through is a fault.
 
-CACHE = frozenset({"sc0", "sc1", "nt", "glc", "slc"})  # who may keep a copy: no effect on values
+CACHE = frozenset({"sc0", "sc1", "nt", "glc", "slc"})  # cache policy: no effect on values
 _FLAGS = CACHE | {"offen", "idxen", "lds"}
 _ELEMENT = 4  # bytes that stay together in a swizzled buffer; gfx9 has no other size
 _NO_END = np.uint64(1 << 62)
 
-# Takes a wave, gives byte addresses, and the room after each of them; None is as much as one likes.
+# From a wave to byte addresses and the bytes in range after each; None is without limit.
 Addresses = Callable[["Wave"], tuple["NDArray[np.uint64]", "NDArray[np.uint64] | None"]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Modifiers:
-    """The offset of an instruction, and its flags."""
-
     offset: int
     flags: frozenset[str]
 
 
 def read_modifiers(instruction: Instruction) -> Modifiers:
-    """All modifiers of a vector memory instruction; one that isn't known is an error."""
+    """The modifiers of a vector memory instruction; an unknown one is an error."""
     offset, flags = 0, set()
     for modifier in instruction.modifiers:
         if modifier.startswith("offset:"):
@@ -133,8 +119,8 @@ def read_modifiers(instruction: Instruction) -> Modifiers:
     return Modifiers(offset=offset, flags=frozenset(flags))
 
 
-def pointers(lane: Operand, base: Operand, offset: int) -> Addresses:
-    """A 64-bit address per lane, or a scalar one with an offset per lane."""
+def pointer_addresses(lane: Operand, base: Operand, offset: int) -> Addresses:
+    """A 64-bit address per lane, or a scalar base with an offset per lane."""
     row = lane.first
     near = np.uint64(offset & 0xFFFF_FFFF_FFFF_FFFF)
 
@@ -152,7 +138,7 @@ def pointers(lane: Operand, base: Operand, offset: int) -> Addresses:
 
 @dataclass(frozen=True, slots=True)
 class _Resource:
-    """A buffer resource of four scalar registers, as gfx9 lays it out."""
+    """A buffer resource of four scalar registers, in the layout of gfx9."""
 
     base: int
     stride: int
@@ -174,8 +160,7 @@ class _Resource:
         )
 
 
-def in_buffer(operands: list[Operand], modifiers: Modifiers, instruction: Instruction) -> Addresses:
-    """Addresses within a buffer resource."""
+def buffer_addresses(operands: list[Operand], modifiers: Modifiers, instruction: Instruction) -> Addresses:
     lane, first = operands[0], operands[1].first
     soffset = scalar_reader(operands[2])
     offen, idxen = "offen" in modifiers.flags, "idxen" in modifiers.flags
@@ -188,16 +173,16 @@ def in_buffer(operands: list[Operand], modifiers: Modifiers, instruction: Instru
         if offen:
             offset += wave.v[offset_row]
         if resource.adds_lane:
-            _unsettled(wave, instruction, "adds the lane's number to the index, which is not modelled")
+            _report_resource(wave, instruction, "adds the lane's number to the index, which is not modelled")
             return offset, np.zeros(LANES, np.uint64)
         if not idxen and resource.stride and resource.swizzled:
-            _unsettled(wave, instruction, "is swizzled, without an index")
+            _report_resource(wave, instruction, "is swizzled, but it has no index")
             return offset, np.zeros(LANES, np.uint64)
         if not idxen or not resource.stride:
             return _raw(resource, offset, moved)
         address, counted, settled = _structured(resource, wave.v[lane.first].astype(np.uint64), offset, moved)
         if not settled[wave.active].all():
-            _unsettled(wave, instruction, "has a lane that is in range or not, by the unit of its num_records")
+            _report_resource(wave, instruction, "makes a lane's range depend on the unit of num_records")
         return address, np.where(counted & settled, _NO_END, np.uint64(0))
 
     return addresses
@@ -206,7 +191,7 @@ def in_buffer(operands: list[Operand], modifiers: Modifiers, instruction: Instru
 def _raw(
     resource: _Resource, offset: NDArray[np.uint64], moved: np.uint64
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """The scalar offset counts in the check: an offset is out of range from num_records - soffset on."""
+    """Includes the scalar offset in the range check: an offset is out of range from num_records - soffset on."""
     inside = offset + moved
     records = np.uint64(resource.records)
     return inside + np.uint64(resource.base), records - np.minimum(inside, records)
@@ -215,7 +200,7 @@ def _raw(
 def _structured(
     resource: _Resource, index: NDArray[np.uint64], offset: NDArray[np.uint64], moved: np.uint64
 ) -> tuple[NDArray[np.uint64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Addresses, which of them are in range, and for which of them that is settled."""
+    """Addresses, which of them are in range, and for which of them all public accounts agree on that."""
     stride, records = np.uint64(resource.stride), np.uint64(resource.records)
     counted = index < records
     if resource.swizzled:
@@ -229,19 +214,18 @@ def _structured(
     return at + moved + np.uint64(resource.base), counted, settled
 
 
-def _unsettled(wave: Wave, instruction: Instruction, what: str) -> None:
-    wave.faults.add("I105", instruction, f"{instruction.opcode} uses a resource that {what}", ("wave", wave.number))
+def _report_resource(wave: Wave, instruction: Instruction, what: str) -> None:
+    message = f"{instruction.opcode} uses a buffer resource that {what}"
+    wave.faults.add("I105", instruction, message, ("wave", wave.number))
 
 
-# Private memory of lanes.
-#
-# Each lane has bytes of its own; how the machine weaves them into memory can't be seen from inside a kernel.
+# Private memory. Each lane has its own bytes; a kernel can't see how the device interleaves them.
 
 _SCRATCH_OPCODE = re.compile(r"^scratch_(?P<verb>load|store)_(?P<width>\w+)$")
 
 
 def decode_scratch(instruction: Instruction) -> Step | None:
-    """The step of a scratch load or store, or None."""
+    """Decodes a scratch load or store."""
     found = _SCRATCH_OPCODE.match(instruction.opcode)
     width = width_of(found["verb"], found["width"]) if found else None
     if found is None or width is None:
@@ -258,7 +242,7 @@ def decode_scratch(instruction: Instruction) -> Step | None:
 
 
 def _offsets(lane: Operand, base: Operand, offset: int) -> Callable[[Wave], NDArray[np.int64]]:
-    """An offset per lane, one for all of them, and the instruction's."""
+    """The sum of the offsets of a lane, of the base register and of the instruction."""
     scalar = scalar_reader(base) if base.file is not File.NONE else (lambda _: 0)
     row = lane.first
 
@@ -294,23 +278,21 @@ def _store_scratch(
 
     def act(wave: Wave) -> None:
         index, lanes = wave.private.index(wave, instruction, offsets(wave), size, wave.active)
-        wave.private.put(index, lanes, width.stored(wave.v[first : first + source.count])[:, :size])
+        wave.private.put(index, lanes, width.to_bytes(wave.v[first : first + source.count])[:, :size])
         wave.launch("vm", Pending(instruction=instruction, rows=(), finish=lambda: None))
 
     return act
 
 
-# Flat instructions.
-#
-# An address inside the shared aperture means LDS, one inside the private aperture the lane's private memory, any
-# other one global memory. Flat instructions count in vmcnt and in lgkmcnt, and come back in no order: only waits
-# for none of either kind, both of them, promise anything.
+# Flat instructions. An address in the shared aperture means LDS, one in the private aperture the lane's private memory,
+# any other global memory. They count in vmcnt and in lgkmcnt and return in no order, so that only waits for zero on
+# both counters cover them.
 
 _FLAT_OPCODE = re.compile(r"^flat_(?P<verb>load|store)_(?P<width>\w+)$")
 
 
 def decode_flat(instruction: Instruction) -> Step | None:
-    """The step of a flat instruction, or None."""
+    """Decodes a flat instruction."""
     if not instruction.opcode.startswith("flat_"):
         return None
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
@@ -336,29 +318,25 @@ class _Flat:
     scope: Scope
 
     def split(self, wave: Wave, lane: Operand) -> tuple[NDArray[np.uint64], Lanes, Lanes, Lanes]:
-        """Addresses, and the active lanes that mean global memory, LDS and private memory."""
+        """Addresses, and the active lanes that go to global memory, LDS and private memory."""
         low, high = wave.v[lane.first].astype(np.uint64), wave.v[lane.first + 1].astype(np.uint64)
         address = (low | high << np.uint64(32)) + np.uint64(self.offset & 0xFFFF_FFFF_FFFF_FFFF)
-        part = address // np.uint64(APERTURE)
-        in_lds = wave.active & (part == SHARED_BASE // APERTURE)
-        private = wave.active & (part == PRIVATE_BASE // APERTURE)
+        part = address // np.uint64(_APERTURE)
+        in_lds = wave.active & (part == SHARED_BASE // _APERTURE)
+        private = wave.active & (part == PRIVATE_BASE // _APERTURE)
         return address, wave.active & ~in_lds & ~private, in_lds, private
 
 
 def _places_in_lds(
     wave: Wave, flat: _Flat, address: NDArray[np.uint64], lanes: Lanes, size: int
 ) -> tuple[NDArray[np.int64], Lanes]:
-    near = np.where(lanes, address % np.uint64(APERTURE), np.uint64(0)).astype(np.int64)
+    near = np.where(lanes, address % np.uint64(_APERTURE), np.uint64(0)).astype(np.int64)
     index, inside = reach(wave, flat.instruction, near, np.arange(size, dtype=np.int64))
     return index, lanes & inside
 
 
 def _launch(
-    wave: Wave,
-    flat: _Flat,
-    rows: tuple[int, ...],
-    finish: Callable[[], None],
-    covers: Sequence[Callable[[int], None]],
+    wave: Wave, flat: _Flat, rows: tuple[int, ...], finish: Callable[[], None], covers: Sequence[Callable[[int], None]]
 ) -> None:
     def cover(epoch: int) -> None:
         for each in covers:
@@ -381,7 +359,7 @@ def _load_flat(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act:
         out[reached] = memory.get(place, size)
         covers = [partial(memory.order.cover, number)]
         if in_private.any():
-            near = (address % np.uint64(APERTURE)).astype(np.int64)
+            near = (address % np.uint64(_APERTURE)).astype(np.int64)
             index, lanes = wave.private.index(wave, instruction, near, size, in_private)
             out[lanes] = wave.private.get(index, lanes)[lanes]
         if in_lds.any():
@@ -389,7 +367,7 @@ def _load_flat(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act:
             read = lds.order.begin_read(index[lanes], wave.number, wave.epoch, instruction, flat=True)
             octets, marked = lds.sample(index[lanes], wave.number)
             if marked.any():
-                lds.order.disturbed(read, index[lanes][marked])
+                lds.order.mark_seen(read, index[lanes][marked])
             out[lanes] = np.where(marked, np.uint8(0xFF), octets)
             covers.append(partial(lds.order.cover, read))
         old = wave.other_half(first)
@@ -409,7 +387,7 @@ def _store_flat(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act
     def act(wave: Wave) -> None:
         memory, lds = wave.memory, wave.lds
         address, outside, in_lds, in_private = flat.split(wave, lane)
-        data = width.stored(wave.v[source.first : source.first + source.count])[:, :size]
+        data = width.to_bytes(wave.v[source.first : source.first + source.count])[:, :size]
         number = memory.order.begin(wave, instruction, MemoryUse.WRITE, flat.scope)
         place, reached = memory.places(address, size, outside, instruction)
         memory.order.touch(number, place, size, memory.get(place, size) == data[reached])
@@ -417,7 +395,7 @@ def _store_flat(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act
         covers = [partial(memory.order.cover, number)]
         finish: Callable[[], None] = lambda: None  # noqa: E731  # replaced where LDS is written
         if in_private.any():
-            near = (address % np.uint64(APERTURE)).astype(np.int64)
+            near = (address % np.uint64(_APERTURE)).astype(np.int64)
             index, lanes = wave.private.index(wave, instruction, near, size, in_private)
             wave.private.put(index, lanes, data)
         if in_lds.any():
@@ -456,10 +434,10 @@ def _flat_atomic(
         memory, lds, issued = wave.memory, wave.lds, wave.active
         address, outside, in_lds, in_private = flat.split(wave, lane)
         if in_private.any():
-            uneven(wave, instruction, "atomics don't reach private memory")
+            report_misaligned(wave, instruction, "atomics don't reach private memory")
         even = address % np.uint64(size) == 0
         if ((outside | in_lds) & ~even).any():
-            uneven(wave, instruction, f"its address is not a multiple of {size}")
+            report_misaligned(wave, instruction, f"its address is not a multiple of {size}")
         given = np.ascontiguousarray(wave.v[data.first : data.first + data.count].T).view(f"<u{size}")
         found = np.full((LANES, size), 0xFF, np.uint8)
         number = memory.order.begin(
@@ -472,7 +450,7 @@ def _flat_atomic(
         for each, at in zip(np.flatnonzero(reached).tolist(), place.tolist(), strict=True):
             spot = np.array([at])
             found[each] = memory.get(spot, size)[0]
-            memory.put(spot, _combined(combine, found[each], given[each], size)[None])
+            memory.put(spot, _combine(combine, found[each], given[each], size)[None])
         if in_lds.any():
             index, lanes = _places_in_lds(wave, flat, address, in_lds & even, size)
             change = lds.order.begin_atomic(index[lanes], wave.number, wave.epoch, instruction)
@@ -481,7 +459,7 @@ def _flat_atomic(
             covers.append(partial(lds.order.cover, change))
             for each in np.flatnonzero(lanes).tolist():
                 found[each] = lds.bytes[index[each]]
-                lds.bytes[index[each]] = _combined(combine, found[each], given[each], size)
+                lds.bytes[index[each]] = _combine(combine, found[each], given[each], size)
 
         def finish() -> None:
             for end in ends:
@@ -495,7 +473,7 @@ def _flat_atomic(
     return act
 
 
-def _combined(combine: Combine, old: NDArray[np.uint8], given: NDArray[np.uint64], size: int) -> NDArray[np.uint8]:
+def _combine(combine: Combine, old: NDArray[np.uint8], given: NDArray[np.uint64], size: int) -> NDArray[np.uint8]:
     new = combine(int.from_bytes(old.tobytes(), "little"), *(int(each) for each in given))
     return np.frombuffer(new.to_bytes(size, "little"), np.uint8)
 
@@ -503,13 +481,13 @@ def _combined(combine: Combine, old: NDArray[np.uint8], given: NDArray[np.uint64
 _OPCODE = re.compile(r"^(?P<space>buffer|global)_(?P<verb>load|store)_(?P<lds>lds_)?(?P<width>\w+)$")
 _HINTS = frozenset({"buffer_inv", "buffer_wbl2", "buffer_wbinvl1", "buffer_wbinvl1_vol", "buffer_invl2"})
 _DMA_SIZES = frozenset({4, 12, 16})
-_SHORT_M0 = 1 << 16  # LDS bytes that 16 bits of M0 can name
+SHORT_M0 = 1 << 16  # LDS bytes that 16 bits of M0 can name
 _LANE = np.arange(LANES, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Access:
-    """What an instruction moves: bytes per lane, from or to which addresses, and how they lie in registers."""
+    """The bytes per lane that an instruction moves, and their addresses."""
 
     instruction: Instruction
     size: int
@@ -518,7 +496,7 @@ class _Access:
 
 
 def decode_memory(instruction: Instruction, architecture: Architecture) -> Step | None:
-    """The step of a vector or scalar memory instruction, or None."""
+    """Decodes a vector or scalar memory instruction."""
     for decode in (decode_scalar_memory, decode_scratch, decode_flat):
         if (step := decode(instruction)) is not None:
             return step
@@ -561,19 +539,14 @@ def _decode_plain(
 def _access(instruction: Instruction, space: str, rest: list[Operand], size: int) -> _Access:
     modifiers = read_modifiers(instruction)
     if space == "buffer":
-        where = in_buffer(rest, modifiers, instruction)
+        where = buffer_addresses(rest, modifiers, instruction)
     else:
-        where = pointers(rest[0], rest[1], modifiers.offset)
-    return _Access(
-        instruction=instruction,
-        size=size,
-        addresses=where,
-        scope=scope_of(modifiers.flags),
-    )
+        where = pointer_addresses(rest[0], rest[1], modifiers.offset)
+    return _Access(instruction=instruction, size=size, addresses=where, scope=scope_of(modifiers.flags))
 
 
 def _fetch(access: _Access, wave: Wave) -> tuple[NDArray[np.uint8], int, NDArray[np.uint64]]:
-    """Lanes by bytes, zero where a buffer ends, the number of the access, and the addresses."""
+    """Lanes by bytes, zero beyond the end of a buffer resource; the number of the access; the addresses."""
     memory, (address, room) = wave.memory, access.addresses(wave)
     out = np.zeros((LANES, access.size), np.uint8)
     number = memory.order.begin(wave, access.instruction, MemoryUse.READ, access.scope)
@@ -609,7 +582,7 @@ def _store(access: _Access, data: Operand, width: Width) -> Act:
 
     def act(wave: Wave) -> None:
         memory, (address, room) = wave.memory, access.addresses(wave)
-        octets = width.stored(wave.v[first : first + data.count])
+        octets = width.to_bytes(wave.v[first : first + data.count])
         number = memory.order.begin(wave, access.instruction, MemoryUse.WRITE, access.scope)
         unit = size if room is None else min(4, size)
         for at in range(0, size, unit):
@@ -625,7 +598,7 @@ def _store(access: _Access, data: Operand, width: Width) -> Act:
 
 
 def _decode_atomic(instruction: Instruction, combine: Combine, size: int, compares: bool) -> Step:
-    """Data, and what is expected after it; the old value returns if sc0 (glc) asks for it."""
+    """The old value returns if sc0 (glc) is set; the data may hold an expected value too."""
     modifiers = read_modifiers(instruction)
     returns = not modifiers.flags.isdisjoint({"sc0", "glc"})
     operands = [parse_operand(text, instruction) for text in instruction.operands]
@@ -653,7 +626,7 @@ def _atomic(access: _Access, data: Operand, target: Operand | None, combine: Com
         memory, (address, room) = wave.memory, access.addresses(wave)
         wanted = wave.active if room is None else wave.active & (room >= size)
         if (address[wanted] % np.uint64(size)).any():
-            uneven(wave, instruction, f"its address is not a multiple of {size}")
+            report_misaligned(wave, instruction, f"its address is not a multiple of {size}")
             wanted = wanted & (address % np.uint64(size) == 0)
         place, reached = memory.places(address, size, wanted, instruction)
         given = np.ascontiguousarray(wave.v[data.first : data.first + data.count].T).view(f"<u{size}")
@@ -665,10 +638,8 @@ def _atomic(access: _Access, data: Operand, target: Operand | None, combine: Com
         memory.order.touch(number, place, size)
         for lane, at in zip(np.flatnonzero(reached).tolist(), place.tolist(), strict=True):
             spot = np.array([at])
-            old = memory.get(spot, size)
-            found[lane] = old[0]
-            new = combine(int.from_bytes(old.tobytes(), "little"), *(int(each) for each in given[lane]))
-            memory.put(spot, np.frombuffer(new.to_bytes(size, "little"), np.uint8)[None])
+            found[lane] = memory.get(spot, size)[0]
+            memory.put(spot, _combine(combine, found[lane], given[lane], size)[None])
         issued = wave.active
 
         def finish() -> None:
@@ -684,20 +655,19 @@ def _atomic(access: _Access, data: Operand, target: Operand | None, combine: Com
 
 
 def _dma(access: _Access, offset: int, architecture: Architecture) -> Act:
-    """Memory to LDS: lane i writes at M0 + offset + i * size, however the addresses are spread.
+    """Loads from memory to LDS: lane i writes at M0 + offset + i * size, whatever its source address.
 
-    Where 16 bits name all of LDS, M0's other bits are not used (CDNA3 ISA); where
-    they don't, M0 is taken whole.
+    M0's upper bits are ignored where 16 bits address all of LDS (CDNA3 ISA), else M0 is taken whole.
     """
     size = access.size
-    mask = _SHORT_M0 - 1 if architecture.lds_bytes.value <= _SHORT_M0 else 0xFFFF_FFFF
+    mask = SHORT_M0 - 1 if architecture.lds_bytes.value <= SHORT_M0 else 0xFFFF_FFFF
 
     def act(wave: Wave) -> None:
         lds = wave.lds
         fetched, read, address = _fetch(access, wave)
         start = (wave.s[M0] & mask) + offset
         if start & 3:
-            uneven(wave, access.instruction, "m0 and its offset are not a multiple of 4")
+            report_misaligned(wave, access.instruction, "m0 plus its offset is not a multiple of 4")
             start &= ~3
         at = start + _LANE * size
         active = wave.active.copy()

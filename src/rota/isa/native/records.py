@@ -20,10 +20,11 @@ from rota.isa.matrix import BITS, fields_of, index_start
 from rota.isa.memory.atomic_ops import lds_atomic, memory_atomic
 from rota.isa.memory.lds_ops import source_lanes
 from rota.isa.memory.scalar_memory import signed_offset
+from rota.isa.memory.vector_memory import SHORT_M0, SIZES
 from rota.isa.valu.access import crossing_of
 from rota.isa.valu.vector import lane_bits
 from rota.isa.wave.control import wait_counts
-from rota.isa.wave.operand import File, Operand, parse_operand
+from rota.isa.wave.operand import File, parse_operand
 from rota.isa.wave.scalar import decode_scalar
 from rota.native_library import load
 from rota.targets.architecture import ANY, Float8
@@ -81,13 +82,13 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """The core that was built into the package; None without one, or where ROTA_NATIVE=0 asks for NumPy."""
-    return load(Path(__file__).parent / "lib" / NAME, _SIGNATURES)  # beside modules it would pass for one of them
+    """The core built into the package; None without one, or if ROTA_NATIVE=0 asks for NumPy."""
+    return load(Path(__file__).parent / "lib" / NAME, _SIGNATURES)  # not beside modules: Python would import it
 
 
 @cache
 def opcodes() -> dict[str, tuple[int, int]]:
-    """The number of every opcode that the core knows, and which modifiers it honours, as bits."""
+    """For each opcode of the core its number, and the modifiers that it honours as bits."""
     core, found = library(), dict[str, tuple[int, int]]()
     while core is not None and (name := core.rota_opcode_name(len(found))) is not None:
         found[name.decode()] = len(found), core.rota_opcode_accepts(len(found))
@@ -99,7 +100,7 @@ _TOTALS = ("f32", "i32")
 
 
 def matrix_record(record: Any, instruction: Instruction, architecture: Architecture) -> str | None:  # noqa: ANN401
-    """None for products of float64, whose sums depend on their order: NumPy has the last word on those."""
+    """None for products of float64, whose sums depend on their order: NumPy decides those."""
     form = next(each for each in architecture.matrix_forms if each.name == instruction.opcode)
     fields = fields_of(instruction, form)
     third = parse_operand(instruction.operands[3], instruction)
@@ -116,9 +117,8 @@ def matrix_record(record: Any, instruction: Instruction, architecture: Architect
     return "rota_matrix"
 
 
-# A memory instruction for the native core.
-#
-# The core has one routine for all atomics on LDS and one for those on memory; other instructions keep their names.
+# Memory instructions. The core has one routine for all atomics on LDS and one for those on memory; other instructions
+# keep their names.
 
 _LOST = 2  # a load of half a register that loses the other one
 _MEMORY = re.compile(
@@ -137,12 +137,10 @@ _VERBS = (
     "add_f32", "add_f64", "pk_add_f16", "pk_add_bf16", "min_f32", "max_f32", "min_f64", "max_f64",
 )  # fmt: skip  # as in atomic.c
 _LDS_NAMES = {"wrxchg": "swap", "cmpst": "cmpswap"}
-_SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "byte": 1, "short": 2}
-_SHORT_M0 = 1 << 16  # LDS bytes that 16 bits of M0 can name
 
 
 def memory_record(record: Any, instruction: Instruction, architecture: Architecture) -> str | None:  # noqa: ANN401
-    """None if the instruction has no name but its own."""
+    """The routine for an atomic; None for instructions that the core knows by their own name."""
     opcode = instruction.opcode
     fields = dict(modifier.partition(":")[::2] for modifier in instruction.modifiers)
     if opcode.startswith(("s_load_", "s_buffer_load_")):
@@ -161,9 +159,9 @@ def memory_record(record: Any, instruction: Instruction, architecture: Architect
         width = found["width"]
         record["buffer"] = found["space"] == "buffer"
         record["sign"] = width[0] == "s" and width != "short"
-        record["size"] = _SIZES[width if width in _SIZES else width[1:]]
+        record["size"] = SIZES[width if width in SIZES else width[1:]]
         record["to_lds"], record["offen"] = "lds" in fields or "_lds_" in opcode, "offen" in fields
-        record["align_m0"] = _SHORT_M0 - 1 if architecture.lds_bytes.value <= _SHORT_M0 else -1
+        record["align_m0"] = SHORT_M0 - 1 if architecture.lds_bytes.value <= SHORT_M0 else -1
     elif (found := _LDS.match(opcode)) is not None:
         _pieces(record, found, fields)
     else:
@@ -174,7 +172,6 @@ def memory_record(record: Any, instruction: Instruction, architecture: Architect
 
 
 def _pieces(record: Any, found: re.Match[str], fields: dict[str, str]) -> None:  # noqa: ANN401
-    """How many bytes a lane moves, and in which pieces."""
     record["size"] = size = int(found["bits"]) // 8
     record["sign"] = found["kind"] == "i"
     record["element"] = int(found["element"] or 0)
@@ -208,8 +205,8 @@ def _atomic(record: Any, instruction: Instruction, fields: dict[str, str]) -> st
     return "rota_lds_atomic"
 
 
-_OTHER_SCALARS = ("s_setreg", "s_getreg")
-_INDEXING = ("s_set_gpr_idx", "s_movrel")  # the core looks at registers that are named, not at those that are meant
+_OTHER_SCALARS = ("s_setreg", "s_getreg", "s_memtime", "s_memrealtime")
+_INDEXING = ("s_set_gpr_idx", "s_movrel")  # the core reads registers by their names
 _CALLS = ("s_getpc", "s_setpc", "s_swappc", "s_call")
 _BARE = ("s_branch", "s_cbranch", "s_nop", "s_setprio", "s_sleep", "s_endpgm", "s_sendmsg", "s_barrier", "buffer_inv")
 _BY_NUMPY = "rota_numpy"
@@ -262,7 +259,7 @@ FAULT = np.dtype(
 
 
 class Packed(NamedTuple):
-    """Records of a program, the rows that each may not touch too early, and where each starts in the code.
+    """The records of a program, the rows that each must not touch while in flight, and a map of the code.
 
     `code_at` has for each dword of the code the number of the instruction that starts there, or -1.
     """
@@ -273,17 +270,17 @@ class Packed(NamedTuple):
 
 
 def pack(program: KernelProgram) -> Packed | None:
-    """The records of a program; None without a core, or if it lacks a memory access, a jump or a form of one."""
+    """The records of a program; None without a core, or if it lacks a memory or control-flow instruction."""
     if not opcodes():
         return None
     ops = np.zeros(len(program.steps), OP)
     pool: list[int] = []
     for number, step in enumerate(program.steps):
-        name = _filled(ops[number], step, program.architecture)
+        name = _fill(ops[number], step, program.architecture)
         if name is None:
             if not only_registers(step.instruction):
                 return None
-            ops[number] = np.zeros((), OP)  # nothing that was put into it counts
+            ops[number] = np.zeros((), OP)  # drop what was filled in
             ops[number]["dst_sel"] = ops[number]["src_sel"][:] = 6
             name = _BY_NUMPY
         record = ops[number]
@@ -305,7 +302,7 @@ def _places(program: KernelProgram) -> NDArray[np.int32]:
 
 
 def only_registers(instruction: Instruction) -> bool:
-    """Does it use nothing but registers, and go on with the next one?"""
+    """True if an instruction uses only registers and falls through."""
     opcode = instruction.opcode
     if opcode.startswith(_INDEXING):
         return False
@@ -314,22 +311,22 @@ def only_registers(instruction: Instruction) -> bool:
     return opcode.startswith("s_") and not opcode.startswith(_BARE) and decode_scalar(instruction) is not None
 
 
-def _filled(record: Any, step: Step, architecture: Architecture) -> str | None:  # noqa: ANN401  # a record of an array
-    """Fills a record; gives the name of what the core executes it by, None if it lacks the instruction."""
+def _fill(record: Any, step: Step, architecture: Architecture) -> str | None:  # noqa: ANN401  # a record of an array
+    """Fills a record; returns the name of the core's routine, None if it lacks the instruction."""
     instruction = step.instruction
     record["states"] = step.states
     record["target"] = -1 if instruction.target is None else instruction.target
     record["dst_sel"] = record["src_sel"][:] = 6
     if instruction.opcode.startswith(("v_mfma_", "v_smfmac_")):
         name = matrix_record(record, instruction, architecture)
-        return name if name is not None and _operands(record, instruction, accepts=0) else None
+        return name if name is not None and _fill_operands(record, instruction, accepts=0) else None
     name = memory_record(record, instruction, architecture) or instruction.mnemonic
     if name not in opcodes():
         return None
-    return name if _packed(record, instruction, architecture, accepts=opcodes()[name][1]) else None
+    return name if _fill_rest(record, instruction, architecture, accepts=opcodes()[name][1]) else None
 
 
-def _packed(record: Any, instruction: Instruction, architecture: Architecture, *, accepts: int) -> bool:  # noqa: ANN401
+def _fill_rest(record: Any, instruction: Instruction, architecture: Architecture, *, accepts: int) -> bool:  # noqa: ANN401, PLR0911
     opcode = instruction.opcode
     if opcode == "s_waitcnt":
         counts = (-1 if count is None else count for count in wait_counts(instruction, architecture))
@@ -341,17 +338,21 @@ def _packed(record: Any, instruction: Instruction, architecture: Architecture, *
         if instruction.follows is None:
             return False
         record["behind"] = CODE_BASE + instruction.follows
-    if not _operands(record, instruction, accepts=accepts):
+    if not _fill_operands(record, instruction, accepts=accepts):
         return False
     if opcode.endswith("_dpp"):
-        return (
-            bool(accepts & _DPP) and not (_dpp_names(instruction) & set(_MODIFIERS)) and _crossing(record, instruction)
-        )
-    return _modifiers(record, instruction, accepts)
+        if not accepts & _DPP or any(each.partition(":")[0] in _MODIFIERS for each in instruction.modifiers):
+            return False
+        crossing = crossing_of(instruction)
+        record["dpp"], record["dpp_zero"] = 1, crossing.zero
+        record["dpp_source"] = crossing.source
+        record["dpp_enabled"] = lane_bits(crossing.enabled)
+        return True
+    return _fill_modifiers(record, instruction, accepts)
 
 
-def _operands(record: Any, instruction: Instruction, *, accepts: int) -> bool:  # noqa: ANN401
-    """Fills in the operands, if the core reads what is written."""
+def _fill_operands(record: Any, instruction: Instruction, *, accepts: int) -> bool:  # noqa: ANN401
+    """False if the core can't read an operand."""
     texts = instruction.operands
     if instruction.opcode == "ds_swizzle_b32":
         texts = tuple(text.split()[0] for text in texts[:2])
@@ -364,35 +365,19 @@ def _operands(record: Any, instruction: Instruction, *, accepts: int) -> bool:  
         operand = parse_operand(text.removeprefix("sext(").removesuffix(")") if extended else text, instruction)
         if operand.file is File.STATUS or (wide and operand.written):
             return False
-        _operand(slot, operand)
+        slot["file"] = 4 if operand.floating is not None else _FILES[operand.file]
+        slot["first"], slot["count"] = operand.first, operand.count
+        slot["negate"], slot["absolute"] = operand.negate, operand.absolute
+        slot["literal"] = operand.literal & 0xFFFF_FFFF_FFFF_FFFF
+        slot["floating"] = operand.floating or 0.0
         slot["sign_extend"] = extended
         if operand.signed and not accepts & _SIGNS:
             return False
     return True
 
 
-def _dpp_names(instruction: Instruction) -> set[str]:
-    return {modifier.partition(":")[0] for modifier in instruction.modifiers}
-
-
-def _crossing(record: Any, instruction: Instruction) -> bool:  # noqa: ANN401
-    crossing = crossing_of(instruction)
-    record["dpp"], record["dpp_zero"] = 1, crossing.zero
-    record["dpp_source"] = crossing.source
-    record["dpp_enabled"] = lane_bits(crossing.enabled)
-    return True
-
-
-def _operand(slot: Any, operand: Operand) -> None:  # noqa: ANN401
-    slot["file"] = 4 if operand.floating is not None else _FILES[operand.file]
-    slot["first"], slot["count"] = operand.first, operand.count
-    slot["negate"], slot["absolute"] = operand.negate, operand.absolute
-    slot["literal"] = operand.literal & 0xFFFF_FFFF_FFFF_FFFF
-    slot["floating"] = operand.floating or 0.0
-
-
-def _modifiers(record: Any, instruction: Instruction, accepts: int) -> bool:  # noqa: ANN401
-    """Does the core honour all of them?  Those that it does are put into the record."""
+def _fill_modifiers(record: Any, instruction: Instruction, accepts: int) -> bool:  # noqa: ANN401
+    """False if the core doesn't honour a modifier."""
     packed = instruction.opcode.startswith("v_pk_")
     if packed:
         record["op_sel_hi"] = 0b111
@@ -418,7 +403,7 @@ def _modifiers(record: Any, instruction: Instruction, accepts: int) -> bool:  # 
 
 @cache
 def _half_choice(flags: str) -> int:
-    """Bits 0 to 2 for the sources, 3 for the destination, which is named last."""
+    """Bits 0 to 2 for the sources, 3 for the destination, which op_sel names last."""
     *sources, target = flags.strip("[]").split(",")
     return int(target) << 3 | sum(int(flag) << place for place, flag in enumerate(sources))
 

@@ -23,8 +23,8 @@ from rota.isa.binary.kernel_facts import LANES
 from rota.isa.hazards.spacing import NOTHING
 from rota.isa.hazards.wait_states import check_spacing
 from rota.isa.launch.interleaving import Interleaving, Landing
-from rota.isa.launch.processes import PATIENCE, Tell, heed_time, run_forked
-from rota.isa.memory.memories import BASE
+from rota.isa.launch.processes import MIN_FORK_SECONDS, Tell, check_time, run_forked
+from rota.isa.memory.memories import BASE, MOST_WAVES
 from rota.isa.native.records import FAULT, OP, OPERAND, OTHER, Packed, library, pack
 from rota.isa.wave.operand import EXEC
 from rota.isa.wave.wave import COUNTERS, INDEXED, ROWS, START
@@ -38,17 +38,16 @@ if TYPE_CHECKING:
     from rota.isa.memory.memories import Memory
     from rota.isa.wave.wave import Faults, Wave
 
-_SLICE = 2_000_000  # instructions between two looks at what else the process has to do
+_SLICE = 2_000_000  # instructions between two checks of the time limit
 _LANDINGS = {Landing.LATEST: 0, Landing.EARLIEST: 1, Landing.ANY: 2}
-_MOST_WAVES = 16
-_STARTING_ROWS = 3  # what a wave starts with in vector registers
+_STARTING_ROWS = 3  # vector registers with initial values
 _ENDED, _MORE, _NO_END = 0, 1, 2
 ENDLESS = -1
-"""Instead of a number of instructions."""
+"""Returned instead of a number of instructions."""
 _GO_ON, _GAVE_UP = -3, -4
-_SCALARS = 128  # as NumPy counts them
-_MEETING = 121  # waves met at different barriers: worth a note, and no doubt
-_PIECES = 4  # for each process, so that none waits long for the others
+_SCALARS = 128  # of a NumPy wave
+_MEETING = 121  # a barrier opened for waves at different s_barrier: a note, not a fault
+_PIECES = 4  # per process, so that none waits long for the others
 _KEPT = 8  # programs whose records are kept
 _packed: dict[int, tuple[KernelProgram, Packed | None]] = {}
 
@@ -64,10 +63,10 @@ def run_clean(
     ended: Callable[[int], None],
     processes: int = 1,
 ) -> int | None:
-    """Instructions of all workgroups if all ended and none did anything wrong; None, and memory as it was, otherwise.
+    """Runs all workgroups; returns the instructions executed, or None if the core found a possible fault.
 
-    `ended` is told how many have ended.  What is left after a while is shared by this many `processes`.  ENDLESS, and
-    memory as it was, if a wave executed `most` instructions.
+    Returns ENDLESS if a wave executed `most` instructions. In both cases memory is restored. Calls `ended` with the
+    number of workgroups that have ended. Shares long work among `processes`.
     """
     packed = _records(program)
     if packed is None:
@@ -98,7 +97,7 @@ class _Run:
     most: int
 
     def all(self, places: Sequence[tuple[int, Triple]], processes: int, ended: Tell) -> int | None:
-        """Instructions; None where there are doubts, ENDLESS where there is no end."""
+        """The instructions executed; None after a possible fault, or ENDLESS."""
         executed, began = 0, perf_counter()
         with self.new() as core:
             for done, group in enumerate(self._groups(core, places), 1):
@@ -107,26 +106,28 @@ class _Run:
                 executed += group.executed
                 ended(done)
                 took, left = perf_counter() - began, len(places) - done
-                if processes > 1 and left > 1 and took > PATIENCE and took / done * left > 2 * PATIENCE:
-                    pieces = min(left, max(processes, min(_PIECES * processes, int(took / done * left / PATIENCE))))
-                    more = self._shared(core, places[done:], pieces, processes, lambda more: ended(done + more))  # noqa: B023  # called before it changes
+                if processes > 1 and left > 1 and took > MIN_FORK_SECONDS and took / done * left > 2 * MIN_FORK_SECONDS:
+                    pieces = min(
+                        left, max(processes, min(_PIECES * processes, int(took / done * left / MIN_FORK_SECONDS)))
+                    )
+                    more = self._run_shared(core, places[done:], pieces, processes, lambda more: ended(done + more))  # noqa: B023  # called before it changes
                     if more is not None:
                         return executed + more
-                    processes = 1  # what workgroups have to do with each other shows in one process
+                    processes = 1  # workgroups that share memory run in one process
         return executed
 
     def _groups(self, core: _Core, places: Sequence[tuple[int, Triple]]) -> Iterator[WaveGroup | None]:
-        """Each workgroup when it has ended; None where there are doubts."""
+        """Each workgroup when it has ended; None after a possible fault."""
         for place in places:
             group = self.make(place)
             yield group if core.run(group, self.interleaving, self.most) else None
 
-    def _shared(
+    def _run_shared(
         self, core: _Core, places: Sequence[tuple[int, Triple]], pieces: int, processes: int, ended: Tell
     ) -> int | None:
-        """The rest in pieces, each in a process; None, and nothing changed, if one has doubts or needs another one."""
+        """Runs the rest in processes; None, and nothing changed, after a possible fault or if pieces share memory."""
         cuts = [len(places) * number // pieces for number in range(pieces + 1)]
-        work = [partial(self._piece, places[start:end]) for start, end in pairwise(cuts)]
+        work = [partial(self._run_piece, places[start:end]) for start, end in pairwise(cuts)]
         found = [each for each in run_forked(work, processes, ended) if each is not None]
         if len(found) < pieces:
             return None
@@ -140,10 +141,10 @@ class _Run:
         words = self.memory.block.view(np.uint32)
         for each in found:
             words[np.flatnonzero(each.used()[1][: len(words)])] = each.values
-            self.memory.faults.take(each.notes)
+            self.memory.faults.merge(each.notes)
         return sum(each.executed for each in found)
 
-    def _piece(
+    def _run_piece(
         self, places: Sequence[tuple[int, Triple]], tell: Tell
     ) -> _Piece | None:  # pragma: no cover  # in a fork
         self.memory.faults.clear()
@@ -166,7 +167,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Piece:
-    """What some workgroups did: dwords they read and wrote, as bits, what they wrote, and notes."""
+    """What a process did: the dwords read and written as bits, the values written, and notes."""
 
     bits: tuple[NDArray[np.uint8], NDArray[np.uint8]]
     values: NDArray[np.uint32]
@@ -179,7 +180,7 @@ class _Piece:
 
 
 def _records(program: KernelProgram) -> Packed | None:
-    """The packed program, if the core knows all of it and no path, where they count, needs more wait states."""
+    """The packed program; None if the core lacks an instruction or a path needs more wait states."""
     found = _packed.get(id(program))
     if found is None:
         while len(_packed) >= _KEPT:
@@ -197,13 +198,13 @@ def _records(program: KernelProgram) -> Packed | None:
 
 
 class _Core:
-    """Workgroups of one launch, one after the other."""
+    """Runs the workgroups of one launch, one after the other."""
 
     def __init__(self, program: KernelProgram, packed: Packed, memory: Memory, first: WaveGroup) -> None:
         waves, lds_bytes, private = len(first.waves), first.waves[0].lds.size, first.waves[0].private.size
         core = library()
         if core is None or [core.rota_size(n) for n in range(3)] != [each.itemsize for each in (OPERAND, OP, FAULT)]:
-            raise RuntimeError("the native core was built from other sources")
+            raise RuntimeError("the native core was built from other sources: reinstall rota")
         self._core, self._program, self._packed = core, program, packed
         self.endless = False  # did a wave execute too many instructions?
         self._acts = (ctypes.c_void_p * len(packed.ops))()
@@ -232,9 +233,9 @@ class _Core:
         )
 
     def used(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which dwords of memory were read, and which were written, so far.
+        """The dwords read and the dwords written so far.
 
-        Processes work on copies of memory: every access, atomics too, has to be among them.
+        Processes work on copies of memory, so that every access, atomics included, must be recorded.
         """
         read, written = self._users != 0
         return read, written
@@ -246,10 +247,10 @@ class _Core:
         self._core.rota_group_free(self._group)
 
     def run(self, group: WaveGroup, interleaving: Interleaving, most: int) -> bool:
-        """Runs one workgroup; was it clean?"""
+        """Runs one workgroup; False after a possible fault."""
         core = self._core
         core.rota_group_start(self._group, group.number)
-        rank = np.array([interleaving.rank(number) for number in range(_MOST_WAVES)], np.int32)
+        rank = np.array([interleaving.rank(number) for number in range(MOST_WAVES)], np.int32)
         held = [self._program.architecture.no_wait(name) for name in COUNTERS]
         seed = (interleaving.seed or 0) * 0x9E37_79B9 + group.number & 0xFFFF_FFFF
         drawn = interleaving.seed is not None
@@ -261,12 +262,12 @@ class _Core:
         with np.errstate(all="ignore"):
             while state == _MORE:
                 state = core.rota_run(self._group, self._acts, _SLICE)
-                heed_time(0)
+                check_time(0)
         self.endless = state == _NO_END
-        if state != _ENDED or not self._told(group):
+        if state != _ENDED or not self._note_faults(group):
             return False
         for wave in group.waves:
-            self._ended(wave)
+            self._finish_wave(wave)
         group.count_barriers()
         group.waves[0].executed = core.rota_executed(self._group)
         return True
@@ -282,16 +283,16 @@ class _Core:
         core.rota_set_scc(self._group, wave.number, wave.scc, wave.mode != START)
 
     def _by_numpy(self, number: int, pc: int) -> int:
-        """Executes an instruction that only uses registers on those of the core."""
+        """Executes an instruction that uses only registers, on the registers of the core."""
         if not self._views:
             self._views = [self._registers(each) for each in range(len(self._waves))]
         wave, (vectors, scalars), core = self._waves[number], self._views[number], self._core
         if wave.v is not vectors:
             wave.v, wave.i, wave.f = vectors, vectors.view(np.int32), vectors.view(np.float32)
         wave.s, wave.scc = scalars.tolist(), core.rota_scc(self._group, number)
-        wave.take_exec()
+        wave.update_mask()
         known = len(wave.faults.findings())
-        if wave.mode & INDEXED:  # the core looks at the registers that are named, not at those that are meant
+        if wave.mode & INDEXED:  # the core reads registers by their names
             return _GAVE_UP
         try:
             self._program.steps[pc].act(wave)
@@ -303,18 +304,18 @@ class _Core:
         return _GO_ON if len(wave.faults.findings()) == known else _GAVE_UP
 
     def _registers(self, wave: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """Those of a wave, where the core has them."""
+        """Views of a wave's registers inside the core."""
         at = self._core.rota_vectors(self._group, wave), self._core.rota_scalars(self._group, wave)
         words = [ctypes.cast(each, ctypes.POINTER(ctypes.c_uint32)) for each in at]
         return np.ctypeslib.as_array(words[0], (ROWS, LANES)), np.ctypeslib.as_array(words[1], (_SCALARS,))
 
-    def _ended(self, wave: Wave) -> None:
+    def _finish_wave(self, wave: Wave) -> None:
         pc, epoch = ctypes.c_int32(), ctypes.c_int32()
         self._core.rota_wave_end(self._group, wave.number, ctypes.byref(pc), ctypes.byref(epoch))
         wave.pc, wave.epoch, wave.ended = pc.value, epoch.value, True
 
-    def _told(self, group: WaveGroup) -> bool:
-        """Was nothing found but meetings, which are noted?"""
+    def _note_faults(self, group: WaveGroup) -> bool:
+        """True if the core found nothing but waves at different barriers, which are noted."""
         count = ctypes.c_int32()
         at = self._core.rota_faults(self._group, ctypes.byref(count))
         if not count.value:
@@ -323,5 +324,5 @@ class _Core:
         if (found["code"] != _MEETING).any():
             return False
         for each in found:
-            group.meet({int(each["other"]): int(each["other_wave"]), int(each["pc"]): int(each["wave"])})
+            group.note_barriers({int(each["other"]): int(each["other_wave"]), int(each["pc"]): int(each["wave"])})
         return True

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 
 def fields_of(instruction: Instruction) -> dict[str, str]:
-    """The modifiers by name; one without a value has the empty one."""
+    """The modifiers by name; the value is empty for flags."""
     return dict(modifier.partition(":")[::2] for modifier in instruction.modifiers)
 
 
-def only(instruction: Instruction, known: Iterable[str]) -> dict[str, str]:
-    """The modifiers by name; any but the known ones are an error."""
+def check_modifiers(instruction: Instruction, known: Iterable[str]) -> dict[str, str]:
+    """The modifiers by name; raises I102 for any but the `known` ones."""
     fields = fields_of(instruction)
     if not fields.keys() <= set(known):
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
@@ -52,7 +52,7 @@ def flags(text: str, default: int, count: int) -> list[int]:
 
 def op_sel(instruction: Instruction, sources: int) -> tuple[int, int, int, int]:
     """The four bits of op_sel: three for sources and the last for the destination, which is printed last."""
-    given = flags(only(instruction, ("op_sel",)).get("op_sel", ""), 0, 4)
+    given = flags(check_modifiers(instruction, ("op_sel",)).get("op_sel", ""), 0, 4)
     if len(given) == 4:
         return given[0], given[1], given[2], given[3]
     if len(given) == sources + 1 == 3:
@@ -60,11 +60,9 @@ def op_sel(instruction: Instruction, sources: int) -> tuple[int, int, int, int]:
     raise unknown(instruction, "op_sel")
 
 
-# Data parallel primitives.
-#
-# Lane i of a row of 16 reads another lane of its row, or of the wave. A lane whose source lies outside the row, or
-# is one that EXEC leaves out, reads zero with bound_ctrl:1, and otherwise doesn't write (AMD, CDNA3 ISA, "Data
-# Parallel Processing"). Rows and banks that the masks leave out don't write either.
+# DPP. Lane i of a row of 16 reads another lane of its row, or of the wave. A lane whose source is outside the row or
+# inactive reads zero with bound_ctrl:1, else it doesn't write (AMD, CDNA3 ISA, "Data Parallel Processing"). Rows and
+# banks outside the masks don't write either.
 
 _LANE = np.arange(LANES)
 _ROW, _PLACE = _LANE // 16, _LANE % 16
@@ -73,19 +71,17 @@ _MODIFIERS = ("row_mask", "bank_mask", "bound_ctrl")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneCrossing:
-    """How a _dpp instruction crosses lanes: `source` for each lane, or -1; `enabled` by the masks."""
+    """How a _dpp instruction crosses lanes: `source` per lane, or -1; the masks give `enabled`."""
 
     source: NDArray[np.int64]
     enabled: NDArray[np.bool_]
     zero: bool  # what a lane without a source reads; otherwise it doesn't write
 
     def read(self, wave: Wave, values: Any) -> Any:  # noqa: ANN401
-        """What each lane reads of a value per lane."""
         moved = np.broadcast_to(values, LANES)[np.maximum(self.source, 0)]
         return np.where(self._found(wave), moved, moved.dtype.type(0))
 
     def writes(self, wave: Wave) -> NDArray[np.bool_]:
-        """The lanes that write."""
         some = wave.active & self.enabled
         return some if self.zero else some & self._found(wave)
 
@@ -94,7 +90,6 @@ class LaneCrossing:
 
 
 def crossing_of(instruction: Instruction) -> LaneCrossing:
-    """The crossing that the modifiers name."""
     fields = fields_of(instruction)
     rows, banks, bound = (fields.pop(name, "0") for name in _MODIFIERS)
     if len(fields) != 1:
@@ -138,7 +133,7 @@ _WIDTHS = {"w": 16, "s": 16, "h": 16}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperandAccess:
-    """Readers of the sources, and how results are written; `clamp` if the result is to be limited."""
+    """Readers of the sources and the writer of the result, by the encoding; `clamp` limits the result."""
 
     readers: tuple[Reader, ...]
     put: Writer | None
@@ -146,13 +141,10 @@ class OperandAccess:
     crossing: LaneCrossing | None = None
 
 
-def parsed(instruction: Instruction) -> tuple[Operand, ...]:
-    """The operands; sext(...), which SDWA knows, is left to `access`."""
-    return tuple(parse_operand(_bare(text), instruction) for text in instruction.operands)
-
-
-def _bare(text: str) -> str:
-    return text.removeprefix("sext(").removesuffix(")") if text.startswith("sext(") else text
+def parse_operands(instruction: Instruction) -> tuple[Operand, ...]:
+    """Parses the operands without sext(...), which `access` handles."""
+    bare = (text[5:].removesuffix(")") if text.startswith("sext(") else text for text in instruction.operands)
+    return tuple(parse_operand(text, instruction) for text in bare)
 
 
 def access(
@@ -165,12 +157,12 @@ def access(
     first: int = 1,
     halves: bool = False,
 ) -> OperandAccess:
-    """The access of an instruction whose sources start at operand number `first`; no target, no writer."""
+    """`first` is the operand number of the first source; without a target there is no writer."""
     if instruction.opcode.endswith("_dpp"):
-        return _crossed(instruction, target, result, sources, kinds)
+        return _access_dpp(instruction, target, result, sources, kinds)
     if instruction.opcode.endswith("_sdwa"):
-        return _selected(instruction, target, result, sources, kinds, first=first)
-    fields = only(instruction, ("clamp", "op_sel"))
+        return _access_sdwa(instruction, target, result, sources, kinds, first=first)
+    fields = check_modifiers(instruction, ("clamp", "op_sel"))
     readers = [reader(operand, kind) for operand, kind in zip(sources, kinds, strict=True)]
     put = None if target is None else writer(target, result)
     if "op_sel" in fields or halves:
@@ -197,7 +189,7 @@ def _half_reader(instruction: Instruction, operand: Operand, kind: str) -> Reade
 
 
 def _as_half(take: Reader, operand: Operand, kind: str) -> Reader:
-    """The low 16 bits of what is taken as a kind, with the signs that the operand carries."""
+    """The low 16 bits as a kind, with the operand's sign and bars."""
     types: dict[str, Any] = {"w": np.uint16, "s": np.int16, "h": np.float16}
     keep = np.uint16(0x7FFF if operand.absolute else 0xFFFF)
     flip = np.uint16(0x8000 if operand.negate else 0)
@@ -213,7 +205,7 @@ def _half_writer(target: Operand, kind: str, high: int) -> Writer:
     return lambda wave, value: put(wave, as_bits(value, kind) << shift | old(wave) & keep)
 
 
-def _crossed(
+def _access_dpp(
     instruction: Instruction, target: Operand | None, result: str, sources: tuple[Operand, ...], kinds: str
 ) -> OperandAccess:
     if target is None or not sources or sources[0].file is not File.VECTOR:
@@ -230,13 +222,13 @@ def _crossed(
 
 
 def store(wave: Wave, target: Operand, bits: Any, where: Any) -> None:  # noqa: ANN401
-    """Writes 32 or 64 bits per lane to the lanes that `where` names."""
+    """Writes 32 or 64 bits per lane to the lanes in `where`."""
     if bits.dtype == np.uint64:
         np.copyto(wave.v[target.first + 1], (bits >> np.uint64(32)).astype(np.uint32), where=where)
     np.copyto(wave.v[target.first], bits.astype(np.uint32), where=where)
 
 
-def _selected(
+def _access_sdwa(
     instruction: Instruction,
     target: Operand | None,
     result: str,
@@ -245,7 +237,7 @@ def _selected(
     *,
     first: int,
 ) -> OperandAccess:
-    fields = only(instruction, _SELECTIONS)
+    fields = check_modifiers(instruction, _SELECTIONS)
     if any(kind in "UId" for kind in kinds):
         raise unknown(instruction, "form")
     chosen = [fields.get(f"src{number}_sel", "DWORD") for number in range(2)]
@@ -317,8 +309,8 @@ def _part_writer(target: Operand, kind: str, selection: str, unused: str) -> Wri
 Compute = Callable[..., Any]
 
 
-def keeps(instruction: Instruction, *, halves: bool = False) -> bool:
-    """Does a part of the destination stay as it was, so that the destination is read as well?"""
+def keeps_destination(instruction: Instruction, *, halves: bool = False) -> bool:
+    """True if a part of the destination stays, so that the instruction reads it too."""
     if instruction.opcode.endswith("_dpp"):
         return "bound_ctrl:1" not in instruction.modifiers or any(
             f"{mask}:0xf" not in instruction.modifiers for mask in ("row_mask", "bank_mask")

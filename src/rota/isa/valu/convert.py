@@ -26,17 +26,16 @@ if TYPE_CHECKING:
     from rota.targets.architecture import Architecture
 
 
-# Floats of 4 to 16 bits.
-#
-# A format is sign, exponent and mantissa with gradual underflow. What its top codes mean differs, and so does what
-# becomes of a number that it can't hold: infinity, NaN, or the largest number (6 and 4 bits have nothing else).
+# Floats of 4 to 16 bits: sign, exponent and mantissa with gradual underflow. Formats differ in the meaning of their top
+# codes, and in the code for numbers out of range: infinity, NaN, or the largest number (6 and 4 bits have nothing
+# else).
 
 
 class MiniFloat(NamedTuple):
-    """A format: `lowest` is the exponent of its smallest normal number, `largest` the code of its largest number.
+    """A float format: `lowest` is the exponent of its smallest normal number, `largest` its largest code.
 
-    `over` is the code of what is too large and `nan` that of NaN, both without the sign; `one_nan` formats have neither
-    a negative zero nor a sign on NaN.
+    `over` is the code for numbers out of range and `nan` that of NaN, both without the sign; `one_nan` formats have
+    neither a negative zero nor a sign on NaN.
     """
 
     exponent: int
@@ -49,7 +48,6 @@ class MiniFloat(NamedTuple):
 
     @property
     def bits(self) -> int:
-        """How many bits a code has."""
         return 1 + self.exponent + self.mantissa
 
 
@@ -67,15 +65,14 @@ _PLAIN = {"f16": F16, "bf16": BF16, "fp6": FP6, "bf6": BF6, "fp4": FP4}
 
 
 def format_named(name: str, float8: Float8) -> MiniFloat:
-    """The format of that name; what 8 bits represent is the architecture's choice."""
+    """The format of that name; the architecture decides what 8-bit floats mean."""
     return {**_PLAIN, **(_OCP if float8 is Float8.OCP else _FNUZ)}[name]
 
 
 def encode(values: Any, form: MiniFloat, noise: Any = None, noise_bits: int = 0) -> Any:  # noqa: ANN401
-    """The codes of float64 values, as uint32: rounded to nearest even, or stochastically.
+    """The codes of float64 values as uint32, rounded to nearest even or stochastically.
 
-    Stochastic rounding adds `noise`, bits below the last one kept, and truncates; what lies below those bits is
-    cut off before.
+    Stochastic rounding cuts the value `noise_bits` below the last bit kept, adds `noise` there and truncates.
     """
     exact = np.asarray(values, np.float64)
     size = np.abs(np.where(np.isfinite(exact), exact, 0.0))
@@ -108,6 +105,17 @@ def decode_code(codes: Any, form: MiniFloat) -> Any:  # noqa: ANN401
     return np.where(raw == form.nan, np.nan, size) if form.one_nan else size
 
 
+def float_values(name: str, float8: Float8) -> Any:  # noqa: ANN401
+    """The values of all codes of a format, as float64.
+
+    OCP's bf8 has infinities and NaNs as in IEEE 754, its fp8 only the NaN with all bits set; FNUZ formats have no
+    negative zero, no infinity and one NaN, 0x80; 6 and 4 bits have neither infinity nor NaN (OCP specifications of
+    8-bit floats and of microscaling formats; CDNA3 ISA for FNUZ).
+    """
+    form = format_named(name, float8)
+    return decode_code(np.arange(1 << form.bits), form)
+
+
 def _to_integer(low: float, high: float, kind: Any, whole: Callable[[Any], Any] = np.trunc) -> Callable[[Any], Any]:  # noqa: ANN401
     def compute(a: Any) -> Any:  # noqa: ANN401
         value = whole(np.asarray(a, np.float64))
@@ -117,17 +125,13 @@ def _to_integer(low: float, high: float, kind: Any, whole: Callable[[Any], Any] 
 
 
 def _nearest_half(a: Any) -> Any:  # noqa: ANN401
-    """Rounded to nearest even; a NaN becomes a quiet one, which a cast of NumPy's leaves signalling."""
+    """Rounds to nearest even and makes NaNs quiet, which NumPy's cast doesn't."""
     half = np.asarray(a).astype(np.float16)
     return (half.view(np.uint16) | np.where(np.isnan(half), np.uint16(0x200), np.uint16(0))).view(np.float16)
 
 
-def _half(a: Any) -> Any:  # noqa: ANN401
-    return _nearest_half(a).view(np.uint16).astype(np.uint32)
-
-
 def _half_towards_zero(a: Any) -> Any:  # noqa: ANN401
-    """The largest half that is not larger; a finite number that is too large stays finite."""
+    """Rounds towards zero; a finite number out of range becomes the largest half."""
     nearest = _nearest_half(a)
     over = np.abs(nearest.astype(np.float64)) > np.abs(np.asarray(a, np.float64))
     return np.where(over, nearest.view(np.uint16) - np.uint16(1), nearest.view(np.uint16)).astype(np.uint32)
@@ -143,23 +147,19 @@ def _bf16(a: Any) -> Any:  # noqa: ANN401
     return np.where(np.isnan(a), bits >> np.uint32(16) | np.uint32(0x40), rounded >> np.uint32(16))
 
 
-def _byte_of(a: Any, place: int) -> Any:  # noqa: ANN401
-    return (np.asarray(a) >> np.uint32(8 * place) & np.uint32(0xFF)).astype(np.float32)
-
-
 def _ubyte(place: int) -> Function:
-    return Function("f", "u", lambda a: _byte_of(a, place))
+    return Function("f", "u", lambda a: (np.asarray(a) >> np.uint32(8 * place) & np.uint32(0xFF)).astype(np.float32))
 
 
 def _insert_byte(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
-    """Rounds to nearest even: measured by a third party (shadPS4), the ISA doesn't say it."""
+    """Rounds to nearest even, as a third party measured (shadPS4); the ISA leaves it open."""
     shift = (np.asarray(b) & np.uint32(3)) * np.uint32(8)
     value = np.asarray(_to_integer(0, 255, np.uint32, np.rint)(a))
     return c & ~(np.uint32(0xFF) << shift) | value << shift
 
 
 def _undefined_above(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """What becomes of the high half no source says, LLVM included, so that it is what undefined registers hold."""
+    """No source, LLVM included, defines the high half, so it is poison."""
     return lambda a: convert(a) | np.uint32(0xFFFF_0000)
 
 
@@ -183,35 +183,28 @@ CONVERSIONS: dict[str, Function] = {
     "v_cvt_u16_f16": Function("u", "h", _undefined_above(_to_integer(0.0, 2.0**16 - 1, np.uint32))),
     "v_cvt_i16_f16": Function("u", "h", _undefined_above(_to_integer(-(2.0**15), 2.0**15 - 1, np.uint32))),
     "v_cvt_f32_bf16": Function("f", "w", lambda a: (np.asarray(a).astype(np.uint32) << np.uint32(16)).view(np.float32)),
-    "v_cvt_off_f32_i4": Function("f", "u", lambda a: ((_low4(a) ^ 8) - 8).astype(np.float32) / np.float32(16)),
+    "v_cvt_off_f32_i4": Function(
+        "f", "u", lambda a: ((np.asarray(a).astype(np.int64) & 15 ^ 8) - 8).astype(np.float32) / np.float32(16)
+    ),
     **{f"v_cvt_f32_ubyte{place}": _ubyte(place) for place in range(4)},
     "v_cvt_pkrtz_f16_f32": Function("u", "ff", _both(_half_towards_zero)),
     "v_cvt_pk_bf16_f32": Function("u", "ff", _both(_bf16)),
-    "v_cvt_pk_f16_f32": Function("u", "ff", _both(_half)),
+    "v_cvt_pk_f16_f32": Function("u", "ff", _both(lambda a: _nearest_half(a).view(np.uint16).astype(np.uint32))),
     "v_pack_b32_f16": Function("u", "hh", _both(lambda a: np.asarray(a).view(np.uint16).astype(np.uint32))),
     "v_cvt_pk_u8_f32": Function("u", "fuu", _insert_byte),
 }
 
 
-def _low4(a: Any) -> Any:  # noqa: ANN401
-    return np.asarray(a).astype(np.int64) & 15
+class Placed(NamedTuple):
+    """A conversion to `bits` bits, written where op_sel says; the rest of the destination stays."""
 
-
-class Placed:
-    """A conversion whose result is this many bits, put where op_sel says; the rest of the destination stays."""
-
-    __slots__ = ("bits", "compute", "sources")
-
-    def __init__(self, bits: int, sources: str, compute: Callable[..., Any]) -> None:
-        self.bits, self.sources, self.compute = bits, sources, compute
-
-
-def _pair(form: MiniFloat) -> Placed:
-    return Placed(16, "ff", lambda a, b: encode(a, form) | encode(b, form) << np.uint32(form.bits))
+    bits: int
+    sources: str
+    compute: Callable[..., Any]
 
 
 def _noisy(form: MiniFloat) -> Placed:
-    """Stochastic: the high bits of the second source are added below the last bit kept."""
+    """Rounds stochastically with the high bits of the second source."""
     spare = 23 - form.mantissa
     return Placed(form.bits, "fu", lambda a, b: encode(a, form, noise(b, spare), spare))
 
@@ -226,7 +219,9 @@ def placed_conversions(float8: Float8) -> dict[str, Placed]:
     table = {}
     for name in ("fp8", "bf8"):
         form = format_named(name, float8)
-        table[f"v_cvt_pk_{name}_f32"] = _pair(form)
+        table[f"v_cvt_pk_{name}_f32"] = Placed(
+            16, "ff", lambda a, b, form=form: encode(a, form) | encode(b, form) << np.uint32(form.bits)
+        )
         table[f"v_cvt_sr_{name}_f32"] = _noisy(form)
     for name in ("f16", "bf16"):
         table[f"v_cvt_sr_{name}_f32"] = _noisy(format_named(name, float8))
@@ -249,17 +244,15 @@ def _one_of(form: MiniFloat) -> Callable[[Any], Any]:
 
 def _two_of(form: MiniFloat) -> Callable[[Any], Any]:
     def compute(a: Any) -> Any:  # noqa: ANN401
-        one, two = (_one_of(form)(np.asarray(a) >> np.uint32(shift)).view(np.uint32) for shift in (0, 8))
-        return one.astype(np.uint64) | two.astype(np.uint64) << np.uint64(32)
+        low, high = (_one_of(form)(np.asarray(a) >> np.uint32(shift)).view(np.uint32) for shift in (0, 8))
+        return low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)
 
     return compute
 
 
-# Conversions with a scale.
-#
-# The scale is a power of two: the exponent field of a float32, all ones for NaN. Going down to a small format a
-# value is divided by it, going up multiplied, and then rounded once (AMD, CDNA4 ISA; edge cases as in AMD's host
-# emulation of the same instructions, amd_hip_ocp_host.hpp).
+# Scaled conversions. The scale is a power of two: the exponent field of a float32, all ones for NaN. A conversion to a
+# small format divides by it, one from a small format multiplies; both round once (AMD, CDNA4 ISA; edge cases as in
+# AMD's host emulation, amd_hip_ocp_host.hpp).
 
 _NAME = re.compile(
     r"^v_cvt_scalef32_(?P<sr>sr_)?(?:(?P<count>2xpk16|pk32|pk)_)?"
@@ -273,7 +266,7 @@ Codes = list[Any]
 
 
 def decode_scaled(instruction: Instruction, architecture: Architecture) -> Step | None:
-    """The step of a scaled conversion, or None."""
+    """Decodes a scaled conversion."""
     found = _NAME.match(instruction.opcode)
     if found is None:
         return None
@@ -284,8 +277,8 @@ def decode_scaled(instruction: Instruction, architecture: Architecture) -> Step 
     random = reader(operands[-2], "u") if found["sr"] else None
     given = operands[1 : -2 if found["sr"] else -1]
     count, chosen = _COUNTS[found["count"]], op_sel(instruction, len(operands) - 1)
-    take = _taken(instruction, given, found["of"], count, chosen)
-    put = _put(instruction, target, found["to"], count, chosen)
+    take = _read_codes(instruction, given, found["of"], count, chosen)
+    put = _write_codes(instruction, target, found["to"], count, chosen)
     convert = _conversion(found["of"], found["to"], architecture.float8)
 
     def act(wave: Wave) -> None:
@@ -302,14 +295,18 @@ def decode_scaled(instruction: Instruction, architecture: Architecture) -> Step 
 
 
 def _conversion(of: str, to: str, float8: Float8) -> Callable[[Any, Any, Any], Any]:
-    """From one code to another."""
+    """Converts one code to another."""
     source = None if of == "f32" else format_named(of, float8)
     result = None if to == "f32" else format_named(to, float8)
     spare = 0 if result is None else (23 if source is None else source.mantissa) - result.mantissa
     sign = -1 if to in _SMALL else 1
 
     def convert(code: Any, power: Any, seed: Any) -> Any:  # noqa: ANN401
-        value = _value(code, source)
+        value = (
+            np.ascontiguousarray(code, np.uint32).view(np.float32).astype(np.float64)
+            if source is None
+            else decode_code(code, source)
+        )
         value = np.where(power == 255, np.copysign(np.nan, value), np.ldexp(value, sign * (power - 127)))
         if result is None:
             return value.astype(np.float32).view(np.uint32)
@@ -318,16 +315,10 @@ def _conversion(of: str, to: str, float8: Float8) -> Callable[[Any, Any, Any], A
     return convert
 
 
-def _value(code: Any, form: MiniFloat | None) -> Any:  # noqa: ANN401
-    if form is None:
-        return np.ascontiguousarray(code, np.uint32).view(np.float32).astype(np.float64)
-    return decode_code(code, form)
-
-
-def _taken(
+def _read_codes(
     instruction: Instruction, given: tuple[Operand, ...], of: str, count: int, chosen: tuple[int, ...]
 ) -> Callable[[Wave], Codes]:
-    """Reads the codes of the sources: from registers of their own, or fields of one that op_sel chooses."""
+    """Reads the codes of the sources: from whole registers, or from the field of one that op_sel chooses."""
     bits = _BITS[of]
     if of in _SMALL and count < 32:
         part = chosen[0] + 2 * chosen[1]
@@ -364,10 +355,10 @@ def _fields(registers: Any, bits: int, count: int, first: int) -> Codes:  # noqa
     return out
 
 
-def _put(
+def _write_codes(
     instruction: Instruction, target: Operand, to: str, count: int, chosen: tuple[int, ...]
 ) -> Callable[[Wave, Codes], None]:
-    """Writes the codes one after the other, in a part of the register if they don't fill it."""
+    """Writes the codes one after the other, or into the part of a register that op_sel chooses."""
     bits = _BITS[to]
     size = count * bits
     first = (chosen[3] * 16 if size == 16 else (2 * chosen[3] + chosen[2]) * 8) if size < 32 else 0

@@ -14,10 +14,10 @@ import numpy as np
 
 from rota.isa.valu.integer import Function
 
-_LOW = np.uint64(0xFFFF)  # zero in every number that a shorter format holds, and halfway between two of them
+_LOW = np.uint64(0xFFFF)  # zero in every number of a shorter format, and halfway between two of them
 
 
-def fused(a: Any, b: Any, c: Any, kind: Any) -> Any:  # noqa: ANN401
+def multiply_add(a: Any, b: Any, c: Any, kind: Any) -> Any:  # noqa: ANN401
     """A fused multiply-add; `kind` is the format of the result, at most that of the sources."""
     if kind is np.float64:
         return _by_ratios(a, b, c)
@@ -25,7 +25,7 @@ def fused(a: Any, b: Any, c: Any, kind: Any) -> Any:  # noqa: ANN401
 
 
 def to_odd(product: Any, addend: Any) -> Any:  # noqa: ANN401
-    """A sum of two float64 rounded to odd, so that rounding it again to a format half as wide is rounding once."""
+    """Rounds a float64 sum to odd, so that rounding it again to a format half as wide rounds once."""
     total = product + addend
     if (total.view(np.uint64) & _LOW).all():  # no other number could have been rounded to one in the middle
         return total
@@ -38,7 +38,7 @@ def to_odd(product: Any, addend: Any) -> Any:  # noqa: ANN401
 
 
 def _by_ratios(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
-    """Float64 has nothing wider to compute in: integers, and the one rounding of Python's division."""
+    """Uses integers and the single rounding of Python's division, because nothing is wider than float64."""
     rough = np.asarray(a, np.float64) * np.asarray(b, np.float64) + np.asarray(c, np.float64)
     shape = np.broadcast_shapes(np.shape(a), np.shape(b), np.shape(c))
     sources = [np.broadcast_to(np.asarray(each, np.float64), shape).ravel() for each in (a, b, c)]
@@ -80,30 +80,30 @@ The functions of float32 among them flush denormals on a machine, so that LLVM s
 
 
 def signalling(a: Any) -> Any:  # noqa: ANN401
-    """Is it a NaN whose quiet bit is clear?"""
+    """True for a NaN with a clear quiet bit."""
     values = np.asarray(a)
     bits = values.view(_BITS[values.dtype])
     return np.isnan(values) & (bits & bits.dtype.type(_QUIET[values.dtype]) == 0)
 
 
-def _chosen(a: Any, b: Any, first: Any) -> Any:  # noqa: ANN401
+def _choose(a: Any, b: Any, first: Any) -> Any:  # noqa: ANN401
     if not (np.isnan(a).any() or np.isnan(b).any()):
         return np.where(first, a, b)
     return np.where(np.isnan(a), b, np.where(np.isnan(b), a, np.where(first, a, b)))
 
 
 def least(a: Any, b: Any) -> Any:  # noqa: ANN401
-    """The smaller one; a number rather than a NaN, the negative zero rather than the positive."""
-    return _chosen(a, b, (a < b) | ((a == b) & np.signbit(a)))
+    """The smaller one; a number before a NaN, the negative zero before the positive."""
+    return _choose(a, b, (a < b) | ((a == b) & np.signbit(a)))
 
 
 def greatest(a: Any, b: Any) -> Any:  # noqa: ANN401
-    """The larger one; a number rather than a NaN, the positive zero rather than the negative."""
-    return _chosen(a, b, (a > b) | ((a == b) & ~np.signbit(a)))
+    """The larger one; a number before a NaN, the positive zero before the negative."""
+    return _choose(a, b, (a > b) | ((a == b) & ~np.signbit(a)))
 
 
 def _with_signals(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """As IEEE mode has it: a signalling NaN gives a NaN."""
+    """IEEE mode: a signalling NaN gives a NaN."""
 
     def compute(a: Any, b: Any) -> Any:  # noqa: ANN401
         if not (np.isnan(a).any() or np.isnan(b).any()):
@@ -129,7 +129,7 @@ def _middle(low: Callable[[Any, Any], Any], high: Callable[[Any, Any], Any]) -> 
 
 
 def _strictly(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    """Of three, with a NaN if any of them is one: minimum and maximum of IEEE 754-2019."""
+    """Minimum and maximum of IEEE 754-2019 for three sources: a NaN if any of them is one."""
 
     def compute(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
         unordered = np.isnan(a) | np.isnan(b) | np.isnan(c)
@@ -139,7 +139,7 @@ def _strictly(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], An
 
 
 def _fraction(a: Any) -> Any:  # noqa: ANN401
-    """What is above the next lower integer, which never rounds up to one."""
+    """The distance to the next lower integer, always below one."""
     kind = np.asarray(a).dtype.type
     return np.minimum(a - np.floor(a), np.nextafter(kind(1), kind(0)))
 
@@ -155,8 +155,8 @@ def _significand(a: Any) -> Any:  # noqa: ANN401
     return np.where(np.isfinite(a), np.frexp(a)[0], a).astype(np.asarray(a).dtype)
 
 
-def _scaled(kind: Any) -> Callable[[Any, Any], Any]:  # noqa: ANN401
-    """By a power of two, rounded once: far powers are cut to what still overflows or vanishes."""
+def _scale(kind: Any) -> Callable[[Any, Any], Any]:  # noqa: ANN401
+    """Multiplies by a power of two and rounds once; clips powers that overflow or vanish anyway."""
 
     def compute(a: Any, b: Any) -> Any:  # noqa: ANN401
         power = np.clip(np.asarray(b).astype(np.int64), -5000, 5000).astype(np.int32)
@@ -172,17 +172,13 @@ def _in_double(function: Callable[[Any], Any], kind: Any) -> Callable[[Any], Any
 
 
 def _turns(function: Callable[[Any], Any], outside: float) -> Callable[[Any], Any]:
-    """Of an angle in turns; beyond 256 turns the result is that of no turn."""
+    """A function of an angle in turns; beyond 256 turns the angle counts as zero."""
 
     def compute(a: Any) -> Any:  # noqa: ANN401
         part = np.where(np.isfinite(a), np.copysign(a - np.rint(a), np.where(a == np.rint(a), a, a - np.rint(a))), a)
         return np.where(np.abs(a) <= 256, function(part * (2 * math.pi)), np.where(np.isfinite(a), outside, np.nan))
 
     return compute
-
-
-def _without_sign_of_zero(a: Any, b: Any) -> Any:  # noqa: ANN401
-    return np.where((a == 0) | (b == 0), np.float32(0), a * b)
 
 
 def _family(bits: str) -> dict[str, Function]:
@@ -194,7 +190,7 @@ def _family(bits: str) -> dict[str, Function]:
         "mul": Function(letter, two, lambda a, b: a * b),
         "min": Function(letter, two, low, plain=least),
         "max": Function(letter, two, high, plain=greatest),
-        "fma": Function(letter, three, lambda a, b, c: fused(a, b, c, kind), halves=bits == "f16"),
+        "fma": Function(letter, three, lambda a, b, c: multiply_add(a, b, c, kind), halves=bits == "f16"),
         "trunc": Function(letter, one, np.trunc),
         "ceil": Function(letter, one, np.ceil),
         "floor": Function(letter, one, np.floor),
@@ -204,7 +200,7 @@ def _family(bits: str) -> dict[str, Function]:
         "rsq": Function(letter, one, _in_double(lambda a: 1 / np.sqrt(a), kind)),
         "sqrt": Function(letter, one, np.sqrt),
         "frexp_mant": Function(letter, one, _significand),
-        "ldexp": Function(letter, letter + ("s" if bits == "f16" else "i"), _scaled(kind)),
+        "ldexp": Function(letter, letter + ("s" if bits == "f16" else "i"), _scale(kind)),
     }
     if bits != "f64":
         more = {
@@ -226,9 +222,9 @@ FLOATING: dict[str, Function] = {
     **_family("f16"),
     **_family("f32"),
     **_family("f64"),
-    "v_fma_legacy_f16": Function("h", "hhh", lambda a, b, c: fused(a, b, c, np.float16)),
+    "v_fma_legacy_f16": Function("h", "hhh", lambda a, b, c: multiply_add(a, b, c, np.float16)),
     "v_rcp_iflag_f32": Function("f", "f", _in_double(lambda a: 1 / a, np.float32)),
-    "v_mul_legacy_f32": Function("f", "ff", _without_sign_of_zero),
+    "v_mul_legacy_f32": Function("f", "ff", lambda a, b: np.where((a == 0) | (b == 0), np.float32(0), a * b)),
     "v_frexp_exp_i32_f32": Function("i", "f", _exponent(np.int32)),
     "v_frexp_exp_i32_f64": Function("i", "d", _exponent(np.int32)),
     "v_frexp_exp_i16_f16": Function("s", "h", _exponent(np.int16)),

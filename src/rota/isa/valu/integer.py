@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Function(NamedTuple):
-    """A pure VALU function: the kind of its result, the kinds of its sources, and what it computes.
+    """A pure VALU function: the kinds of its result and sources, and what it computes.
 
-    `plain` is what it computes with MODE's IEEE bit off, where that differs.  `exact` gives the integer before it is
-    cut to the result's kind: what the clamp modifier needs.  `halves`: op_sel chooses halves of its registers, and
-    the half of the destination that isn't written stays.
+    `plain` replaces `compute` with MODE's IEEE bit off. `exact` gives the integer before it is cut to the result's
+    kind, for the clamp modifier. With `halves`, op_sel chooses halves of the registers and keeps the other half of the
+    destination.
     """
 
     result: str
@@ -39,20 +39,19 @@ def signed_wide(a: Any) -> Any:  # noqa: ANN401
 
 
 def cut(kind: Any, exact: Callable[..., Any]) -> Callable[..., Any]:  # noqa: ANN401
-    """The low bits of what `exact` gives."""
     return lambda *sources: np.asarray(exact(*sources)).astype(kind)
 
 
 _KINDS = {"u": np.uint32, "i": np.int32, "w": np.uint16, "s": np.int16}
 
 
-def summed(result: str, sources: str, exact: Callable[..., Any], *, halves: bool = False) -> Function:
-    """A sum that may clamp: `exact` takes int64 and gives int64, or unsigned 32-bit numbers and their low bits."""
-    function = wide_summed(result, sources, exact, halves=halves)
+def sum_function(result: str, sources: str, exact: Callable[..., Any], *, halves: bool = False) -> Function:
+    """A function that may clamp; of unsigned 32-bit kinds only, `exact` computes the wrapped result too."""
+    function = wide_sum_function(result, sources, exact, halves=halves)
     return function._replace(compute=exact) if set(result + sources) == {"u"} else function
 
 
-def wide_summed(result: str, sources: str, exact: Callable[..., Any], *, halves: bool = False) -> Function:
+def wide_sum_function(result: str, sources: str, exact: Callable[..., Any], *, halves: bool = False) -> Function:
     """A function that may clamp: `exact` takes int64 and gives int64."""
 
     def widened(*values: Any) -> Any:  # noqa: ANN401
@@ -89,13 +88,13 @@ def _narrow(a: Any) -> Any:  # noqa: ANN401
 
 
 def _first_set(a: Any) -> Any:  # noqa: ANN401
-    """The place of the highest bit set, counted from the top; all ones if there is none."""
+    """Leading zeros; all ones for zero."""
     places = 32 - np.frexp(np.asarray(a).astype(np.float64))[1]
     return np.where(np.asarray(a) == 0, np.uint32(0xFFFF_FFFF), places.astype(np.uint32))
 
 
 def _first_sign(a: Any) -> Any:  # noqa: ANN401
-    """The place of the highest bit that differs from the sign; all ones if there is none."""
+    """Leading bits equal to the sign; all ones if all are."""
     return _first_set(np.where(a >> np.uint32(31) == 1, ~a, a))
 
 
@@ -104,14 +103,14 @@ def _last_set(a: Any) -> Any:  # noqa: ANN401
 
 
 def octets(a: Any) -> Any:  # noqa: ANN401
-    """The four bytes of each number, low ones first, in a new last axis."""
+    """The four bytes of each number, lowest first, in a new last axis."""
     return np.ascontiguousarray(a, np.uint32).reshape(-1, 1).view(np.uint8).astype(np.int64)
 
 
 def _differences(a: Any, b: Any, *, masked: bool = False) -> Any:  # noqa: ANN401
     first, second = octets(a), octets(b)
-    apart = np.abs(first - second)
-    return (np.where(second == 0, 0, apart) if masked else apart).sum(axis=1)
+    distance = np.abs(first - second)
+    return (np.where(second == 0, 0, distance) if masked else distance).sum(axis=1)
 
 
 def _averages(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
@@ -119,30 +118,31 @@ def _averages(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
     return (mean << np.arange(0, 32, 8)).sum(axis=1).astype(np.uint32)
 
 
-def _halves_apart(a: Any, b: Any) -> Any:  # noqa: ANN401
+def _half_differences(a: Any, b: Any) -> Any:  # noqa: ANN401
     low, high = np.uint32(0xFFFF), np.uint32(16)
     return np.abs(signed_wide(a & low) - signed_wide(b & low)) + np.abs(signed_wide(a >> high) - signed_wide(b >> high))
 
 
 def middle(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
-    """The one of three that is neither the smallest nor the largest."""
+    """The median of three."""
     return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
 
 def two_halves(low: Any, high: Any) -> Any:  # noqa: ANN401
-    """Two numbers of at most 16 bits in one of 32."""
     return np.asarray(low).astype(np.uint32) & np.uint32(0xFFFF) | np.asarray(high).astype(np.uint32) << np.uint32(16)
 
 
-def _shifted_bytes(low: int, high: int) -> Callable[..., Any]:
+def _shift_bytes(low: int, high: int) -> Callable[..., Any]:
     def compute(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
-        one, two = (np.clip(each >> _low(c, 5).astype(np.int32), low, high).astype(np.int64) & 0xFF for each in (a, b))
-        return (one | two << 8).astype(np.uint16)
+        first, second = (
+            np.clip(each >> _low(c, 5).astype(np.int32), low, high).astype(np.int64) & 0xFF for each in (a, b)
+        )
+        return (first | second << 8).astype(np.uint16)
 
     return compute
 
 
-def _saturated_bytes(a: Any) -> Any:  # noqa: ANN401
+def _saturate_bytes(a: Any) -> Any:  # noqa: ANN401
     low, high = (np.asarray(each).astype(np.uint16).view(np.int16) for each in (a, a >> np.uint32(16)))
     return np.clip(low, 0, 255).astype(np.uint16) | np.clip(high, 0, 255).astype(np.uint16) << np.uint16(8)
 
@@ -152,7 +152,7 @@ def _align(a: Any, b: Any, shift: Any) -> Any:  # noqa: ANN401
 
 
 def _permute(a: Any, b: Any, selector: Any) -> Any:  # noqa: ANN401
-    """Any four of the eight bytes of a (4 to 7) and b (0 to 3); 8 to 11 signs, 12 zero, above that ones."""
+    """Any four of the eight bytes of a (4 to 7) and b (0 to 3); 8 to 11 give signs, 12 zero, more all ones."""
     both = _wide(a) << np.uint64(32) | _wide(b)
     out = np.uint32(0)
     for place in range(4):
@@ -166,12 +166,11 @@ def _permute(a: Any, b: Any, selector: Any) -> Any:  # noqa: ANN401
 
 
 def population(a: Any) -> Any:  # noqa: ANN401
-    """How many bits of each number are set."""
     bits = np.unpackbits(np.ascontiguousarray(a, np.uint32).reshape(-1, 1).view(np.uint8), axis=1)
     return bits.sum(axis=1, dtype=np.uint32)
 
 
-def _reversed_bits(a: Any) -> Any:  # noqa: ANN401
+def _reverse_bits(a: Any) -> Any:  # noqa: ANN401
     octets = np.unpackbits(np.asarray(a).reshape(-1, 1).view(np.uint8), axis=1)
     return np.packbits(octets, axis=1, bitorder="little")[:, ::-1].copy().view(np.uint32)[:, 0]
 
@@ -184,18 +183,18 @@ INTEGER: dict[str, Function] = {
     "v_accvgpr_write_b32": Function("u", "u", lambda a: a),
     "v_accvgpr_mov_b32": Function("u", "u", lambda a: a),
     "v_not_b32": Function("u", "u", lambda a: ~a),
-    "v_bfrev_b32": Function("u", "u", _reversed_bits),
+    "v_bfrev_b32": Function("u", "u", _reverse_bits),
     "v_bcnt_u32_b32": Function("u", "uu", lambda a, b: population(a) + b),
     "v_ffbh_u32": Function("u", "u", _first_set),
     "v_ffbl_b32": Function("u", "u", _last_set),
     "v_ffbh_i32": Function("u", "i", lambda a: _first_sign(a.view(np.uint32))),
     "v_prng_b32": Function("u", "u", lambda a: (a << np.uint32(1)) ^ (a >> np.uint32(31)) * np.uint32(197)),
-    "v_sat_pk_u8_i16": Function("w", "u", _saturated_bytes),
-    "v_add_u32": summed("u", "uu", lambda a, b: a + b),
-    "v_sub_u32": summed("u", "uu", lambda a, b: a - b),
-    "v_subrev_u32": summed("u", "uu", lambda a, b: b - a),
-    "v_add_i32": summed("i", "ii", lambda a, b: a + b),
-    "v_sub_i32": summed("i", "ii", lambda a, b: a - b),
+    "v_sat_pk_u8_i16": Function("w", "u", _saturate_bytes),
+    "v_add_u32": sum_function("u", "uu", lambda a, b: a + b),
+    "v_sub_u32": sum_function("u", "uu", lambda a, b: a - b),
+    "v_subrev_u32": sum_function("u", "uu", lambda a, b: b - a),
+    "v_add_i32": sum_function("i", "ii", lambda a, b: a + b),
+    "v_sub_i32": sum_function("i", "ii", lambda a, b: a - b),
     "v_bfm_b32": Function("u", "uu", lambda a, b: ((np.uint32(1) << _low(a, 5)) - np.uint32(1)) << _low(b, 5)),
     "v_cvt_pk_u16_u32": Function(
         "u", "uu", lambda a, b: two_halves(np.minimum(a, np.uint32(0xFFFF)), np.minimum(b, np.uint32(0xFFFF)))
@@ -212,22 +211,22 @@ INTEGER: dict[str, Function] = {
     "v_mul_hi_i32_i24": Function(
         "u", "ii", lambda a, b: _narrow(signed_wide(_signed24(a)) * signed_wide(_signed24(b)) >> np.int64(32))
     ),
-    "v_mad_u32_u24": wide_summed("u", "uuu", lambda a, b, c: (a & 0xFFFFFF) * (b & 0xFFFFFF) + c),
-    "v_mad_i32_i24": wide_summed("i", "iii", lambda a, b, c: (a << 40 >> 40) * (b << 40 >> 40) + c),
+    "v_mad_u32_u24": wide_sum_function("u", "uuu", lambda a, b, c: (a & 0xFFFFFF) * (b & 0xFFFFFF) + c),
+    "v_mad_i32_i24": wide_sum_function("i", "iii", lambda a, b, c: (a << 40 >> 40) * (b << 40 >> 40) + c),
     "v_min3_u32": Function("u", "uuu", lambda a, b, c: np.minimum(np.minimum(a, b), c)),
     "v_max3_u32": Function("u", "uuu", lambda a, b, c: np.maximum(np.maximum(a, b), c)),
     "v_med3_u32": Function("u", "uuu", middle),
     "v_min3_i32": Function("i", "iii", lambda a, b, c: np.minimum(np.minimum(a, b), c)),
     "v_max3_i32": Function("i", "iii", lambda a, b, c: np.maximum(np.maximum(a, b), c)),
     "v_med3_i32": Function("i", "iii", middle),
-    "v_sad_u8": wide_summed("u", "uuu", lambda a, b, c: _differences(a, b) + c),
+    "v_sad_u8": wide_sum_function("u", "uuu", lambda a, b, c: _differences(a, b) + c),
     "v_sad_hi_u8": Function("u", "uuu", lambda a, b, c: (_differences(a, b) << 16).astype(np.uint32) + c),
-    "v_msad_u8": wide_summed("u", "uuu", lambda a, b, c: _differences(a, b, masked=True) + c),
-    "v_sad_u16": Function("u", "uuu", lambda a, b, c: _halves_apart(a, b).astype(np.uint32) + c),
-    "v_sad_u32": wide_summed("u", "uuu", lambda a, b, c: np.abs(a - b) + c),
+    "v_msad_u8": wide_sum_function("u", "uuu", lambda a, b, c: _differences(a, b, masked=True) + c),
+    "v_sad_u16": Function("u", "uuu", lambda a, b, c: _half_differences(a, b).astype(np.uint32) + c),
+    "v_sad_u32": wide_sum_function("u", "uuu", lambda a, b, c: np.abs(a - b) + c),
     "v_lerp_u8": Function("u", "uuu", _averages),
-    "v_ashr_pk_i8_i32": Function("w", "iiu", _shifted_bytes(-128, 127)),
-    "v_ashr_pk_u8_i32": Function("w", "iiu", _shifted_bytes(0, 255)),
+    "v_ashr_pk_i8_i32": Function("w", "iiu", _shift_bytes(-128, 127)),
+    "v_ashr_pk_u8_i32": Function("w", "iiu", _shift_bytes(0, 255)),
     "v_lshlrev_b32": Function("u", "uu", lambda a, b: b << _low(a, 5)),
     "v_lshrrev_b32": Function("u", "uu", lambda a, b: b >> _low(a, 5)),
     "v_ashrrev_i32": Function("i", "ui", lambda a, b: b >> _low(a, 5).astype(np.int32)),
@@ -259,32 +258,18 @@ INTEGER: dict[str, Function] = {
 }
 
 
-# What 16-bit integer opcodes compute, on single registers and on both halves.
-#
-# Most clear the high half of their destination. Those that came with GFX9 take op_sel and keep the half that they
-# don't write, as LLVM's `zeroesHigh16BitsOfDest` tells them apart.
-
-
-def _product(a: Any, b: Any) -> Any:  # noqa: ANN401
-    return (signed_wide(a) * signed_wide(b)).astype(np.uint16)
+# 16-bit opcodes, on single registers and on both halves. Most clear the high half of their destination; those new in
+# GFX9 take op_sel and keep the half that they don't write (LLVM, `zeroesHigh16BitsOfDest`).
 
 
 def _by(a: Any) -> Any:  # noqa: ANN401
     return a & np.uint16(15)
 
 
-def _smallest(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
-    return np.minimum(np.minimum(a, b), c)
-
-
-def _largest(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
-    return np.maximum(np.maximum(a, b), c)
-
-
 _TWO: dict[str, Function] = {
-    "add_u16": summed("w", "ww", lambda a, b: a + b),
-    "sub_u16": summed("w", "ww", lambda a, b: a - b),
-    "mul_lo_u16": Function("w", "ww", _product),
+    "add_u16": sum_function("w", "ww", lambda a, b: a + b),
+    "sub_u16": sum_function("w", "ww", lambda a, b: a - b),
+    "mul_lo_u16": Function("w", "ww", lambda a, b: (signed_wide(a) * signed_wide(b)).astype(np.uint16)),
     "lshlrev_b16": Function("w", "ww", lambda a, b: b << _by(a)),
     "lshrrev_b16": Function("w", "ww", lambda a, b: b >> _by(a)),
     "ashrrev_i16": Function("s", "ws", lambda a, b: b >> _by(a).astype(np.int16)),
@@ -294,26 +279,30 @@ _TWO: dict[str, Function] = {
     "min_i16": Function("s", "ss", np.minimum),
 }
 _NEW: dict[str, Function] = {
-    "add_i16": summed("s", "ss", lambda a, b: a + b, halves=True),
-    "sub_i16": summed("s", "ss", lambda a, b: a - b, halves=True),
-    "mad_u16": summed("w", "www", lambda a, b, c: a * b + c, halves=True),
-    "mad_i16": summed("s", "sss", lambda a, b, c: a * b + c, halves=True),
+    "add_i16": sum_function("s", "ss", lambda a, b: a + b, halves=True),
+    "sub_i16": sum_function("s", "ss", lambda a, b: a - b, halves=True),
+    "mad_u16": sum_function("w", "www", lambda a, b, c: a * b + c, halves=True),
+    "mad_i16": sum_function("s", "sss", lambda a, b, c: a * b + c, halves=True),
 }
 HALFWORD: dict[str, Function] = {
     **{f"v_{name}": function for name, function in {**_TWO, **_NEW}.items()},
-    "v_subrev_u16": summed("w", "ww", lambda a, b: b - a),
-    "v_mad_legacy_u16": summed("w", "www", lambda a, b, c: a * b + c),
-    "v_mad_legacy_i16": summed("s", "sss", lambda a, b, c: a * b + c),
-    "v_mad_u32_u16": summed("u", "wwu", lambda a, b, c: a * b + c),
-    "v_mad_i32_i16": summed("i", "ssi", lambda a, b, c: a * b + c),
+    "v_subrev_u16": sum_function("w", "ww", lambda a, b: b - a),
+    "v_mad_legacy_u16": sum_function("w", "www", lambda a, b, c: a * b + c),
+    "v_mad_legacy_i16": sum_function("s", "sss", lambda a, b, c: a * b + c),
+    "v_mad_u32_u16": sum_function("u", "wwu", lambda a, b, c: a * b + c),
+    "v_mad_i32_i16": sum_function("i", "ssi", lambda a, b, c: a * b + c),
 }
 HALFWORD |= {
     f"v_{name}_{kind}16": Function(letter, 3 * letter, compute, halves=True)
-    for name, compute in (("min3", _smallest), ("max3", _largest), ("med3", middle))
+    for name, compute in (
+        ("min3", lambda a, b, c: np.minimum(np.minimum(a, b), c)),
+        ("max3", lambda a, b, c: np.maximum(np.maximum(a, b), c)),
+        ("med3", middle),
+    )
     for kind, letter in (("u", "w"), ("i", "s"))
 }
 PACKED_HALFWORD: dict[str, Function] = {f"v_pk_{name}": function for name, function in {**_TWO, **_NEW}.items()}
-"""On both halves; the same functions, op_sel and op_sel_hi choose the sources' halves."""
+"""The same functions on both halves; op_sel and op_sel_hi choose the halves of the sources."""
 
 
 def dot(a: Any, b: Any, *, count: int, signed: bool) -> Any:  # noqa: ANN401
@@ -321,8 +310,8 @@ def dot(a: Any, b: Any, *, count: int, signed: bool) -> Any:  # noqa: ANN401
     bits = 32 // count
     total = np.int64(0)
     for place in range(count):
-        one, two = (_part(each, place * bits, bits, signed=signed) for each in (a, b))
-        total = total + one * two
+        left, right = (_part(each, place * bits, bits, signed=signed) for each in (a, b))
+        total = total + left * right
     return total
 
 
@@ -331,24 +320,23 @@ def _part(a: Any, first: int, bits: int, *, signed: bool) -> Any:  # noqa: ANN40
     return (value ^ 1 << bits - 1) - (1 << bits - 1) if signed else value
 
 
-def _dotted(count: int, *, signed: bool) -> Function:
+def _dot_function(count: int, *, signed: bool) -> Function:
     def exact(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
         return dot(a, b, count=count, signed=signed) + signed_wide(c)
 
-    kind: Any = np.int32 if signed else np.uint32
-    wrap: Callable[..., Any] = lambda a, b, c: np.asarray(exact(a, b, c)).astype(kind)  # noqa: E731
-    return Function("i" if signed else "u", "uui" if signed else "uuu", wrap, exact=exact)
+    result = "i" if signed else "u"
+    return Function(result, f"uu{result}", cut(_KINDS[result], exact), exact=exact)
 
 
 DOT: dict[str, Function] = {
-    "v_dot2_i32_i16": _dotted(2, signed=True),
-    "v_dot2_u32_u16": _dotted(2, signed=False),
-    "v_dot4_i32_i8": _dotted(4, signed=True),
-    "v_dot4_u32_u8": _dotted(4, signed=False),
-    "v_dot8_i32_i4": _dotted(8, signed=True),
-    "v_dot8_u32_u4": _dotted(8, signed=False),
+    "v_dot2_i32_i16": _dot_function(2, signed=True),
+    "v_dot2_u32_u16": _dot_function(2, signed=False),
+    "v_dot4_i32_i8": _dot_function(4, signed=True),
+    "v_dot4_u32_u8": _dot_function(4, signed=False),
+    "v_dot8_i32_i4": _dot_function(8, signed=True),
+    "v_dot8_u32_u4": _dot_function(8, signed=False),
 }
-"""Dot products of integers; their sum clamps if asked to."""
+"""Dot products of integers, which may clamp."""
 
 
 _RANGES: dict[str, tuple[int, int, Any]] = {
@@ -359,8 +347,8 @@ _RANGES: dict[str, tuple[int, int, Any]] = {
 }
 
 
-def saturated(instruction: Instruction, function: Function) -> Callable[[Wave, list[Any]], Any]:
-    """Computes and clamps; a function whose exact result isn't known is an error."""
+def saturate(instruction: Instruction, function: Function) -> Callable[[Wave, list[Any]], Any]:
+    """Computes and clamps; raises I102 if the exact result isn't known."""
     exact = function.exact
     if exact is None or function.result not in _RANGES:
         raise unknown(instruction, "modifier clamp")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rota.isa.binary.kernel_facts import LANES
-from rota.isa.valu.access import access, fields_of, flags, keeps, only, op_sel, parsed
+from rota.isa.valu.access import access, check_modifiers, fields_of, flags, keeps_destination, op_sel, parse_operands
 from rota.isa.valu.convert import (
     BF16,
     CONVERSIONS,
@@ -25,8 +25,8 @@ from rota.isa.valu.convert import (
     float8_readers,
     placed_conversions,
 )
-from rota.isa.valu.floating import FLOATING, PACKED_HALF, fused, signalling
-from rota.isa.valu.integer import DOT, HALFWORD, INTEGER, PACKED_HALFWORD, Function, population, saturated
+from rota.isa.valu.floating import FLOATING, PACKED_HALF, multiply_add, signalling
+from rota.isa.valu.integer import DOT, HALFWORD, INTEGER, PACKED_HALFWORD, Function, population, saturate
 from rota.isa.wave.operand import (
     M0,
     VCC,
@@ -35,7 +35,7 @@ from rota.isa.wave.operand import (
     Reader,
     Writer,
     as_bits,
-    named,
+    named_register,
     parse_operand,
     reader,
     scalar_reader,
@@ -43,7 +43,7 @@ from rota.isa.wave.operand import (
     unknown,
     writer,
 )
-from rota.isa.wave.wave import DENORM32, IEEE, Act, Step, flushed, heeding, limited, make_step
+from rota.isa.wave.wave import DENORM32, IEEE, Act, Step, clamp_float, flush_denormals, make_step, obey_mode
 
 if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
@@ -69,29 +69,27 @@ _BIT = np.uint64(1) << np.arange(LANES, dtype=np.uint64)
 
 
 def lane_bits(lanes: Any) -> int:  # noqa: ANN401
-    """A mask with a bit per lane."""
     return int(np.bitwise_or.reduce(np.where(lanes, _BIT, np.uint64(0))))
 
 
 def lanes_of(bits: int) -> Any:  # noqa: ANN401
-    """The lanes that a mask names."""
     return np.uint64(bits) & _BIT != 0
 
 
 def decode_compare(instruction: Instruction, opcode: str) -> Step | None:
-    """The step of a comparison, or None; `opcode` is the instruction's without its encoding."""
+    """Decodes a comparison; `opcode` comes without its encoding suffix, here and below."""
     found = _COMPARE_NAME.match(opcode)
     if found is None:
         return None
-    target, *sources = parsed(instruction)
+    target, *sources = parse_operands(instruction)
     kind = _KINDS[found["kind"] + found["bits"]]
     is_class = found["order"] == "class"
     form = access(instruction, None, "u", tuple(sources), kind + ("u" if is_class else kind))
     if form.clamp or "op_sel" in instruction.text:
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
-    left, right = map(heeding, form.readers) if kind == "f" and not is_class else form.readers
+    left, right = map(obey_mode, form.readers) if kind == "f" and not is_class else form.readers
     order, put = _of_class if is_class else _ORDERS[found["order"]], scalar_writer(target, wide=True)
-    new_exec = scalar_writer(named("exec"), wide=True)
+    new_exec = scalar_writer(named_register("exec"), wide=True)
 
     def act(wave: Wave) -> None:
         bits = lane_bits(np.broadcast_to(order(left(wave), right(wave)), LANES) & wave.active)
@@ -99,12 +97,12 @@ def decode_compare(instruction: Instruction, opcode: str) -> Step | None:
         if found["x"]:
             new_exec(wave, bits)
 
-    written = (target, named("exec")) if found["x"] else (target,)
+    written = (target, named_register("exec")) if found["x"] else (target,)
     return make_step(instruction, act, reads=tuple(sources), writes=written)
 
 
 def _of_class(a: Any, wanted: Any) -> Any:  # noqa: ANN401
-    """Is it of one of the wanted classes?
+    """True if a number is of one of the wanted classes.
 
     Bit 0 is for signalling NaNs, 1 for quiet ones, 2 to 5 for negative numbers from infinity to zero, and 6 to 9 for
     positive ones from zero to infinity.
@@ -129,17 +127,17 @@ _SUMS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 def decode_carry(instruction: Instruction, opcode: str) -> Step | None:
-    """The step of a sum with carry or of a selection by mask, or None; `opcode` comes without its encoding."""
+    """Decodes a sum with carry or a selection by mask."""
     if opcode in _SUMS:
-        return _carried(instruction, _SUMS[opcode])
+        return _decode_sum(instruction, _SUMS[opcode])
     if opcode in {"v_mad_u64_u32", "v_mad_i64_i32"}:
         return _multiply_add(instruction, signed="i64" in opcode)
-    return _selected(instruction) if opcode == "v_cndmask_b32" else None
+    return _decode_select(instruction) if opcode == "v_cndmask_b32" else None
 
 
-def _carried(instruction: Instruction, compute: Callable[[Any, Any, Any], Any]) -> Step:
+def _decode_sum(instruction: Instruction, compute: Callable[[Any, Any, Any], Any]) -> Step:
     """Adds or subtracts with a carry per lane, out of it and sometimes into it."""
-    target, carry, *rest = parsed(instruction)
+    target, carry, *rest = parse_operands(instruction)
     form = access(instruction, target, "u", tuple(rest[:2]), "uu", first=2)
     if form.clamp or form.crossing is not None or "op_sel" in instruction.text:
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
@@ -154,14 +152,14 @@ def _carried(instruction: Instruction, compute: Callable[[Any, Any, Any], Any]) 
         put(wave, np.broadcast_to(total, LANES).astype(np.uint32))
         out(wave, lane_bits(np.broadcast_to((total < 0) | (total >> 32 != 0), LANES) & wave.active))
 
-    kept = (target,) if keeps(instruction) else ()
+    kept = (target,) if keeps_destination(instruction) else ()
     return make_step(instruction, act, reads=(*rest, *kept), writes=(target, carry))
 
 
 def _multiply_add(instruction: Instruction, *, signed: bool) -> Step:
     """The 64-bit sum of a 32-bit product; the carry is bit 64 of the sum of 65-bit numbers."""
-    only(instruction, ())
-    target, carry, left, right, addend = parsed(instruction)
+    check_modifiers(instruction, ())
+    target, carry, left, right, addend = parse_operands(instruction)
     narrow, wide, kind = ("i", "I", np.int64) if signed else ("u", "U", np.uint64)
     first, second, third = reader(left, narrow), reader(right, narrow), reader(addend, wide)
     put, out = writer(target, wide), scalar_writer(carry, wide=True)
@@ -181,15 +179,15 @@ def _multiply_add(instruction: Instruction, *, signed: bool) -> Step:
     return make_step(instruction, act, reads=(left, right, addend), writes=(target, carry))
 
 
-def _selected(instruction: Instruction) -> Step:
-    target, no, yes, which = parsed(instruction)
+def _decode_select(instruction: Instruction) -> Step:
+    target, no, yes, which = parse_operands(instruction)
     form = access(instruction, target, "u", (no, yes), "bb")
     if form.clamp or "op_sel" in instruction.text:
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
     when_clear, when_set = form.readers
     put, bits = form.put, scalar_reader(which, wide=True)
     assert put is not None  # noqa: S101  # a target was given
-    kept: tuple[Operand, ...] = (target,) if keeps(instruction) else ()
+    kept: tuple[Operand, ...] = (target,) if keeps_destination(instruction) else ()
     return make_step(
         instruction,
         lambda wave: put(wave, np.where(lanes_of(bits(wave)), when_set(wave), when_clear(wave))),
@@ -199,29 +197,17 @@ def _selected(instruction: Instruction) -> Step:
 
 
 def decode_crosslane(instruction: Instruction, opcode: str) -> Step | None:
-    """The step of such an instruction, or None; `opcode` is the instruction's without its encoding."""
-    if opcode not in _MADE or instruction.opcode.endswith(("_dpp", "_sdwa")):
+    if opcode not in _CROSSLANE or instruction.opcode.endswith(("_dpp", "_sdwa")):
         return None
-    only(instruction, ())
-    return _MADE[opcode](instruction, parsed(instruction))
-
-
-def _first_lane(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
-    target, source = operands
-    take, put = reader(source, "u"), scalar_writer(target)
-
-    def act(wave: Wave) -> None:
-        values = np.broadcast_to(take(wave), LANES)
-        put(wave, int(values[0 if wave.mask is None else int(wave.mask.argmax())]))
-        if target.first == M0:
-            wave.m0_at = wave.now
-
-    return make_step(instruction, act, reads=(source,), writes=(target,))
+    check_modifiers(instruction, ())
+    return _CROSSLANE[opcode](instruction, parse_operands(instruction))
 
 
 def _read_lane(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
-    target, source, lane = operands
-    take, put, which = reader(source, "u"), scalar_writer(target), scalar_reader(lane)
+    """Reads the named lane, or the first active one (lane 0 if there is none)."""
+    target, source, *lane = operands
+    take, put = reader(source, "u"), scalar_writer(target)
+    which = scalar_reader(lane[0]) if lane else lambda wave: 0 if wave.mask is None else int(wave.mask.argmax())
 
     def act(wave: Wave) -> None:
         put(wave, int(np.broadcast_to(take(wave), LANES)[which(wave) & 63]))
@@ -244,7 +230,7 @@ def _write_lane(instruction: Instruction, operands: tuple[Operand, ...]) -> Step
 
 
 def _count_below(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
-    """Bits of a mask below each lane's own number, in the low or the high half of the wave."""
+    """Counts the bits of a mask below each lane's own number, in the low or the high half of the wave."""
     target, mask, addend = operands
     take, more, put = reader(mask, "u"), reader(addend, "u"), writer(target, "u")
     base = 32 if "_hi_" in instruction.opcode else 0
@@ -257,8 +243,7 @@ def _count_below(instruction: Instruction, operands: tuple[Operand, ...]) -> Ste
     return make_step(instruction, act, reads=operands[1:], writes=(target,))
 
 
-def _swapped(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
-    one, two = operands
+def _decode_swap(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
     takes, puts = [reader(each, "u") for each in operands], [writer(each, "u") for each in operands]
 
     def act(wave: Wave) -> None:
@@ -266,13 +251,13 @@ def _swapped(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
         puts[0](wave, second)
         puts[1](wave, first)
 
-    return make_step(instruction, act, reads=(one, two), writes=(one, two))
+    return make_step(instruction, act, reads=operands, writes=operands)
 
 
-def _lanes_swapped(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
-    """The odd rows of the first register change places with the even rows of the second (rows of 16 or 32 lanes)."""
-    one, two = operands
-    if one.file is not File.VECTOR or two.file is not File.VECTOR:
+def _decode_lane_swap(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
+    """Exchanges the odd rows of the first register with the even rows of the second (rows of 16 or 32 lanes)."""
+    left, right = operands
+    if left.file is not File.VECTOR or right.file is not File.VECTOR:
         raise unknown(instruction, "operand")
     rows = 32 if "32_swap" in instruction.opcode else 16
     lanes = np.arange(LANES)
@@ -284,35 +269,32 @@ def _lanes_swapped(instruction: Instruction, operands: tuple[Operand, ...]) -> S
             wave.faults.add(
                 "I102",
                 instruction,
-                f"what {instruction.opcode} does while EXEC leaves lanes out is not known",
+                f"the effect of {instruction.opcode} with inactive lanes is not known",
                 ("wave", wave.number),
             )
-        above, below = wave.v[one.first, odd].copy(), wave.v[two.first, even].copy()
-        wave.v[one.first, odd], wave.v[two.first, even] = below, above
+        above, below = wave.v[left.first, odd].copy(), wave.v[right.first, even].copy()
+        wave.v[left.first, odd], wave.v[right.first, even] = below, above
 
-    return make_step(instruction, act, reads=(one, two), writes=(one, two))
+    return make_step(instruction, act, reads=operands, writes=operands)
 
 
-_MADE: dict[str, Callable[[Instruction, tuple[Operand, ...]], Step]] = {
-    "v_readfirstlane_b32": _first_lane,
+_CROSSLANE: dict[str, Callable[[Instruction, tuple[Operand, ...]], Step]] = {
+    "v_readfirstlane_b32": _read_lane,
     "v_readlane_b32": _read_lane,
     "v_writelane_b32": _write_lane,
     "v_mbcnt_lo_u32_b32": _count_below,
     "v_mbcnt_hi_u32_b32": _count_below,
-    "v_swap_b32": _swapped,
-    "v_permlane16_swap_b32": _lanes_swapped,
-    "v_permlane32_swap_b32": _lanes_swapped,
+    "v_swap_b32": _decode_swap,
+    "v_permlane16_swap_b32": _decode_lane_swap,
+    "v_permlane32_swap_b32": _decode_lane_swap,
 }
 
 
-# The three instructions around a division.
-#
-# A compiler divides by Newton's iteration between them. v_div_scale brings numerator and denominator into the
-# middle of the exponent range and says in VCC whether the quotient has to be scaled back, which v_div_fmas does;
-# v_div_fixup puts in what zeros, infinities and NaNs give. The ISA's text leaves three points open, and they are
-# read so that quotients come out right, which compiled divisions are tested for: a denominator whose inverse is
-# denormal is scaled down, the scale of v_div_fmas undoes that of v_div_scale, and a quotient that overflows on the
-# way is infinite.
+# Division. Compilers divide by Newton's iteration between three instructions: v_div_scale brings numerator and
+# denominator into the middle of the exponent range and says in VCC whether to scale the quotient back, v_div_fmas does
+# that, and v_div_fixup handles zeros, infinities and NaNs. The ISA leaves three points open. They are chosen so that
+# compiled divisions give correct quotients, which tests check: a denominator with a denormal inverse is scaled down,
+# the scale of v_div_fmas undoes that of v_div_scale, and a quotient that overflows on the way is infinite.
 
 _DIVISION_NAME = re.compile(r"^v_div_(?P<part>scale|fmas|fixup|fixup_legacy)_(?P<kind>f16|f32|f64)$")
 
@@ -328,7 +310,6 @@ class _Format(NamedTuple):
     nothing: int  # below which difference a quotient is zero
 
     def exponent(self, values: Any) -> Any:  # noqa: ANN401
-        """The exponent field."""
         bits = np.asarray(values).view({"h": np.uint16, "f": np.uint32, "d": np.uint64}[self.letter])
         return (bits.astype(np.int64) >> self.mantissa) & (2 * self.bias + 1)
 
@@ -341,7 +322,6 @@ _FORMATS = {
 
 
 def decode_division(instruction: Instruction, opcode: str) -> Step | None:
-    """The step of one of the three, or None; `opcode` is the instruction's without its encoding."""
     found = _DIVISION_NAME.match(opcode)
     if found is None:
         return None
@@ -354,7 +334,7 @@ def decode_division(instruction: Instruction, opcode: str) -> Step | None:
 
 
 def _scale(instruction: Instruction, form: _Format) -> Step:
-    target, flag, *sources = parsed(instruction)
+    target, flag, *sources = parse_operands(instruction)
     if instruction.modifiers or any(each.absolute for each in sources):
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
     reached = access(instruction, target, form.letter, tuple(sources), 3 * form.letter)
@@ -364,15 +344,15 @@ def _scale(instruction: Instruction, form: _Format) -> Step:
 
     def act(wave: Wave) -> None:
         chosen, below, above = (np.broadcast_to(take(wave), LANES) for take in reached.readers)
-        scaled, back = _scaled(form, chosen, below, above)
+        scaled, back = _scale_operand(form, chosen, below, above)
         put(wave, scaled)
         out(wave, lane_bits(back & wave.active))
 
     return make_step(instruction, act, reads=tuple(sources), writes=(target, flag))
 
 
-def _scaled(form: _Format, chosen: Any, below: Any, above: Any) -> tuple[Any, Any]:  # noqa: ANN401
-    """Numerator `above` over denominator `below`, of which `chosen` is one; and whether the quotient is scaled back."""
+def _scale_operand(form: _Format, chosen: Any, below: Any, above: Any) -> tuple[Any, Any]:  # noqa: ANN401
+    """Scales `chosen`, which is `above` or `below`; also says whether the quotient is scaled back."""
     smallest = np.finfo(form.kind).tiny
     quotient, inverse = np.abs(above / below), np.abs(form.kind(1) / below)
     up, down = np.ldexp(chosen, form.scale), np.ldexp(chosen, -form.scale)
@@ -392,38 +372,38 @@ def _scaled(form: _Format, chosen: Any, below: Any, above: Any) -> tuple[Any, An
 
 
 def _fmas(instruction: Instruction, form: _Format) -> Step:
-    target, *sources = parsed(instruction)
+    target, *sources = parse_operands(instruction)
     reached = access(instruction, target, form.letter, tuple(sources), 3 * form.letter)
-    readers = tuple(map(heeding, reached.readers)) if form.letter == "f" else reached.readers
+    readers = tuple(map(obey_mode, reached.readers)) if form.letter == "f" else reached.readers
     put = reached.put
     assert put is not None  # noqa: S101  # a target was given
 
     def act(wave: Wave) -> None:
         a, b, c = (np.broadcast_to(take(wave), LANES) for take in readers)
-        total = fused(a, b, c, form.kind)
+        total = multiply_add(a, b, c, form.kind)
         back = lanes_of(wave.s[VCC] | wave.s[VCC + 1] << 32)
         power = np.where(form.exponent(c) > form.bias, form.scale, -form.scale)
         result = np.where(back, np.ldexp(total, power.astype(np.int32)), total)
-        put(wave, limited(wave, result) if reached.clamp else result)
+        put(wave, clamp_float(wave, result) if reached.clamp else result)
 
-    return make_step(instruction, act, reads=(*sources, named("vcc")), writes=(target,))
+    return make_step(instruction, act, reads=(*sources, named_register("vcc")), writes=(target,))
 
 
 def _fixup(instruction: Instruction, form: _Format, *, halves: bool) -> Step:
-    target, *sources = parsed(instruction)
+    target, *sources = parse_operands(instruction)
     reached = access(instruction, target, form.letter, tuple(sources), 3 * form.letter, halves=halves)
     put = reached.put
     assert put is not None  # noqa: S101  # a target was given
 
     def act(wave: Wave) -> None:
-        result = _fixed(form, *(np.broadcast_to(take(wave), LANES) for take in reached.readers))
-        put(wave, limited(wave, result) if reached.clamp else result)
+        result = _fix_quotient(form, *(np.broadcast_to(take(wave), LANES) for take in reached.readers))
+        put(wave, clamp_float(wave, result) if reached.clamp else result)
 
     reads = (*sources, target) if halves else tuple(sources)
     return make_step(instruction, act, reads=reads, writes=(target,))
 
 
-def _fixed(form: _Format, quotient: Any, below: Any, above: Any) -> Any:  # noqa: ANN401
+def _fix_quotient(form: _Format, quotient: Any, below: Any, above: Any) -> Any:  # noqa: ANN401
     sign = np.where(np.signbit(below) ^ np.signbit(above), form.kind(-1), form.kind(1))
     infinite, nothing, none = form.kind(np.inf), form.kind(0), form.kind(-np.nan)  # a NaN whose sign is set
     vanishes = form.exponent(above) - form.exponent(below) < form.nothing
@@ -440,21 +420,18 @@ def _fixed(form: _Format, quotient: Any, below: Any, above: Any) -> Any:  # noqa
     return np.select([case for case, _ in cases], values, np.copysign(quotient, sign)).astype(form.kind)
 
 
-# Packed and mixed math.
-#
-# op_sel says which half of each source the low result takes, op_sel_hi the same for the high one; neg_lo and neg_hi
-# flip signs. A constant has 32 bits, and for a pair of float32 only its low half is known.
+# Packed and mixed math. op_sel chooses the half of each source for the low result, op_sel_hi for the high one; neg_lo
+# and neg_hi flip signs. A constant has 32 bits, so only the low half of a pair of float32 is known.
 
 _CHOICES = ("op_sel", "op_sel_hi", "neg_lo", "neg_hi", "clamp")
 _HALVES = {**PACKED_HALF, **PACKED_HALFWORD, "v_pk_fmac_f16": FLOATING["v_fma_f16"]}
 _SINGLES = {f"v_pk_{name}_f32": FLOATING[f"v_{name}_f32"].compute for name in ("add", "mul", "fma")}
 _TYPES: dict[str, Any] = {"w": np.uint16, "s": np.int16, "h": np.float16}
 DOT2 = {"v_dot2_f32_f16": "h", "v_dot2c_f32_f16": "h", "v_dot2_f32_bf16": "e", "v_dot2c_f32_bf16": "e"}
-"""Sums of two products, whose order and inner rounding the ISA doesn't fix: computed exactly, rounded once."""
+"""Sums of two products: the ISA leaves order and inner rounding open, so they are exact and rounded once."""
 
 
 def decode_packed(instruction: Instruction, opcode: str) -> Step | None:
-    """The step of a packed instruction, or None; `opcode` is the instruction's without its encoding."""
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
     if instruction.opcode.endswith(("_dpp", "_sdwa")):
         return None
@@ -463,15 +440,15 @@ def decode_packed(instruction: Instruction, opcode: str) -> Step | None:
     if opcode in _SINGLES:
         return _singles(instruction, operands, _SINGLES[opcode])
     if opcode == "v_pk_mov_b32":
-        return _moved(instruction, operands)
+        return _decode_move(instruction, operands)
     if opcode in {"v_fma_mix_f32", "v_fma_mixlo_f16", "v_fma_mixhi_f16"}:
-        return _mixed(instruction, operands, opcode)
-    return _dotted(instruction, operands, DOT2[opcode], accumulates="2c" in opcode) if opcode in DOT2 else None
+        return _decode_mix(instruction, operands, opcode)
+    return _decode_dot(instruction, operands, DOT2[opcode], accumulates="2c" in opcode) if opcode in DOT2 else None
 
 
 def _choices(instruction: Instruction, count: int, high: int = 1) -> tuple[list[list[int]], bool]:
     """op_sel, op_sel_hi, neg_lo and neg_hi, and whether to clamp."""
-    fields = only(instruction, _CHOICES)
+    fields = check_modifiers(instruction, _CHOICES)
     lists = [flags(fields.get(name, ""), high * (name == "op_sel_hi"), count) for name in _CHOICES[:4]]
     if any(len(each) != count for each in lists):
         raise unknown(instruction, "op_sel")
@@ -488,24 +465,24 @@ def _halves(instruction: Instruction, operands: tuple[Operand, ...], function: F
         [_half(instruction, *each) for each in zip(sources, function.sources, picks, flips, strict=True)]
         for picks, flips in ((low, flip_low), (high, flip_high))
     ]
-    put, finish = writer(target, "u"), _finished(instruction, function, clamp)
+    put, finish = writer(target, "u"), _finish(instruction, function, clamp)
 
     def act(wave: Wave) -> None:
-        one, two = (as_bits(finish(wave, [take(wave) for take in half]), function.result) for half in takes)
-        put(wave, one | two << np.uint32(16))
+        low, high = (as_bits(finish(wave, [take(wave) for take in half]), function.result) for half in takes)
+        put(wave, low | high << np.uint32(16))
 
     return make_step(instruction, act, reads=sources, writes=(target,))
 
 
-def _finished(instruction: Instruction, function: Function, clamp: bool) -> Callable[[Wave, list[Any]], Any]:
-    """Computes, in the way that MODE asks for, and clamps."""
+def _finish(instruction: Instruction, function: Function, clamp: bool) -> Callable[[Wave, list[Any]], Any]:
+    """Computes as MODE says, and clamps."""
     if clamp and function.result != "h":
-        return saturated(instruction, function)
+        return saturate(instruction, function)
     plain = function.plain or function.compute
 
     def finish(wave: Wave, values: list[Any]) -> Any:  # noqa: ANN401
         result = (function.compute if wave.mode & IEEE else plain)(*values)
-        return limited(wave, result) if clamp else result
+        return clamp_float(wave, result) if clamp else result
 
     return finish
 
@@ -519,7 +496,6 @@ def _half(instruction: Instruction, source: Operand, kind: str, high: int, flip:
 
 
 def _singles(instruction: Instruction, operands: tuple[Operand, ...], compute: Callable[..., Any]) -> Step:
-    """Two float32 at once."""
     target, sources = operands[0], operands[1:]
     (low, high, flip_low, flip_high), clamp = _choices(instruction, len(sources))
     halves = [
@@ -529,11 +505,11 @@ def _singles(instruction: Instruction, operands: tuple[Operand, ...], compute: C
     puts = [writer(Operand(text="", file=target.file, first=target.first + part), "f") for part in (0, 1)]
 
     def act(wave: Wave) -> None:
-        keeps = wave.mode & DENORM32 == DENORM32
+        denormals = wave.mode & DENORM32 == DENORM32
         results = [np.array(compute(*(take(wave) for take in takes))) for takes in halves]
         for put, result in zip(puts, results, strict=True):
-            value = result if keeps else flushed(result)
-            put(wave, limited(wave, value) if clamp else value)
+            value = result if denormals else flush_denormals(result)
+            put(wave, clamp_float(wave, value) if clamp else value)
 
     return make_step(instruction, act, reads=sources, writes=(target,))
 
@@ -544,19 +520,11 @@ def _one_of_pair(instruction: Instruction, source: Operand, chosen: int, negate:
     if source.rows and source.count != 2:
         raise unknown(instruction, f"operand {source.text!r}")
     first = source.first + chosen if source.rows else 0
-    one = Operand(
-        text=source.text,
-        file=source.file,
-        first=first,
-        literal=source.literal,
-        floating=source.floating,
-        negate=bool(negate),
-    )
-    return heeding(reader(one, "f"))
+    return obey_mode(reader(replace(source, first=first, count=1, negate=bool(negate)), "f"))
 
 
-def _moved(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
-    """The low result from the first source, the high one from the second; op_sel_hi says nothing here."""
+def _decode_move(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
+    """The low result comes from the first source, the high one from the second; op_sel_hi has no effect."""
     target, *sources = operands
     (low, _, *flips), clamp = _choices(instruction, 2)
     if clamp or any(any(each) for each in flips) or any(each.signed or each.floating for each in sources):
@@ -577,8 +545,8 @@ def _moved(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
     return make_step(instruction, act, reads=tuple(sources), writes=(target,))
 
 
-def _mixed(instruction: Instruction, operands: tuple[Operand, ...], opcode: str) -> Step:
-    """A fused multiply-add of sources that are float32, or halves where op_sel_hi says so."""
+def _decode_mix(instruction: Instruction, operands: tuple[Operand, ...], opcode: str) -> Step:
+    """A fused multiply-add of float32, or of the halves that op_sel_hi chooses."""
     target, *sources = operands
     (high, halved, *flips), clamp = _choices(instruction, 3, 0)
     if any(any(each) for each in flips):
@@ -590,13 +558,13 @@ def _mixed(instruction: Instruction, operands: tuple[Operand, ...], opcode: str)
 
     def act(wave: Wave) -> None:
         a, b, c = (np.broadcast_to(take(wave), LANES) for take in takes)
-        value = fused(a, b, c, np.float32)
-        value = value if wave.mode & DENORM32 == DENORM32 else flushed(value)
+        value = multiply_add(a, b, c, np.float32)
+        value = value if wave.mode & DENORM32 == DENORM32 else flush_denormals(value)
         if place is None:
-            put(wave, as_bits(limited(wave, value) if clamp else value, "f"))
+            put(wave, as_bits(clamp_float(wave, value) if clamp else value, "f"))
             return
         half = value.astype(np.float16)
-        bits = as_bits(limited(wave, half) if clamp else half, "h") << np.uint32(16 * place)
+        bits = as_bits(clamp_float(wave, half) if clamp else half, "h") << np.uint32(16 * place)
         put(wave, bits | old(wave) & np.uint32(0xFFFF if place else 0xFFFF_0000))
 
     reads = tuple(sources) if place is None else (*sources, target)
@@ -607,7 +575,7 @@ def _single_or_half(instruction: Instruction, source: Operand, halved: int, high
     if not halved:
         if high:
             raise unknown(instruction, "op_sel")
-        return heeding(reader(source, "f"))
+        return obey_mode(reader(source, "f"))
     if source.file is File.LITERAL:
         raise unknown(instruction, f"half of {source.text!r}")
     whole = reader(Operand(text=source.text, file=source.file, first=source.first), "u")
@@ -618,9 +586,9 @@ def _single_or_half(instruction: Instruction, source: Operand, halved: int, high
     )
 
 
-def _dotted(instruction: Instruction, operands: tuple[Operand, ...], kind: str, *, accumulates: bool) -> Step:
+def _decode_dot(instruction: Instruction, operands: tuple[Operand, ...], kind: str, *, accumulates: bool) -> Step:
     target, sources = operands[0], operands[1:] + (operands[:1] if accumulates else ())
-    only(instruction, ())
+    check_modifiers(instruction, ())
     if any(each.signed or each.file is File.LITERAL for each in sources[:2]):
         raise unknown(instruction, "operand")
     a, b, addend, put = *(reader(each, "u") for each in sources[:2]), reader(sources[2], "f"), writer(target, "f")
@@ -630,8 +598,9 @@ def _dotted(instruction: Instruction, operands: tuple[Operand, ...], kind: str, 
         return decode_code(part, BF16) if kind == "e" else part.view(np.float16).astype(np.float64)
 
     def act(wave: Wave) -> None:
-        one, two = a(wave), b(wave)
-        total = half(one, 0) * half(two, 0) + half(one, 1) * half(two, 1) + np.asarray(addend(wave), np.float64)
+        left, right = a(wave), b(wave)
+        products = half(left, 0) * half(right, 0) + half(left, 1) * half(right, 1)
+        total = products + np.asarray(addend(wave), np.float64)
         put(wave, total.astype(np.float32))
 
     return make_step(instruction, act, reads=sources, writes=(target,))
@@ -649,22 +618,25 @@ _FAMILIES = (decode_compare, decode_carry, decode_division, decode_packed, decod
 
 
 def decode_vector(instruction: Instruction, architecture: Architecture) -> Step | None:  # noqa: PLR0911
-    """The step of a VALU instruction, or None."""
+    """Decodes a VALU instruction."""
     if not instruction.opcode.startswith("v_"):
         return None
     opcode = instruction.mnemonic
     if opcode == "v_nop":
         return make_step(instruction, lambda _: None)
-    operands = parsed(instruction)
+    operands = parse_operands(instruction)
     if opcode in _ON_ITSELF:
         return _pure(instruction, (*operands, operands[0]), _FUNCTIONS[_ON_ITSELF[opcode]])
     if opcode in {"v_bitop3_b32", "v_bitop3_b16"}:
-        return _pure(_without(instruction, "bitop3"), operands, _truth_table(instruction, wide=opcode.endswith("32")))
-    function = _function(_WITH_CONSTANT.get(opcode, opcode), architecture.float8)
+        others = tuple(each for each in instruction.modifiers if not each.startswith("bitop3:"))
+        table = _truth_table(instruction, wide=opcode.endswith("32"))
+        return _pure(replace(instruction, modifiers=others), operands, table)
+    name = _WITH_CONSTANT.get(opcode, opcode)
+    function = _FUNCTIONS.get(name) or _by_format(architecture.float8).get(name)
     if isinstance(function, Function):
         return _pure(instruction, operands, function)
     if isinstance(function, Placed):
-        return _placed(instruction, operands, function)
+        return _decode_placed(instruction, operands, function)
     steps = (decode(instruction, opcode) for decode in _FAMILIES)
     return next((step for step in steps if step is not None), None) or decode_scaled(instruction, architecture)
 
@@ -674,31 +646,21 @@ def _by_format(float8: Float8) -> dict[str, Function | Placed]:
     return {**float8_readers(float8), **placed_conversions(float8)}
 
 
-def _function(opcode: str, float8: Float8) -> Function | Placed | None:
-    return _FUNCTIONS.get(opcode) or _by_format(float8).get(opcode)
-
-
-def _without(instruction: Instruction, name: str) -> Instruction:
-    kept = tuple(each for each in instruction.modifiers if not each.startswith(f"{name}:"))
-    return replace(instruction, modifiers=kept)
-
-
 def _pure(instruction: Instruction, operands: tuple[Operand, ...], function: Function) -> Step:
-    """One result per lane, of sources per lane."""
     target, sources = operands[0], operands[1:]
     form = access(instruction, target, function.result, sources, function.sources, halves=function.halves)
     readers = [
-        heeding(take) if kind == "f" else take for take, kind in zip(form.readers, function.sources, strict=True)
+        obey_mode(take) if kind == "f" else take for take, kind in zip(form.readers, function.sources, strict=True)
     ]
-    act = _acting(instruction, function, readers, form.put, clamp=form.clamp)
-    kept = (target,) if keeps(instruction, halves=function.halves) else ()
+    act = _make_act(instruction, function, readers, form.put, clamp=form.clamp)
+    kept = (target,) if keeps_destination(instruction, halves=function.halves) else ()
     return make_step(instruction, act, reads=(*sources, *kept), writes=(target,))
 
 
-def _acting(instruction: Instruction, function: Function, readers: list[Reader], put: Any, *, clamp: bool) -> Act:  # noqa: ANN401
+def _make_act(instruction: Instruction, function: Function, readers: list[Reader], put: Any, *, clamp: bool) -> Act:  # noqa: ANN401
     compute, plain = function.compute, function.plain or function.compute
     if clamp and function.result not in "hfd":
-        limit = saturated(instruction, function)
+        limit = saturate(instruction, function)
         return lambda wave: put(wave, limit(wave, [take(wave) for take in readers]))
     if function.result not in "hfd":
         return lambda wave: put(wave, compute(*(take(wave) for take in readers)))
@@ -706,8 +668,8 @@ def _acting(instruction: Instruction, function: Function, readers: list[Reader],
     def act(wave: Wave) -> None:
         result = (compute if wave.mode & IEEE else plain)(*(take(wave) for take in readers))
         if function.result == "f" and wave.mode & DENORM32 != DENORM32:
-            result = flushed(result)
-        put(wave, limited(wave, result) if clamp else result)
+            result = flush_denormals(result)
+        put(wave, clamp_float(wave, result) if clamp else result)
 
     return act
 
@@ -727,7 +689,7 @@ def _truth_table(instruction: Instruction, *, wide: bool) -> Function:
     return Function("u", "uuu", compute) if wide else Function("w", "www", compute, halves=True)
 
 
-def _placed(instruction: Instruction, operands: tuple[Operand, ...], conversion: Placed) -> Step:
+def _decode_placed(instruction: Instruction, operands: tuple[Operand, ...], conversion: Placed) -> Step:
     """A conversion into a byte or a half of its destination."""
     target, *sources = operands
     chosen = op_sel(instruction, len(sources))
@@ -735,7 +697,7 @@ def _placed(instruction: Instruction, operands: tuple[Operand, ...], conversion:
     if any(chosen[:2]) or (conversion.bits == 16 and chosen[2]):
         raise unknown(instruction, "op_sel")
     kinds = zip(sources, conversion.sources, strict=True)
-    readers = [heeding(reader(each, kind)) if kind == "f" else reader(each, kind) for each, kind in kinds]
+    readers = [obey_mode(reader(each, kind)) if kind == "f" else reader(each, kind) for each, kind in kinds]
     shift, keep = np.uint32(conversion.bits * number), np.uint32((1 << conversion.bits) - 1)
     put, old, compute = writer(target, "u"), reader(target, "u"), conversion.compute
 

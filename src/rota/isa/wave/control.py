@@ -21,13 +21,13 @@ from rota.isa.wave.operand import (
     VCC,
     File,
     Operand,
-    named,
+    named_register,
     parse_operand,
     scalar_reader,
     scalar_writer,
     unknown,
 )
-from rota.isa.wave.wave import AT_BARRIER, AT_END, START, Act, Step, make_step
+from rota.isa.wave.wave import AT_BARRIER, AT_END, START, Step, make_step
 from rota.targets.architecture import WaitEncoding
 
 if TYPE_CHECKING:
@@ -35,29 +35,27 @@ if TYPE_CHECKING:
     from rota.isa.wave.wave import Wave
     from rota.targets.architecture import Architecture
 
-# How a kernel computes floats.
-#
-# The interpreter rounds to the nearest even; denormals of 32 bits are kept or flushed as the mode says, those of 16
-# and 64 bits kept. What rare values decide is a warning: as long as none comes up, nothing differs.
+# Float modes. The interpreter rounds to nearest even, keeps or flushes denormals of 32 bits as MODE says, and keeps
+# those of 16 and 64 bits. A difference that only rare values show is a warning.
 
 _KEPT = 3
 _ROUNDING = ("to the nearest even", "up", "down", "towards zero")
 
 
-def unlike_ours(facts: KernelFacts) -> tuple[Finding, ...]:
-    """What may come out otherwise on the machine: an error where it will, a warning where rare values decide."""
+def check_float_mode(facts: KernelFacts) -> tuple[Finding, ...]:
+    """An error if the kernel rounds in another mode, a warning if only denormals or overflow differ."""
     mode = facts.descriptor.float_mode
     if mode.round_32 or mode.round_64:
         return (
             Finding(
                 code="I132",
-                message=f"kernel {facts.name} rounds in another way than the interpreter",
+                message=f"kernel {facts.name} sets a rounding mode that the interpreter lacks",
                 evidence=(
                     ("floats of 32 bits", _ROUNDING[mode.round_32]),
                     ("floats of 16 and 64 bits", _ROUNDING[mode.round_64]),
                     ("the interpreter rounds", _ROUNDING[0]),
                 ),
-                fixes=("compile it with rounding to the nearest even",),
+                fixes=("compile the kernel with rounding to nearest even",),
             ),
         )
     differs = tuple(_differences(mode))
@@ -66,16 +64,16 @@ def unlike_ours(facts: KernelFacts) -> tuple[Finding, ...]:
     return (
         Finding(
             code="I132",
-            message=f"kernel {facts.name} computes rare floats in another way than the interpreter",
+            message=f"kernel {facts.name} sets a float mode in which rare values differ from the interpreter's",
             severity=Severity.WARNING,
             evidence=differs,
-            fixes=("where such values matter, compile it with denormals kept",),
+            fixes=("if such values matter, compile the kernel with denormals kept",),
         ),
     )
 
 
-def is_heeded(bits: int) -> bool:
-    """Do instructions compute as these bits of MODE say?"""
+def is_supported_mode(bits: int) -> bool:
+    """True if the interpreter computes in this float mode."""
     return not bits & 0xF and bits >> 4 & 3 in {0, _KEPT} and bits >> 6 & 3 == _KEPT
 
 
@@ -93,9 +91,9 @@ def _differences(mode: FloatMode) -> list[tuple[str, str]]:
 _COUNTS = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
 _COUNTED = re.compile(r"(?:(?:vmcnt|lgkmcnt|expcnt)\(\d+\)(?:\s*[&,]?\s*|$))+")
 _NOP_BITS = 0xF  # s_nop looks at the low bits of its number
-# What they do is to be felt in time, or by somebody who traces.
+# These only affect timing and traces.
 _HINTS = frozenset({"s_setprio", "s_sleep", "s_icache_inv", "s_ttracedata", "s_incperflevel", "s_decperflevel"})
-_ASKED = {"scc": SCC_BIT, "vcc": named("vcc"), "exe": named("exec")}  # what a branch looks at
+_ASKED = {"scc": SCC_BIT, "vcc": named_register("vcc"), "exe": named_register("exec")}  # by part of the opcode
 _CONDITIONS: dict[str, Callable[[Wave], bool]] = {
     "s_branch": lambda _: True,
     "s_cbranch_scc0": lambda wave: wave.scc == 0,
@@ -107,30 +105,26 @@ _CONDITIONS: dict[str, Callable[[Wave], bool]] = {
 }
 _CALLS = frozenset({"s_getpc_b64", "s_setpc_b64", "s_swappc_b64", "s_call_b64"})
 _MODE = re.compile(r"^hwreg\(HW_REG_MODE(?:,\s*(?P<offset>\d+),\s*(?P<size>\d+))?\)$")
-_HEEDED_BITS = 10  # of MODE: rounding, denormals, DX10_CLAMP and IEEE
+_MODE_BITS = 10  # that the interpreter models: rounding, denormals, DX10_CLAMP and IEEE
 
 
 def decode_control(instruction: Instruction, places: Mapping[int, int], architecture: Architecture) -> Step | None:
-    """The step of a branch, call, wait, barrier, hint or end, or None; `places` are instruction numbers by address."""
+    """Decodes branches, calls, waits, barriers, hints and ends; `places` maps addresses to instruction numbers."""
     opcode = instruction.opcode
     if opcode in _CONDITIONS:
         asked = tuple(operand for name, operand in _ASKED.items() if f"_{name}" in opcode)
-        return make_step(instruction, _branch(_CONDITIONS[opcode], instruction), reads=asked)
+        condition, target = _CONDITIONS[opcode], instruction.target
+        if target is None:
+            raise unknown(instruction, "target")
+        return make_step(instruction, lambda wave: target if condition(wave) else None, reads=asked)
     if opcode in _CALLS:
         return _call(instruction, places)
     decoder = _DECODERS.get(opcode)
     return None if decoder is None else decoder(instruction, architecture)
 
 
-def _branch(condition: Callable[[Wave], bool], instruction: Instruction) -> Act:
-    target = instruction.target
-    if target is None:
-        raise unknown(instruction, "target")
-    return lambda wave: target if condition(wave) else None
-
-
 def _call(instruction: Instruction, places: Mapping[int, int]) -> Step:
-    """What reads or writes the program counter: it holds the address after the instruction."""
+    """Decodes the instructions that read or write the program counter."""
     operands = [parse_operand(text, instruction) for text in instruction.operands[:2]]
     gives = () if instruction.opcode == "s_setpc_b64" else operands[:1]
     takes = operands[-1:] if instruction.opcode in {"s_setpc_b64", "s_swappc_b64"} else ()
@@ -138,31 +132,29 @@ def _call(instruction: Instruction, places: Mapping[int, int]) -> Step:
         raise unknown(instruction, "address" if instruction.follows is None else "form")
     if instruction.opcode == "s_call_b64" and instruction.target is None:
         raise unknown(instruction, "target")
-    behind, target = CODE_BASE + instruction.follows, instruction.target
+    return_address, target = CODE_BASE + instruction.follows, instruction.target
     put = [scalar_writer(each, wide=True) for each in gives]
     asked = [scalar_reader(each, wide=True) for each in takes]
 
     def act(wave: Wave) -> int | None:
         addresses = [read(wave) for read in asked]
         for write in put:
-            write(wave, behind)
+            write(wave, return_address)
         for address in addresses:
             if address - CODE_BASE not in places:
-                raise IsaError(_astray(instruction, wave, address))
+                raise IsaError(
+                    Finding(
+                        code="I131",
+                        message=f"{instruction.opcode} jumps to {address:#x}, where the kernel has no instruction",
+                        concerns=(instruction.concern(),),
+                        evidence=(("wave", wave.number),),
+                        fixes=("a function that only a pointer leads to has to be in the code object, with a symbol",),
+                    )
+                )
             return places[address - CODE_BASE]
         return target
 
     return make_step(instruction, act, reads=tuple(takes), writes=tuple(gives))
-
-
-def _astray(instruction: Instruction, wave: Wave, address: int) -> Finding:
-    return Finding(
-        code="I131",
-        message=f"{instruction.opcode} goes to {address:#x}, where no instruction of the kernel stands",
-        concerns=(instruction.concern(),),
-        evidence=(("wave", wave.number),),
-        fixes=("a function that only a pointer leads to has to be in the code object, with a symbol",),
-    )
 
 
 def _trap(instruction: Instruction, _: Architecture) -> Step:
@@ -172,7 +164,7 @@ def _trap(instruction: Instruction, _: Architecture) -> Step:
                 code="I131",
                 message=f"wave {wave.number} traps: {instruction.text}",
                 concerns=(instruction.concern(),),
-                fixes=("compilers make a trap of a failed assertion, and of code that must never be reached",),
+                fixes=("compilers emit traps for failed assertions and for unreachable code: find which one this is",),
             )
         )
 
@@ -180,7 +172,7 @@ def _trap(instruction: Instruction, _: Architecture) -> Step:
 
 
 def wait_counts(instruction: Instruction, architecture: Architecture) -> tuple[int | None, int | None]:
-    """How many vector memory and LDS ops a wait leaves in flight; None if it doesn't wait for them."""
+    """The vector memory and LDS ops that a wait leaves in flight; None for a counter it doesn't wait on."""
     written = instruction.text.partition(" ")[2].strip()
     if _COUNTED.fullmatch(written):
         counts = {name: int(count) for name, count in _COUNTS.findall(written)}
@@ -208,12 +200,8 @@ def _wait(instruction: Instruction, architecture: Architecture) -> Step:
     return make_step(instruction, act)
 
 
-def _nop(instruction: Instruction, _: Architecture) -> Step:
-    return make_step(instruction, lambda _: None, states=(int(instruction.operands[0], 0) & _NOP_BITS) + 1)
-
-
 def _skip(instruction: Instruction, _: Architecture) -> Step:
-    """Goes to the copy of the code in which vector instructions do nothing, or back; see `rota.isa.disassembly`."""
+    """Branches to the copy of the code without vector instructions, or back; see `rota.isa.disassembly`."""
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
     word, place = (scalar_reader(operand) for operand in operands)
     wanted, target = int(SKIPPING not in instruction.modifiers), instruction.target
@@ -227,14 +215,14 @@ def _skip(instruction: Instruction, _: Architecture) -> Step:
 
 
 def _message(instruction: Instruction, _: Architecture) -> Step:
-    """Only an interrupt is known to leave the wave as it is."""
+    """Accepts an interrupt only, which leaves the wave unchanged."""
     if instruction.operands != ("sendmsg(MSG_INTERRUPT)",):
         raise unknown(instruction, "message")
     return make_step(instruction, lambda _: None, reads=(Operand(text="m0", file=File.SCALAR, first=M0),))
 
 
 def _mode(instruction: Instruction, _: Architecture) -> Step:
-    """Reads or sets a part of MODE, of those that instructions heed."""
+    """Reads or sets a field of MODE within the bits that the interpreter obeys."""
     reads = instruction.opcode == "s_getreg_b32"
     found = _MODE.match(instruction.operands[1 if reads else 0])
     if found is None:
@@ -242,36 +230,36 @@ def _mode(instruction: Instruction, _: Architecture) -> Step:
     offset, size = int(found["offset"] or 0), int(found["size"] or 32)
     operand = parse_operand(instruction.operands[0 if reads else 1], instruction)
     among = (1 << size) - 1 << offset
-    if offset + size > _HEEDED_BITS:
+    if offset + size > _MODE_BITS:
         raise unknown(instruction, "mode")
     if reads:
         put = scalar_writer(operand)
         return make_step(instruction, lambda wave: put(wave, (wave.mode & among) >> offset), writes=(operand,))
-    if operand.file is File.LITERAL and not is_heeded(START & ~among | operand.literal << offset & among):
+    if operand.file is File.LITERAL and not is_supported_mode(START & ~among | operand.literal << offset & among):
         raise unknown(instruction, "mode")
     take = scalar_reader(operand)
 
     def act(wave: Wave) -> None:
         mode = wave.mode & ~among | take(wave) << offset & among
-        if not is_heeded(mode):
-            raise IsaError(_another_mode(instruction, wave, mode))
+        if not is_supported_mode(mode):
+            raise IsaError(
+                Finding(
+                    code="I132",
+                    message=f"wave {wave.number} sets a float mode that the interpreter lacks",
+                    concerns=(instruction.concern(),),
+                    evidence=(("bits 7:0 of MODE", f"{mode & 0xFF:#04x}"),),
+                )
+            )
         wave.mode = mode
 
     return make_step(instruction, act, reads=(operand,))
 
 
-def _another_mode(instruction: Instruction, wave: Wave, mode: int) -> Finding:
-    return Finding(
-        code="I132",
-        message=f"wave {wave.number} sets a float mode that the interpreter doesn't compute in",
-        concerns=(instruction.concern(),),
-        evidence=(("bits 7:0 of MODE", f"{mode & 0xFF:#04x}"),),
-    )
-
-
 _DECODERS: dict[str, Callable[[Instruction, Architecture], Step]] = {
     "s_waitcnt": _wait,
-    "s_nop": _nop,
+    "s_nop": lambda instruction, _: make_step(
+        instruction, lambda _: None, states=(int(instruction.operands[0], 0) & _NOP_BITS) + 1
+    ),
     "s_barrier": lambda instruction, _: make_step(instruction, lambda _: AT_BARRIER),
     "s_endpgm": lambda instruction, _: make_step(instruction, lambda _: AT_END),
     "s_trap": _trap,

@@ -33,11 +33,11 @@ _NAMED = {
     "xnack_mask": (104, 2), "xnack_mask_lo": (104, 1), "xnack_mask_hi": (105, 1),
 }  # fmt: skip
 SHARED_BASE, PRIVATE_BASE = 1 << 48, 2 << 48
-"""Where LDS and scratch lie in the flat address space; the driver's choice, the same on every system."""
+"""Where LDS and scratch lie among flat addresses: src_shared_base and src_private_base, as ROCm's driver sets them."""
 _APERTURES = {"src_shared_base": SHARED_BASE, "src_private_base": PRIVATE_BASE}
 _REGISTER = re.compile(r"^(?P<file>[vas])(?:(?P<one>\d+)|\[(?P<first>\d+):(?P<last>\d+)\])$")
 _WRAPPED = re.compile(r"^(?P<minus>-)?(?P<bars>\|)?(?P<inner>[^|]+)\|?$")
-_NEGATED = re.compile(r"^neg\((?P<inner>.+)\)$")  # a minus before a constant would be part of it
+_NEGATED = re.compile(r"^neg\((?P<inner>.+)\)$")  # constants: a plain minus would be part of the number
 _LITERAL = re.compile(r"^(?:lit\()?(?P<bits>0x[0-9a-f]+)\)?$")
 _M32, _M64 = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
 
@@ -57,7 +57,7 @@ class File(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operand:
-    """One operand: `count` registers from `first` on, or a literal; with the signs that float operands may carry."""
+    """`count` registers from `first` on, or a literal; float operands may carry a sign and bars."""
 
     text: str
     file: File
@@ -65,18 +65,16 @@ class Operand:
     count: int = 1
     literal: int = 0  # as bits; a float as those of its float32
     floating: float | None = None
-    written: bool = False  # the 32 bits are in the code; otherwise the constant is one of the encoding's own
+    written: bool = False  # a literal of 32 bits in the code, not an inline constant
     negate: bool = False
     absolute: bool = False
 
     @property
     def signed(self) -> bool:
-        """Does it carry a sign or bars?"""
         return self.negate or self.absolute
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """The register rows that it names."""
         if self.file is File.VECTOR:
             return tuple(range(self.first, self.first + self.count))
         if self.file in {File.SCALAR, File.STATUS}:
@@ -89,7 +87,6 @@ SCC_BIT = Operand(text="scc", file=File.SCALAR, first=SCC)
 
 
 def parse_operand(text: str, instruction: Instruction) -> Operand:
-    """The operand that the text names."""
     if text in {"off", "null"}:
         return Operand(text=text, file=File.NONE)
     if (plain := _register(text) or _constant(text)) is not None:
@@ -114,8 +111,8 @@ def unknown(instruction: Instruction, what: str = "") -> IsaError:
     )
 
 
-def named(text: str) -> Operand:
-    """A scalar register with a name of its own, such as vcc."""
+def named_register(text: str) -> Operand:
+    """A scalar register by name, such as vcc."""
     first, count = _NAMED[text]
     return Operand(text=text, file=File.SCALAR, first=first, count=count)
 
@@ -123,7 +120,7 @@ def named(text: str) -> Operand:
 @lru_cache(maxsize=4096)  # an unrolled loop names the same registers again and again
 def _register(text: str) -> Operand | None:
     if text in _NAMED:
-        return named(text)
+        return named_register(text)
     found = _REGISTER.match(text)
     if found is None:
         return None
@@ -142,16 +139,18 @@ def _constant(text: str) -> Operand | None:
         first = {"src_scc": SCC, "src_vccz": VCC, "src_execz": EXEC}[text]
         return Operand(text=text, file=File.STATUS, first=first, count=1 if first == SCC else 2)
     try:
-        return _float_literal(text) if "." in text else Operand(text=text, file=File.LITERAL, literal=int(text, 0))
+        value = float(text) if "." in text else None
+        bits = int(text, 0) if value is None else int.from_bytes(struct.pack("<f", value), "little")
     except ValueError:
         return None
+    return Operand(text=text, file=File.LITERAL, literal=bits, floating=value)
 
 
 def constant_bits(operand: Operand, kind: str) -> int:
-    """What a constant is, read as a kind: the encoding's own floats take its format, written bits fill it up.
+    """The bits of a constant read as a kind.
 
-    Bits that are written are those of the high half of a double, sign-extended for I and zero-extended for U (LLVM's
-    assembler accepts them by that rule); an integer among the encoding's own stays the integer's bits in any kind.
+    An inline float takes the format of the kind, an inline integer keeps its bits. Written bits are the high half of a
+    double, sign-extended for I and zero-extended for U (as LLVM's assembler accepts them).
     """
     if operand.count > 1 and kind not in "UI":
         raise ValueError(f"{operand.text} has 64 bits")  # read by 32 it is broken, says LLVM
@@ -162,18 +161,13 @@ def constant_bits(operand: Operand, kind: str) -> int:
     return operand.literal & (_M64 if kind in "UId" else 0xFFFF if kind in "wsh" else _M32)
 
 
-def _status(operand: Operand) -> Callable[[Wave], int]:
-    first = operand.first
-    if first == SCC:
-        return lambda wave: wave.scc
-    return lambda wave: int(wave.s[first] | wave.s[first + 1] == 0)
-
-
 def scalar_reader(operand: Operand, *, wide: bool = False) -> Callable[[Wave], int]:
     """Reads an unsigned number of 32 or 64 bits."""
     first = operand.first
+    if operand.file is File.STATUS and first == SCC:
+        return lambda wave: wave.scc
     if operand.file is File.STATUS:
-        return _status(operand)
+        return lambda wave: int(wave.s[first] | wave.s[first + 1] == 0)
     if operand.file is File.VECTOR:
         raise ValueError(f"{operand.text} is no scalar")
     if operand.file is File.SCALAR and wide:
@@ -185,7 +179,7 @@ def scalar_reader(operand: Operand, *, wide: bool = False) -> Callable[[Wave], i
 
 
 def scalar_writer(operand: Operand, *, wide: bool = False) -> Callable[[Wave, int], None]:
-    """Writes a number, cut to 32 or 64 bits; a new EXEC takes effect at once."""
+    """Writes a number modulo 2**32 or 2**64; a new EXEC takes effect at once."""
     first = operand.first
 
     def narrow(wave: Wave, value: int) -> None:
@@ -197,7 +191,7 @@ def scalar_writer(operand: Operand, *, wide: bool = False) -> Callable[[Wave, in
 
     def masked(wave: Wave, value: int) -> None:
         (both if wide else narrow)(wave, value)
-        wave.take_exec()
+        wave.update_mask()
 
     if first >= EXEC:
         return masked
@@ -211,7 +205,7 @@ def reader(operand: Operand, kind: str) -> Reader:
 
 
 def with_signs(plain: Reader, operand: Operand, kind: str) -> Reader:
-    """A reader that heeds the signs which an operand carries."""
+    """Applies the operand's sign and bars to what `plain` reads."""
     if not operand.signed:
         return plain
     if kind not in _SIGNS:
@@ -220,7 +214,7 @@ def with_signs(plain: Reader, operand: Operand, kind: str) -> Reader:
     keep, flip = (~sign if operand.absolute else ~sign | sign), (sign if operand.negate else sign ^ sign)
 
     def changed(wave: Wave) -> Any:  # noqa: ANN401
-        """Clears the sign bit, flips it, or both: what a modifier does whatever the bits mean, to a NaN as well."""
+        """Works on bits, so that a NaN changes its sign too."""
         value = plain(wave)
         return (value.view(sign.dtype) & keep ^ flip).view(value.dtype)
 
@@ -237,14 +231,14 @@ def _vector_reader(row: int, kind: str) -> Reader:
         "w": lambda wave: wave.v[row].astype(np.uint16),
         "s": lambda wave: wave.v[row].astype(np.uint16).view(np.int16),
         "p": lambda wave: wave.v[row],
-        "U": lambda wave: _joined(wave, row),
-        "I": lambda wave: _joined(wave, row).view(np.int64),
-        "d": lambda wave: _joined(wave, row).view(np.float64),
+        "U": lambda wave: _join_words(wave, row),
+        "I": lambda wave: _join_words(wave, row).view(np.int64),
+        "d": lambda wave: _join_words(wave, row).view(np.float64),
     }
     return readers[kind]
 
 
-def _joined(wave: Wave, row: int) -> Any:  # noqa: ANN401  # an array of 64-bit numbers
+def _join_words(wave: Wave, row: int) -> Any:  # noqa: ANN401  # an array of 64-bit numbers
     return wave.v[row].astype(np.uint64) | wave.v[row + 1].astype(np.uint64) << np.uint64(32)
 
 
@@ -255,12 +249,6 @@ def _uniform_reader(operand: Operand, kind: str) -> Reader:
         return lambda wave: cast(number(wave))
     constant = cast(constant_bits(operand, kind))
     return lambda _: constant
-
-
-def _float_literal(text: str) -> Operand:
-    value = float(text)
-    (bits,) = struct.unpack("<I", struct.pack("<f", value))
-    return Operand(text=text, file=File.LITERAL, literal=bits, floating=value)
 
 
 _FORMATS = {"h": "<e", "p": "<e", "U": "<d", "I": "<d", "d": "<d"}
@@ -286,7 +274,7 @@ _CASTS: dict[str, Callable[[int], Any]] = {
 
 
 def as_bits(value: Any, kind: str) -> Any:  # noqa: ANN401
-    """A result as the unsigned numbers that go to registers: of 64 bits for U, I and d, otherwise of 32."""
+    """A result as unsigned numbers for registers: 64 bits for U, I and d, else 32."""
     array = np.asarray(value, _TYPES[kind])
     if kind in "UId":
         return array.view(np.uint64)
@@ -300,7 +288,7 @@ _TYPES: dict[str, Any] = {
 
 
 def writer(operand: Operand, kind: str) -> Writer:
-    """Writes a value per lane, in the lanes that EXEC names."""
+    """Writes a value per lane, in the active lanes."""
     if operand.file is not File.VECTOR:
         raise ValueError(f"{operand.text} is no vector register")
     row = operand.first

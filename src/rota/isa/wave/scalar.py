@@ -8,40 +8,30 @@ from typing import TYPE_CHECKING
 
 from rota.isa.wave.operand import (
     M0,
-    SCALAR,
     SCC_BIT,
     Operand,
-    named,
+    named_register,
     parse_operand,
     scalar_reader,
     scalar_writer,
     unknown,
 )
-from rota.isa.wave.wave import INDEXED, Pending, Step, make_step
+from rota.isa.wave.wave import INDEXED, Step, make_step
 
 if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
     from rota.isa.wave.wave import Wave
 
-# Registers chosen while running, vector instructions skipped, clocks.
-#
-# M0 holds the index. In index mode it is added to the VGPRs of vector instructions: `mode.aware` gives the step for
-# it.
+# Registers indexed by M0. In index mode vector instructions add M0 to their VGPRs; see `wave.with_indexing`.
 
 _NAMES = re.compile(r"gpr_idx\((?P<names>[A-Z0-9,]*)\)")
 _PLACES = {"SRC0": 1, "SRC1": 2, "SRC2": 4, "DST": 8}
 _LAST = 101  # the last scalar register that an index may reach
-_M0 = named("m0")
-
-
-def decode_register_index(instruction: Instruction) -> Step | None:
-    """The step of such an instruction, or None."""
-    make = _MADE.get(instruction.opcode)
-    return None if make is None else make(instruction)
+_M0 = named_register("m0")
 
 
 def _which(instruction: Instruction) -> int:
-    """The bits of gpr_idx(...); the commas inside it have taken it apart."""
+    """The bits of gpr_idx(...), from the text because parsing splits it at its commas."""
     found = _NAMES.search(instruction.text.replace(" ", ""))
     if found is None:
         raise unknown(instruction, "form")
@@ -86,7 +76,7 @@ def _index(instruction: Instruction) -> Step:
 
 
 def _move(*, wide: bool, from_there: bool) -> Callable[[Instruction], Step]:
-    """Moves from or to the scalar register that M0 counts from the one named."""
+    """Moves from or to the scalar register at the named one plus M0."""
 
     def make(instruction: Instruction) -> Step:
         target, source = (parse_operand(text, instruction) for text in instruction.operands)
@@ -101,7 +91,7 @@ def _move(*, wide: bool, from_there: bool) -> Callable[[Instruction], Step]:
                 wave.faults.add(
                     "I102",
                     instruction,
-                    f"{instruction.opcode} reaches s{there}, which isn't there",
+                    f"{instruction.opcode} uses s{there}, which doesn't exist",
                     ("wave", wave.number),
                 )
                 return
@@ -114,44 +104,26 @@ def _move(*, wide: bool, from_there: bool) -> Callable[[Instruction], Step]:
     return make
 
 
-def _clock(instruction: Instruction) -> Step:
-    """A number that grows with every instruction of the wave; what it is on a machine nothing here predicts."""
-    target = parse_operand(instruction.operands[0], instruction)
-
-    def act(wave: Wave) -> None:
-        now = wave.now
-
-        def finish() -> None:
-            wave.s[target.first], wave.s[target.first + 1] = now & 0xFFFF_FFFF, now >> 32
-
-        rows = tuple(SCALAR + target.first + part for part in (0, 1))
-        wave.launch("sm", Pending(instruction=instruction, rows=rows, finish=finish))
-
-    return make_step(instruction, act, writes=(target,))
-
-
-_MADE: dict[str, Callable[[Instruction], Step]] = {
+_DECODERS: dict[str, Callable[[Instruction], Step]] = {
     "s_set_gpr_idx_on": _index_on,
     "s_set_gpr_idx_off": _index_off,
     "s_set_gpr_idx_mode": _index_mode,
     "s_set_gpr_idx_idx": _index,
-    "s_memtime": _clock,
-    "s_memrealtime": _clock,
     **{f"s_movrel{way}_b{bits}": _move(wide=bits == 64, from_there=way == "s") for way in "sd" for bits in (32, 64)},
 }
 
 
 _M32, _M64 = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
-# A function takes its sources and SCC, and gives the result and the new SCC; None leaves SCC as it is.
+# From the sources and SCC to the result and the new SCC; None leaves SCC unchanged.
 _Function = Callable[[int, int, int], tuple[int, int | None]]
 
 
 def signed(value: int, bits: int = 32) -> int:
-    """The two's complement reading of an unsigned number."""
+    """The two's complement value of an unsigned number."""
     return value - (1 << bits) if value >> (bits - 1) & 1 else value
 
 
-def _flagged(result: int, mask: int = _M32) -> tuple[int, int]:
+def _with_scc(result: int, mask: int = _M32) -> tuple[int, int]:
     return result & mask, int(result & mask != 0)
 
 
@@ -165,10 +137,10 @@ def _field(a: int, b: int, width: int, *, sign: bool) -> tuple[int, int]:
     value = (a & ((1 << width) - 1)) >> start & ((1 << size) - 1)
     if sign and size:
         value = signed(value, size)
-    return _flagged(value, (1 << width) - 1)
+    return _with_scc(value, (1 << width) - 1)
 
 
-def _reversed(value: int, bits: int = 32) -> int:
+def _reverse(value: int, bits: int = 32) -> int:
     return int(f"{value:0{bits}b}"[::-1], 2)
 
 
@@ -177,12 +149,12 @@ def _lowest(value: int) -> int:
 
 
 def _highest(value: int, bits: int) -> int:
-    """How many bits are above the highest one set."""
+    """Number of bits above the highest set bit."""
     return bits - value.bit_length() if value else _M32
 
 
 def _highest_sign(value: int, bits: int) -> int:
-    """How many bits are like the sign bit, from the top."""
+    """Number of leading bits equal to the sign bit."""
     return _highest(value ^ (-(value >> bits - 1) & ((1 << bits) - 1)), bits)
 
 
@@ -191,15 +163,11 @@ def _quads(value: int, bits: int) -> list[int]:
 
 
 def _quad_mask(value: int, bits: int) -> tuple[int, int]:
-    return _flagged(sum(each << place for place, each in enumerate(_quads(value, bits))), _M64)
+    return _with_scc(sum(each << place for place, each in enumerate(_quads(value, bits))), _M64)
 
 
 def _whole_quads(value: int, bits: int) -> tuple[int, int]:
-    return _flagged(sum(15 * each << 4 * place for place, each in enumerate(_quads(value, bits))), _M64)
-
-
-def _doubled(value: int) -> int:
-    return sum((value >> place & 1) * 3 << 2 * place for place in range(32))
+    return _with_scc(sum(15 * each << 4 * place for place, each in enumerate(_quads(value, bits))), _M64)
 
 
 _TWO: dict[str, _Function] = {
@@ -212,12 +180,12 @@ _TWO: dict[str, _Function] = {
     "s_mul_i32": lambda a, b, _: (a * b & _M32, None),
     "s_mul_hi_u32": lambda a, b, _: (a * b >> 32, None),
     "s_mul_hi_i32": lambda a, b, _: (signed(a) * signed(b) >> 32 & _M32, None),
-    "s_lshl_b32": lambda a, b, _: _flagged(a << (b & 31)),
-    "s_lshr_b32": lambda a, b, _: _flagged(a >> (b & 31)),
-    "s_ashr_i32": lambda a, b, _: _flagged(signed(a) >> (b & 31)),
-    "s_lshl_b64": lambda a, b, _: _flagged(a << (b & 63), _M64),
-    "s_lshr_b64": lambda a, b, _: _flagged(a >> (b & 63), _M64),
-    "s_ashr_i64": lambda a, b, _: _flagged(signed(a, 64) >> (b & 63), _M64),
+    "s_lshl_b32": lambda a, b, _: _with_scc(a << (b & 31)),
+    "s_lshr_b32": lambda a, b, _: _with_scc(a >> (b & 31)),
+    "s_ashr_i32": lambda a, b, _: _with_scc(signed(a) >> (b & 31)),
+    "s_lshl_b64": lambda a, b, _: _with_scc(a << (b & 63), _M64),
+    "s_lshr_b64": lambda a, b, _: _with_scc(a >> (b & 63), _M64),
+    "s_ashr_i64": lambda a, b, _: _with_scc(signed(a, 64) >> (b & 63), _M64),
     "s_min_i32": lambda a, b, _: (min(a, b, key=signed), int(signed(a) < signed(b))),
     "s_min_u32": lambda a, b, _: (min(a, b), int(a < b)),
     "s_max_i32": lambda a, b, _: (max(a, b, key=signed), int(signed(a) > signed(b))),
@@ -228,7 +196,7 @@ _TWO: dict[str, _Function] = {
     "s_bfe_i64": lambda a, b, _: _field(a, b, 64, sign=True),
     "s_bfm_b32": lambda a, b, _: (((1 << (a & 31)) - 1 << (b & 31)) & _M32, None),
     "s_bfm_b64": lambda a, b, _: (((1 << (a & 63)) - 1 << (b & 63)) & _M64, None),
-    "s_absdiff_i32": lambda a, b, _: _flagged(abs(signed((signed(a) - signed(b)) & _M32))),
+    "s_absdiff_i32": lambda a, b, _: _with_scc(abs(signed((signed(a) - signed(b)) & _M32))),
     "s_cselect_b32": lambda a, b, scc: (a if scc else b, None),
     "s_cselect_b64": lambda a, b, scc: (a if scc else b, None),
     "s_pack_ll_b32_b16": lambda a, b, _: (a & 0xFFFF | (b & 0xFFFF) << 16, None),
@@ -248,7 +216,7 @@ _LOGIC: dict[str, Callable[[int, int], int]] = {
 
 
 def _logical(combine: Callable[[int, int], int], mask: int) -> _Function:
-    return lambda a, b, _: _flagged(combine(a, b), mask)
+    return lambda a, b, _: _with_scc(combine(a, b), mask)
 
 
 def _shifted_sum(shift: int) -> _Function:
@@ -265,32 +233,32 @@ _ONE: dict[str, _Function] = {
     "s_mov_b32": lambda a, _, __: (a, None),
     "s_mov_b64": lambda a, _, __: (a, None),
     "s_movk_i32": lambda a, _, __: (signed(a & 0xFFFF, 16) & _M32, None),
-    "s_not_b32": lambda a, _, __: _flagged(~a),
-    "s_not_b64": lambda a, _, __: _flagged(~a, _M64),
-    "s_brev_b32": lambda a, _, __: (_reversed(a), None),
-    "s_brev_b64": lambda a, _, __: (_reversed(a, 64), None),
+    "s_not_b32": lambda a, _, __: _with_scc(~a),
+    "s_not_b64": lambda a, _, __: _with_scc(~a, _M64),
+    "s_brev_b32": lambda a, _, __: (_reverse(a), None),
+    "s_brev_b64": lambda a, _, __: (_reverse(a, 64), None),
     "s_wqm_b32": lambda a, _, __: _whole_quads(a, 32),
     "s_wqm_b64": lambda a, _, __: _whole_quads(a, 64),
     "s_quadmask_b32": lambda a, _, __: _quad_mask(a, 32),
     "s_quadmask_b64": lambda a, _, __: _quad_mask(a, 64),
-    "s_bcnt0_i32_b32": lambda a, _, __: _flagged(32 - a.bit_count()),
-    "s_bcnt0_i32_b64": lambda a, _, __: _flagged(64 - a.bit_count()),
+    "s_bcnt0_i32_b32": lambda a, _, __: _with_scc(32 - a.bit_count()),
+    "s_bcnt0_i32_b64": lambda a, _, __: _with_scc(64 - a.bit_count()),
     "s_ff0_i32_b32": lambda a, _, __: (_lowest(~a & _M32), None),
     "s_ff0_i32_b64": lambda a, _, __: (_lowest(~a & _M64), None),
     "s_flbit_i32": lambda a, _, __: (_highest_sign(a, 32), None),
     "s_flbit_i32_i64": lambda a, _, __: (_highest_sign(a, 64), None),
     "s_flbit_i32_b64": lambda a, _, __: (_highest(a, 64), None),
-    "s_bitreplicate_b64_b32": lambda a, _, __: (_doubled(a), None),
-    "s_abs_i32": lambda a, _, __: _flagged(abs(signed(a))),
+    "s_bitreplicate_b64_b32": lambda a, _, __: (sum((a >> bit & 1) * 3 << 2 * bit for bit in range(32)), None),
+    "s_abs_i32": lambda a, _, __: _with_scc(abs(signed(a))),
     "s_sext_i32_i8": lambda a, _, __: (signed(a & 0xFF, 8) & _M32, None),
     "s_sext_i32_i16": lambda a, _, __: (signed(a & 0xFFFF, 16) & _M32, None),
-    "s_bcnt1_i32_b32": lambda a, _, __: _flagged(a.bit_count()),
-    "s_bcnt1_i32_b64": lambda a, _, __: _flagged(a.bit_count()),
+    "s_bcnt1_i32_b32": lambda a, _, __: _with_scc(a.bit_count()),
+    "s_bcnt1_i32_b64": lambda a, _, __: _with_scc(a.bit_count()),
     "s_ff1_i32_b32": lambda a, _, __: (_lowest(a), None),
     "s_ff1_i32_b64": lambda a, _, __: (_lowest(a), None),
     "s_flbit_i32_b32": lambda a, _, __: (_highest(a, 32), None),
 }
-# These work on their destination.
+# Their first source is the destination.
 _ON_ITSELF: dict[str, _Function] = {
     "s_addk_i32": lambda a, b, _: _overflow(signed(a) + signed(b & 0xFFFF, 16)),
     "s_mulk_i32": lambda a, b, _: (signed(a) * signed(b & 0xFFFF, 16) & _M32, None),
@@ -318,26 +286,26 @@ _SAVE = re.compile(r"^s_(?P<op>and|or|xor|andn[12]|orn[12]|nand|nor|xnor)_(?P<ke
 
 
 def decode_scalar(instruction: Instruction) -> Step | None:  # noqa: PLR0911  # one line per family
-    """The step of a SALU instruction that isn't control flow, or None."""
+    """Decodes a SALU instruction that isn't control flow."""
     opcode = instruction.opcode
-    if (special := decode_register_index(instruction)) is not None:
-        return special
+    if opcode in _DECODERS:
+        return _DECODERS[opcode](instruction)
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands) if opcode[:2] == "s_" else ()
     if opcode in _TWO or opcode in _ONE:
-        return _computed(instruction, operands[0], operands[1:], {**_TWO, **_ONE}[opcode])
+        return _decode_function(instruction, operands[0], operands[1:], {**_TWO, **_ONE}[opcode])
     if opcode in _ON_ITSELF:
-        return _computed(instruction, operands[0], operands, _ON_ITSELF[opcode])
+        return _decode_function(instruction, operands[0], operands, _ON_ITSELF[opcode])
     if (compare := _COMPARE.match(opcode)) is not None:
-        return _compared(instruction, operands, compare)
+        return _decode_compare(instruction, operands, compare)
     if opcode.startswith("s_bitcmp") and len(operands) == 2:
-        return _bit_compared(instruction, operands, int(opcode[8]), 64 if opcode.endswith("64") else 32)
+        return _decode_bit_compare(instruction, operands, int(opcode[8]), 64 if opcode.endswith("64") else 32)
     if (save := _SAVE.match(opcode)) is not None:
-        return _saved(instruction, operands, save["op"], new=save["kept"] == "wrexec")
+        return _decode_save_exec(instruction, operands, save["op"], new=save["kept"] == "wrexec")
     return None
 
 
 def _wide(opcode: str, place: int) -> bool:
-    """Whether an operand has 64 bits: shifts and fields take their amount from 32, counts give 32."""
+    """True if an operand has 64 bits; shift amounts, field descriptors and counts have 32."""
     if "_i32_b64" in opcode or "_i32_i64" in opcode:
         return place > 0
     if opcode.startswith(("s_bfm", "s_bitreplicate")):
@@ -346,7 +314,9 @@ def _wide(opcode: str, place: int) -> bool:
     return opcode.endswith("64") and not (place == 2 and opcode.startswith(narrow))
 
 
-def _computed(instruction: Instruction, target: Operand, sources: tuple[Operand, ...], function: _Function) -> Step:
+def _decode_function(
+    instruction: Instruction, target: Operand, sources: tuple[Operand, ...], function: _Function
+) -> Step:
     first = scalar_reader(sources[0], wide=_wide(instruction.opcode, 1))
     second = scalar_reader(sources[1], wide=_wide(instruction.opcode, 2)) if len(sources) > 1 else lambda _: 0
     put = scalar_writer(target, wide=_wide(instruction.opcode, 0))
@@ -365,7 +335,7 @@ def _computed(instruction: Instruction, target: Operand, sources: tuple[Operand,
     return make_step(instruction, act, reads=takes, writes=gives)
 
 
-def _compared(instruction: Instruction, operands: tuple[Operand, ...], found: re.Match[str]) -> Step:
+def _decode_compare(instruction: Instruction, operands: tuple[Operand, ...], found: re.Match[str]) -> Step:
     wide, order = found["bits"] == "64", _ORDER[found["order"]]
     left, right = (scalar_reader(operand, wide=wide) for operand in operands)
     short = bool(found["k"])
@@ -381,7 +351,7 @@ def _compared(instruction: Instruction, operands: tuple[Operand, ...], found: re
     return make_step(instruction, act, reads=operands, writes=(SCC_BIT,))
 
 
-def _bit_compared(instruction: Instruction, operands: tuple[Operand, ...], wanted: int, bits: int) -> Step:
+def _decode_bit_compare(instruction: Instruction, operands: tuple[Operand, ...], wanted: int, bits: int) -> Step:
     value, place = scalar_reader(operands[0], wide=bits == 64), scalar_reader(operands[1])
 
     def act(wave: Wave) -> None:
@@ -390,9 +360,9 @@ def _bit_compared(instruction: Instruction, operands: tuple[Operand, ...], wante
     return make_step(instruction, act, reads=operands, writes=(SCC_BIT,))
 
 
-def _saved(instruction: Instruction, operands: tuple[Operand, ...], name: str, *, new: bool) -> Step:
-    """Combines EXEC with the source, and keeps what it was, or for `new` what it becomes."""
-    exec_, turned = named("exec"), name.endswith("n1")
+def _decode_save_exec(instruction: Instruction, operands: tuple[Operand, ...], name: str, *, new: bool) -> Step:
+    """Combines EXEC with the source; saves the old EXEC, or the `new` one."""
+    exec_, turned = named_register("exec"), name.endswith("n1")
     saved, source, old = (
         scalar_writer(operands[0], wide=True),
         scalar_reader(operands[1], wide=True),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Private:
-    """So many bytes for each lane, poison at first."""
+    """The private memory of a wave: `size` bytes per lane, at first poison."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -39,13 +39,13 @@ class Private:
     def index(
         self, wave: Wave, instruction: Instruction, offset: NDArray[np.int64], size: int, active: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Byte numbers, lanes by bytes, and the lanes that stay inside."""
+        """Byte numbers, lanes by bytes, and the lanes that stay inside; the others are an I105."""
         inside = active & (offset >= 0) & (offset + size <= self.size)
         if (active & ~inside).any():
             wave.faults.add(
                 "I105",
                 instruction,
-                f"{instruction.opcode} leaves private memory",
+                f"{instruction.opcode} accesses private memory outside the lane's allocation",
                 ("offset", f"{int(offset[active & ~inside][0]):#x}"),
                 ("private bytes", self.size),
                 ("wave", wave.number),
@@ -53,29 +53,27 @@ class Private:
         return np.where(inside, offset, 0)[:, None] + np.arange(size), inside
 
     def get(self, index: NDArray[np.int64], lanes: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Lanes by bytes; poison in lanes that are not asked for."""
+        """Lanes by bytes; poison in lanes outside `lanes`."""
         taken = self.bytes[np.arange(LANES)[:, None], np.minimum(index, self.bytes.shape[1] - 1)]
         taken[~lanes] = 0xFF
         return taken
 
     def put(self, index: NDArray[np.int64], lanes: NDArray[np.bool_], data: NDArray[np.uint8]) -> None:
-        """Writes lanes by bytes."""
         self.bytes[np.flatnonzero(lanes)[:, None], index[lanes]] = data[lanes]
 
 
-Act = Callable[["Wave"], int | None]  # gives the next instruction's number, if it isn't the one that follows
-AT_BARRIER, AT_END = -1, -2  # instead of a number
+Act = Callable[["Wave"], int | None]  # returns the number of the next instruction; None falls through
+AT_BARRIER, AT_END = -1, -2  # returned instead of a number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One instruction, ready to run.
 
-    `sources` and `results` are all rows that it reads and writes, SCC included, but not the EXEC that every vector
-    instruction obeys.  `touches` are those of them that may not belong to a memory op in flight: both, except the
-    results of a load, which may belong to an earlier load that comes back before it (`Wave.launch` looks at those).
-    `spacing` says which wait states it has to keep; decoding adds it.  Where a wave indexes registers, `indexed` gives
-    the step with those it means.
+    `sources` and `results` are the rows that it reads and writes, SCC included, without the implicit EXEC of vector
+    instructions. `touches` are those that must not belong to a memory op in flight: both, except the results of a load,
+    because an earlier load may return to them first (`Wave.launch` checks those). `spacing` is what wait states depend
+    on. While a wave indexes registers, `indexed` gives the step to run instead.
     """
 
     instruction: Instruction
@@ -96,7 +94,7 @@ def make_step(
     writes: tuple[Operand, ...] = (),
     states: int = 1,
 ) -> Step:
-    """A step whose rows are those of its operands."""
+    """Builds a step whose rows are those of its operands."""
     read = tuple(row for operand in reads for row in operand.rows)
     written = tuple(row for operand in writes for row in operand.rows)
     return Step(
@@ -109,62 +107,56 @@ def make_step(
     )
 
 
+# Bits of the MODE register, without rounding: nearest even is the only mode.
 DENORM32, DX10_CLAMP, IEEE, INDEXED = 3 << 4, 1 << 8, 1 << 9, 1 << 27
-# The MODE register of a wave.
-#
-# How to round is not among it: nearest even is the only way that is executed.
-
 START = 0xF << 4 | DX10_CLAMP | IEEE
-"""As compilers set it: denormals kept, clamping a NaN gives zero, IEEE rules for signalling NaNs."""
+"""MODE as compilers set it: denormals kept, clamping a NaN gives zero, IEEE rules for signalling NaNs."""
 _TINY = np.float32(2.0**-126)
 
 
-def flushed(values: Any) -> Any:  # noqa: ANN401
-    """Denormal float32 become zeros of the same sign."""
+def flush_denormals(values: Any) -> Any:  # noqa: ANN401
+    """Replaces denormal float32 by zeros of the same sign."""
     return np.where(np.abs(values) < _TINY, np.copysign(np.float32(0), values), values).astype(np.float32)
 
 
-def heeding(take: Reader) -> Reader:
-    """Reads float32 as MODE has it."""
-    return lambda wave: take(wave) if wave.mode & DENORM32 == DENORM32 else flushed(take(wave))
+def obey_mode(take: Reader) -> Reader:
+    """A reader of float32 that flushes denormals if MODE says so."""
+    return lambda wave: take(wave) if wave.mode & DENORM32 == DENORM32 else flush_denormals(take(wave))
 
 
-def limited(wave: Wave, value: Any) -> Any:  # noqa: ANN401
-    """A float between 0 and 1, by the clamp modifier; a NaN stays one unless DX10_CLAMP is set."""
+def clamp_float(wave: Wave, value: Any) -> Any:  # noqa: ANN401
+    """Clamps a float to 0..1; a NaN becomes 0 if DX10_CLAMP is set."""
     kind = np.asarray(value).dtype.type
     low = np.where((value < 0) | (np.isnan(value) if wave.mode & DX10_CLAMP else False), kind(0), value)
     return np.where(low > 1, kind(1), low)
 
 
-def aware(step: Step, decode: Callable[[Instruction], Step]) -> Step:
-    """A vector step that indexes registers if the wave says so; whoever runs it takes `indexed` then.
-
-    So what is waited for, and what must be kept apart, are the registers that are meant, not those that are named.
-    """
+def with_indexing(step: Step, decode: Callable[[Instruction], Step]) -> Step:
+    """Gives a vector step an `indexed` one, so that waits and wait states apply to the registers really used."""
     seen = dict[tuple[int, int], "Step"]()
 
     def meant(wave: Wave) -> Step:
         key = (wave.s[M0] & 0xFF, wave.s[M0] >> 12 & 15)
         if key not in seen:
-            seen[key] = decode(_shifted(step.instruction, *key))
+            seen[key] = decode(_shift_registers(step.instruction, *key))
         return seen[key]
 
     return replace(step, indexed=meant)
 
 
-def _shifted(instruction: Instruction, index: int, which: int) -> Instruction:
-    """With `index` added to the VGPRs that `which` names: bits 0 to 2 the sources, 3 the destination."""
+def _shift_registers(instruction: Instruction, index: int, which: int) -> Instruction:
+    """Adds `index` to the VGPRs that `which` selects: bits 0 to 2 for sources, 3 for the destination."""
     if not instruction.opcode.startswith("v_"):
         return instruction
     chosen = [which >> 3, *(which >> place for place in range(3))]
     operands = [
-        _moved(text, index) if place < len(chosen) and chosen[place] & 1 else text
+        _shift_operand(text, index) if place < len(chosen) and chosen[place] & 1 else text
         for place, text in enumerate(instruction.operands)
     ]
     return replace(instruction, operands=tuple(operands))
 
 
-def _moved(text: str, index: int) -> str:
+def _shift_operand(text: str, index: int) -> str:
     head, sign, rest = "", "", text
     while rest and rest[0] in "-|":
         head, rest = head + rest[0], rest[1:]
@@ -178,14 +170,14 @@ def _moved(text: str, index: int) -> str:
 
 ROWS = 512
 COUNTERS = ("vmcnt", "lgkmcnt")
-"""What waves count with; code for a machine with other counters is not executed."""
+"""The counters of the interpreter; it refuses code for devices with others."""
 ALL = np.ones(LANES, np.bool_)  # every lane is active
 ALL.flags.writeable = False
 POISON = 0xFFFF_FFFF  # a NaN as f32, as two f16 or bf16, and as four OCP fp8
 
 
 class Faults:
-    """What an execution did wrong: the first time each instruction, or pair of them, did it."""
+    """The findings of an execution: one for each instruction, or pair of instructions."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, int], dict[int | None, Finding]] = {}
@@ -199,7 +191,7 @@ class Faults:
         other: Instruction | None = None,
         severity: Severity = Severity.ERROR,
     ) -> None:
-        """Remembers a fault, unless these instructions are known for it; `other` is the other end."""
+        """Records a fault once for these instructions; `other` is the other end."""
         known = self._found.setdefault((code, instruction.line), {})
         end = None if other is None else other.line
         if end in known or (end is None and known):
@@ -217,14 +209,14 @@ class Faults:
     def confirm(
         self, code: str, instruction: Instruction, *evidence: tuple[str, str | int], other: Instruction | None = None
     ) -> None:
-        """A fault that is known of these instructions turned out to be more: evidence of those names is replaced."""
+        """Replaces evidence of a recorded fault."""
         known = self._found.get((code, instruction.line), {})
         end = None if other is None else other.line
         if (found := known.get(end)) is not None:
             known[end] = replace(found, evidence=tuple({**dict(found.evidence), **dict(evidence)}.items()))
 
-    def take(self, others: Faults) -> None:
-        """Remembers those of a later part of the execution, unless the instructions are known for them."""
+    def merge(self, others: Faults) -> None:
+        """Adds the faults of a later part of the execution."""
         for key, found in others._found.items():
             known = self._found.setdefault(key, {})
             for end, finding in found.items():
@@ -233,22 +225,20 @@ class Faults:
                     known[end] = finding
 
     def clear(self) -> None:
-        """Forgets all of them."""
         self._found.clear()
 
     def findings(self) -> tuple[Finding, ...]:
-        """By the instructions that did it first, in the order in which they did."""
         return tuple(finding for found in self._found.values() for finding in found.values())
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Pending:
-    """A memory op in flight: the registers that it holds, and what its landing does."""
+    """A memory op in flight: the rows it will write, and what its landing does."""
 
     instruction: Instruction
     rows: tuple[int, ...]
     finish: Callable[[], None]
-    cover: Callable[[int], None] | None = None  # told the epoch of the wait that covers it
+    cover: Callable[[int], None] | None = None  # called with the epoch of the wait that covers it
     landed: bool = False
     counter: str = ""  # vm, ds, sm or flat
 
@@ -262,7 +252,7 @@ class Wave:
     faults: Faults
     memory: Memory
     lds: Lds
-    at_issue: Callable[[], bool]  # whether the next memory op lands at once
+    at_issue: Callable[[], bool]  # True if the next memory op lands at once
     v: NDArray[np.uint32] = field(default_factory=lambda: np.full((ROWS, LANES), POISON, np.uint32))
     i: NDArray[np.int32] = field(init=False)
     f: NDArray[np.float32] = field(init=False)
@@ -287,7 +277,7 @@ class Wave:
     workgroup: tuple[int, int, int] = (0, 0, 0)
     private: Private = field(default_factory=lambda: Private(0))
     m0_at: int = -9  # when M0 was set last
-    recent: list[tuple[int, int, Step]] = field(default_factory=list)  # what later ones may have to keep away from
+    recent: list[tuple[int, int, Step]] = field(default_factory=list)  # steps that later ones may need to wait for
     stalled: int = 0  # wait states for which MFMAs waited for their unit, besides `now`
     unit: tuple[Pipe | None, int, int] = (None, 0, 0)  # of the last MFMA, when that began, and when it is free
     vm_most: int = field(init=False)  # what the counters hold; issuing past them stalls until the oldest is back
@@ -299,8 +289,7 @@ class Wave:
         self.f = self.v.view(np.float32)
         self.s[EXEC] = self.s[EXEC + 1] = 0xFFFF_FFFF
 
-    def take_exec(self) -> None:
-        """Derives the lane mask from EXEC."""
+    def update_mask(self) -> None:
         bits = self.s[EXEC] | self.s[EXEC + 1] << 32
         if bits == 0xFFFF_FFFF_FFFF_FFFF:
             self.mask = None
@@ -309,18 +298,17 @@ class Wave:
 
     @property
     def active(self) -> NDArray[np.bool_]:
-        """The lanes that EXEC names."""
         return ALL if self.mask is None else self.mask
 
     def other_half(self, row: int) -> NDArray[np.uint32]:
-        """What a load of half a register finds in the other one: what it held, or nothing that can be relied on."""
+        """What a load of half a register finds in the other half: the old value, or poison if the device drops it."""
         return self.v[row].copy() if self.architecture.d16_kept.value else np.full(LANES, POISON, np.uint32)
 
     def launch(self, counter: str, pending: Pending) -> None:
-        """Issues a memory op on vm, ds or sm; its registers are poison until it lands."""
+        """Issues a memory op on vm, ds, sm or flat; its registers are poison until it lands."""
         for row in pending.rows:
             if (holder := self.busy.get(row)) is not None and holder.counter != counter:
-                self.too_early(pending.instruction, row)
+                self.report_early_use(pending.instruction, row)
             self.busy[row] = pending
             if row < SCALAR:
                 np.copyto(self.v[row], POISON, where=True if self.mask is None else self.mask)
@@ -340,12 +328,14 @@ class Wave:
             self._retire(self.ds, self.lgkm_most)
 
     def land(self, pending: Pending) -> None:
-        """Completes a memory op, after those before it that write the same registers."""
+        """Completes a memory op, after older ones that write the same registers."""
         if pending.landed:
             return
         pending.landed = True
         if pending.rows:
-            for other in self._before(pending):
+            # Only vm and ds return in order.
+            queue = self.vm if pending.counter == "vm" else self.ds if pending.counter == "ds" else ()
+            for other in [*takewhile(lambda each: each is not pending, queue)]:
                 if not set(pending.rows).isdisjoint(other.rows):
                     self.land(other)
         for row in pending.rows:
@@ -353,57 +343,51 @@ class Wave:
                 del self.busy[row]
         pending.finish()
 
-    def _before(self, pending: Pending) -> list[Pending]:
-        """What was issued before it and comes back in order with it, the oldest first."""
-        queue = self.vm if pending.counter == "vm" else self.ds if pending.counter == "ds" else ()
-        return [*takewhile(lambda each: each is not pending, queue)]
-
-    def too_early(self, instruction: Instruction, row: int) -> None:
-        """An instruction uses a register of a memory op that no wait has covered."""
-        under_way = self.busy[row].instruction
+    def report_early_use(self, instruction: Instruction, row: int) -> None:
+        """Reports the use of a register that belongs to a memory op in flight."""
+        holder = self.busy[row].instruction
         name = f"v{row}" if row < ROWS // 2 else f"a{row - ROWS // 2}" if row < SCALAR else f"s{row - SCALAR}"
         self.faults.add(
             "I103",
             instruction,
-            f"{instruction.opcode} uses {name} while {under_way.opcode} still holds it",
-            ("under way", f"{under_way.text} (line {under_way.line})"),
+            f"{instruction.opcode} uses {name}, but no wait covers the {holder.opcode} in flight to it",
+            ("under way", f"{holder.text} (line {holder.line})"),
             ("wave", self.number),
         )
 
     def land_all(self) -> None:
-        """Completes what is in flight when the wave ends."""
         for pending in (*self.vm, *self.ds, *self.flat):
             self.land(pending)
 
     def wait_vm(self, most: int) -> None:
-        """At most `most` vector memory ops stay in flight; loads and stores return in order, as LLVM assumes."""
+        """Leaves at most `most` vector memory ops in flight; they return in order, as LLVM assumes."""
         self._retire(self.vm, most)
         if most == 0:
-            self._waited_for("vm")
+            self._drain_flat("vm")
 
     def wait_lgkm(self, most: int) -> None:
-        """At most `most` LDS ops stay in flight, in order; scalar loads return in any order, so only 0 is a promise."""
+        """Leaves at most `most` LDS ops in flight; scalar loads return in any order, so only 0 covers them."""
         self._retire(self.ds, most)
         if most == 0:
             for pending in self.sm:
-                self._retired(pending)
+                self._complete(pending)
             self.sm.clear()
-            self._waited_for("lgkm")
+            self._drain_flat("lgkm")
 
     def _retire(self, queue: deque[Pending], most: int) -> None:
         while len(queue) > most:
-            self._retired(queue[0])
+            self._complete(queue[0])
             queue.popleft()
 
-    def _retired(self, pending: Pending) -> None:
+    def _complete(self, pending: Pending) -> None:
         self.land(pending)
         if pending.cover is not None:
             pending.cover(self.epoch)
 
-    def _waited_for(self, counter: str) -> None:
-        """A flat op counts twice and is over when none of either kind is in flight."""
+    def _drain_flat(self, counter: str) -> None:
+        """Retires flat ops, which count on both counters, once a wait has drained both."""
         for pending, waited in tuple(self.flat.items()):
             waited.add(counter)
             if len(waited) == len(COUNTERS):
                 del self.flat[pending]
-                self._retired(pending)
+                self._complete(pending)
