@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rota.isa.memory.vector_memory import PRIVATE_BASE, SHARED_BASE
 from rota.isa.races import GlobalOrder, MemoryUse
+from rota.isa.wave.operand import PRIVATE_BASE, SHARED_BASE
 from rota.isa.wave.wave import POISON, Faults, Private, Wave
 from tests.isa.single import codes, execute, fresh, loaded, written_lds
 from tests.wording.golden import worded

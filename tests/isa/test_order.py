@@ -9,8 +9,8 @@ from rota.isa.binary.kernel_facts import Argument
 from rota.isa.decoded import KernelProgram, load_program
 from rota.isa.launch.interleaving import Interleaving, behind, interleavings
 from rota.isa.launch.run import run_kernel
-from rota.isa.memory.vector_memory import SHARED_BASE
 from rota.isa.races import SEEN_NOT
+from rota.isa.wave.operand import SHARED_BASE
 from tests.isa.single import LDS_BYTES, facts, listing
 from tests.wording.golden import worded
 

@@ -15,8 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from rota.isa.memory.vector_memory import PRIVATE_BASE, SHARED_BASE
-from rota.isa.wave.operand import EXEC
+from rota.isa.wave.operand import EXEC, PRIVATE_BASE, SHARED_BASE
 from rota.isa.wave.wave import Private
 from tests.isa.lds_oracle import tame_number
 from tests.isa.plain_memory import LANES, Rows, combination, extended, half
