@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from rota.errors import Concern, Finding, IsaError, SourceLine
 from rota.isa.binary.kernel_facts import KernelFacts
-from rota.isa.wave.operand import unknown
 
 if TYPE_CHECKING:
     from rota.isa.binary.elf import LineTable
@@ -640,6 +639,8 @@ def expand_vskip(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]
 
     Raises I102 for an indirect jump, which would not know its half, and for an s_setreg that may set the bit.
     """
+    from rota.isa.wave.operand import unknown  # brings numpy, which reading a listing doesn't need
+
     skips = any(each.opcode == "s_setvskip" for each in instructions)
     for each in instructions:
         if each.opcode.startswith("s_setreg") and _may_set_vskip(each, skips=skips):

@@ -7,11 +7,14 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from rota.errors import Finding, Severity, several
 from rota.isa.disassembly import Instruction
 from rota.markup import card, lines
-from rota.prove.decisions import Path
+
+if TYPE_CHECKING:
+    from rota.prove.decisions import Path  # brings numpy, which a budget on the command line doesn't need
 
 BARRIER = "barrier"
 _COUNTERS = ("vmcnt", "lgkmcnt")
