@@ -6,7 +6,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from rota import ScheduleConfig, compile_schedule
-from rota.order.acyclic.greedy import measure_order
+from rota.order.acyclic.greedy import measured
 from rota.order.acyclic.problem import Ordering, OrderProblem
 from tests.findings.smallest import Small, raised
 
@@ -15,7 +15,7 @@ class Backwards:
     """A third party's scheduler that pays no attention to dependencies."""
 
     def order(self, problem: OrderProblem) -> Ordering:
-        return measure_order(problem, tuple(reversed(range(len(problem.body.ops)))), "backwards")
+        return measured(problem, tuple(reversed(range(len(problem.body.ops)))), "backwards")
 
 
 def test_a_third_partys_order_is_rechecked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,18 +76,16 @@ def test_something_else_than_a_permutation_is_O101(order: Any, names: tuple[str,
 
 def test_a_doubled_op_is_named_with_its_count() -> None:
     finding = refusal(PROBLEM, replace(answer(PROBLEM, HONEST), order=(0, 1, 2, 3, 4, 4)))
-    assert [(concern.index, concern.role) for concern in finding.concerns] == [
-        (4, "stands there 2 times"),
-        (5, "stands there 0 times"),
-    ]
+    assert [concern.index for concern in finding.concerns] == [4, 5]
+    assert all(mentions(concern.role, count) for concern, count in zip(finding.concerns, (2, 0), strict=True))
 
 
 def test_a_broken_dependency_is_O102_with_both_ends() -> None:
     finding = refusal(PROBLEM, answer(PROBLEM, (0, 2, 1, 3, 4, 5)))
     assert finding.code == "O102"
     assert [concern.index for concern in finding.concerns] == [1, 2]
-    assert "stands at place 2" in finding.concerns[0].role
-    assert "stands at place 1" in finding.concerns[1].role
+    assert mentions(finding.concerns[0].role, 2)
+    assert mentions(finding.concerns[1].role, 1)
 
 
 def test_a_dependency_of_the_iteration_before_binds_nothing() -> None:

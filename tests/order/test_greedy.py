@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rota.errors import OrderError
 from rota.order.acyclic.check_ordering import check_ordering
-from rota.order.acyclic.greedy import GreedyScheduler, IdentityScheduler, greedy_order, measure_order
+from rota.order.acyclic.greedy import GreedyScheduler, IdentityScheduler, greedy_order, measured
 from rota.order.acyclic.problem import OrderProblem, Proof
 from tests.order.bodies import body, op, problems
 
@@ -64,7 +64,7 @@ def test_identity_keeps_an_order_that_breaks_its_own_edges() -> None:
 @settings(max_examples=60, deadline=None)
 def test_no_order_undercuts_its_bounds_whichever_edges_it_breaks(problem: OrderProblem, data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(len(problem.body.ops))))
-    ordering = measure_order(replace(problem, partitions=1), tuple(order), "anybody")
+    ordering = measured(replace(problem, partitions=1), tuple(order), "anybody")
     assert ordering.gap >= 0
     assert ordering.certificate.vgpr_bound <= ordering.vgpr_peak
 

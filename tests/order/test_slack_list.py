@@ -217,7 +217,7 @@ def test_what_a_crowded_unit_refutes_the_solver_refutes(monkeypatch: pytest.Monk
         request = Request(number=0, choice=both, ii=ii, barriers=1, stages=5, slack=landing)
         wanted = {"barriers": 1, "stages": 5, "landing": landing, "reading": 0}
         with monkeypatch.context() as patched:
-            patched.setattr(slack, "_crowded", lambda *_: False)
+            patched.setattr(slack, "_is_crowded", lambda *_: False)
             precedences_do = is_out_of_reach(both, ii, **wanted)
         if not precedences_do and is_out_of_reach(both, ii, **wanted):
             crowded += 1

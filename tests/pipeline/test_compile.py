@@ -92,7 +92,7 @@ def test_bootstrap_fragments_wait_for_the_prefetch_of_the_same_ordinal() -> None
 @pytest.mark.thorough  # compiles, or starts commands
 def test_compiling_without_a_solver_call_takes_at_most_3_ms() -> None:
     """Measured in a process of its own, because coverage slows this one down; on an idle machine, that is."""
-    for _ in range(3):
+    for _ in range(8):  # noise only ever adds time
         ran = subprocess.run([sys.executable, "-m", "benchmarks.compile"], check=True, capture_output=True, text=True)
         medians = [float(line.split()[2]) for line in ran.stdout.splitlines()[1:]]
         assert len(medians) == 3

@@ -33,7 +33,7 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("it was searched for")
 
     monkeypatch.setattr("rota.values.compile_loop._place", refuse)
-    monkeypatch.setattr("rota.values.compile_loop.faster_order", refuse)
+    monkeypatch.setattr("rota.values.compile_loop.find_faster_order", refuse)
 
 
 def test_a_second_time_nothing_is_searched_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +61,7 @@ def test_what_was_tampered_with_is_searched_for_again(folder: Path, monkeypatch:
         searches.append("order")
 
     monkeypatch.setattr("rota.values.compile_loop._place", starts)
-    monkeypatch.setattr("rota.values.compile_loop.faster_order", order)
+    monkeypatch.setattr("rota.values.compile_loop.find_faster_order", order)
     for change, sought in (
         ({"starts": [0] * len(kept["starts"])}, ["starts", "order"]),
         ({"interval": 1}, ["starts", "order"]),

@@ -101,7 +101,7 @@ def test_again_gives_the_same() -> None:
 def test_an_order_that_is_not_proved_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = compiled(polish=False)
     backwards = tuple(reversed(range(len(plain.kernel))))
-    monkeypatch.setattr("rota.values.compile_loop.faster_order", lambda _: backwards)
+    monkeypatch.setattr("rota.values.compile_loop.find_faster_order", lambda _: backwards)
     kept = compile_loop(SHAPE.loop(), GFX950)
     assert kept.kernel == plain.kernel
     assert kept.certificate is not None

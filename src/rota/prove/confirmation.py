@@ -206,7 +206,7 @@ def _digest(buffers: Sequence[NDArray[np.uint8]]) -> bytes:
 
 def _find_outside(findings: Sequence[Finding]) -> str:
     """The first instruction that accessed memory outside of all buffers."""
-    found = (each for each in findings if each.code == "I105" and "leaves LDS" not in each.message)
+    found = (each for each in findings if each.code == "I105" and "LDS bytes" not in dict(each.evidence))
     return next((each.concerns[0].label for each in found), "")
 
 

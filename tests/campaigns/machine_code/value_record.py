@@ -105,7 +105,7 @@ def recorded(program: KernelProgram, launch: Launch, most: int = 20_000) -> list
     steps = tuple(recorder.step(number, step) for number, step in enumerate(program.steps))
     with ExitStack() as stack:
         stack.enter_context(patch.object(launching, "run_clean", lambda *_, **__: None))
-        stack.enter_context(patch.object(launching, "_workgroups", lambda _: [(0, launch.group)]))
+        stack.enter_context(patch.object(launching, "list_workgroups", lambda _: [(0, launch.group)]))
         for name in ("begin_read", "begin_write", "begin_atomic"):
             stack.enter_context(patch.object(AccessOrder, name, recorder.lds(getattr(AccessOrder, name))))
         LoadedKernel(program=replace(program, steps=steps)).launch(

@@ -34,7 +34,7 @@ from rota.emit.document.codec import (
 )
 from rota.errors import EmissionError, Finding
 from rota.order.acyclic.check_ordering import check_ordering
-from rota.order.acyclic.greedy import measure_order, scheduler_named
+from rota.order.acyclic.greedy import measured, scheduler_named
 from rota.order.acyclic.problem import DepEdge, LoopBody, Ordering, OrderProblem, Proof, SchedulingStrategy
 from rota.order.modulo.handover import Choice, derive_deliveries, derive_handovers
 from rota.order.modulo.modulo_check import check_starts
@@ -89,7 +89,7 @@ def with_order_as_claimed(schedule: CompiledPipeline) -> CompiledPipeline:
 def _order(problem: OrderProblem, ordering: Ordering) -> Ordering:
     """The order was checked; of the bounds on its cost those remain that hold for any order of this body."""
     claimed = ordering.certificate
-    known = measure_order(problem, ordering.order, claimed.by).certificate
+    known = measured(problem, ordering.order, claimed.by).certificate
     if claimed.proof is Proof.OPTIMAL and (known.bound, known.vgpr_bound) == (ordering.makespan, ordering.vgpr_peak):
         return ordering
     proof = Proof.NONE if claimed.proof is Proof.NONE else Proof.FEASIBLE

@@ -194,6 +194,11 @@ class WaveGroup:
             )
 
 
+def list_workgroups(grid: Triple) -> list[tuple[int, Triple]]:
+    """Workgroups by number, x fastest, as the device starts them."""
+    return [(number, (x, y, z)) for number, (z, y, x) in enumerate(product(*(range(size) for size in reversed(grid))))]
+
+
 def run_workgroups(
     places: Sequence[tuple[int, Triple]],
     make: Callable[[tuple[int, Triple]], WaveGroup],
@@ -340,8 +345,7 @@ def run_dispatch(
     memory.fill(len(own) - 2, segment)
     memory.fill(len(own) - 1, build_packet(facts, sizes, dispatch.kernarg_at))
     limit = MOST_INSTRUCTIONS if most is None else most
-    numbered = enumerate(product(*(range(size) for size in reversed(sizes.grid))))  # x fastest, as the device does
-    places = interleaving.order_workgroups([(number, (x, y, z)) for number, (z, y, x) in numbered])
+    places = interleaving.order_workgroups(list_workgroups(sizes.grid))
 
     def make(place: tuple[int, Triple], *, native: bool = False) -> WaveGroup:
         driver = interleaving.driver(place[0])

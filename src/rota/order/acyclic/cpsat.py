@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from rota.check import bad_field, check_ints, check_seconds
 from rota.errors import Concern, Finding, GraphError, OrderError
 from rota.order.acyclic.check_ordering import check_ordering, loads_between_computes, surplus_note
-from rota.order.acyclic.greedy import greedy_order, measure_order
+from rota.order.acyclic.greedy import greedy_order, measured
 from rota.order.acyclic.problem import (
     LDS_PORT,
     SERIAL_UNITS,
@@ -366,7 +366,7 @@ class CpSatScheduler:
     def order(self, problem: OrderProblem) -> Ordering:
         """The best order, or an `OrderError` that says which limits leave none."""
         started = perf_counter()
-        seed = measure_order(problem, greedy_order(problem), "greedy")
+        seed = measured(problem, greedy_order(problem), "greedy")
         surplus = surplus_note(problem, seed.order)
         known = seed.certificate
         within_budget = seed.vgpr_peak <= problem.max_vgpr

@@ -27,7 +27,7 @@ class IdentityScheduler:
     """The body's own order, untouched."""
 
     def order(self, problem: OrderProblem) -> Ordering:
-        return measure_order(problem, tuple(range(len(problem.body.ops))), "identity")
+        return measured(problem, tuple(range(len(problem.body.ops))), "identity")
 
 
 class GreedyScheduler:
@@ -37,7 +37,7 @@ class GreedyScheduler:
     """
 
     def order(self, problem: OrderProblem) -> Ordering:
-        return measure_order(problem, greedy_order(problem), "greedy")
+        return measured(problem, greedy_order(problem), "greedy")
 
 
 def greedy_order(problem: OrderProblem) -> tuple[int, ...]:
@@ -96,7 +96,7 @@ def _drop_broken_edges(body: LoopBody, order: tuple[int, ...]) -> LoopBody:
     return body if len(kept) == len(body.edges) else LoopBody(body.ops, kept)
 
 
-def measure_order(problem: OrderProblem, order: tuple[int, ...], by: str) -> Ordering:
+def measured(problem: OrderProblem, order: tuple[int, ...], by: str) -> Ordering:
     """An order with its cost and its lower bounds, which hold for orders that keep the same edges."""
     cost = evaluate_order(problem.body, order, problem.lds_contention_penalty)
     problem = replace(problem, body=_drop_broken_edges(problem.body, order))
