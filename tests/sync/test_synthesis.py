@@ -182,7 +182,7 @@ def test_reasons_name_both_ends_by_their_new_numbers() -> None:
     ends = re.findall(r"\((\w+)\[(\d+)\]\)", reason)
     assert len(ends) == 2
     for phase, slot in ends:
-        assert f"{compiled.phase(Phase(phase))[int(slot)].op} ({phase}[{slot}])" in reason
+        assert f"{compiled.phase(Phase[phase.upper()])[int(slot)].op} ({phase}[{slot}])" in reason
 
 
 def test_a_loop_without_a_site_for_an_obligation_is_left_to_repair() -> None:
