@@ -15,7 +15,7 @@ def test_a_race_that_the_blocks_reorder_away_is_told() -> None:
     assert [end.index for end in finding.concerns] == [0, 1, 5, 8, 9, 13]
     first = finding.concerns[0]
     assert first.label == "load_a s0 t0 k0"
-    assert first.role == "declared in front of mma_load_b s0 t0 (#3), issued behind it"
+    assert first.role == "declared in front of mma_load_b s0 t0 (#3), issued after it"
     assert first.source is not None
     assert "16" in worded(str(summarise("k", compiled)))
 
@@ -37,5 +37,5 @@ def test_a_load_that_passes_the_authors_own_barrier_is_told() -> None:
     ops.insert(3, OpDesc.barrier())  # between the load of A and the load of B
     (finding,) = reported("P113", Small(ops=ops))
     (end,) = finding.concerns
-    assert (end.index, end.role) == (2, "declared in front of barrier (#3), issued behind it")
+    assert (end.index, end.role) == (2, "declared in front of barrier (#3), issued after it")
     assert end.label == f"{TAGS.LOAD_A.name.lower()} s0 t0 k0"

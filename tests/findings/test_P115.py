@@ -29,7 +29,7 @@ class LastFirst(SingleBufferSchedule):
 def test_explicit_blocks_that_reorder_are_told() -> None:
     (finding,) = reported("P115", Pipeline4Wave(KernelGeometry()))
     assert [end.index for end in finding.concerns] == [0, 3, 6, 9, 12, 15, 18, 21]  # every load, behind its fragment
-    assert finding.concerns[0].role == "declared in front of mma_load_b s0 t1 (#1), issued behind it"
+    assert finding.concerns[0].role == "declared in front of mma_load_b s0 t1 (#1), issued after it"
 
 
 def test_a_transformed_kernel_is_told_of_fragments_and_loads_alike() -> None:
