@@ -23,6 +23,7 @@ _GROUPED = "__builtin_amdgcn_readfirstlane(group_first + turn_of_tile % of_group
 
 SHIPPED = {
     ("small", "+ wave_column * 32 + lane_row;"): ("+ wave_column * 64 + lane_row;", "+ lane_row;"),
+    ("small", "const int strip_row = strip /"): ("strip % 4 * 16;", "0 * strip % 4 * 16;"),
     ("small_kn", "b_part1 = wave_column * 2 + 1"): ("b_part1 = wave_column * 4 + 1", "b_part1 = wave_column * 4 + 0"),
     ("small_kn", "b_part2 = wave_column * 2 + 4"): ("b_part2 = wave_column * 4 + 2", "b_part2 = 0 * wave_column + 2"),
     ("small_mi300x_kn", "b_part0 = wave_column * 2 + 0 + lane_row / 8"): (
