@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from rota.cli.output import new_findings, read_baseline, write_text
+from rota.cli.output import format_baseline, new_findings, read_baseline
 from rota.errors import Concern, Finding, Severity, SourceLine
 from tests.wording.golden import mentions, worded
 
@@ -16,7 +16,7 @@ def race(first: str, second: str, index: int = 1, source: SourceLine | None = No
 
 
 def known(path: Path, *found: tuple[str, Finding]) -> Path:
-    path.write_text(write_text(found))
+    path.write_text(format_baseline(found))
     return path
 
 

@@ -127,13 +127,13 @@ def _wrong(
                 Concern(label=event.instruction.text, index=event.number, role="in machine code"),
             ),
             evidence=(
-                ("due", _show_instruction(planned)),
-                ("found", "not known" if have is None else _show_instruction(have)),
+                ("due", _show_waves(planned)),
+                ("found", "not known" if have is None else _show_waves(have)),
             ),
         )
 
 
-def _show_instruction(waves: frozenset[int]) -> str:
+def _show_waves(waves: frozenset[int]) -> str:
     return "waves " + ", ".join(map(str, sorted(waves))) if waves else "no wave"
 
 
@@ -256,7 +256,7 @@ def audit_gemm(
     ]
     if vector:  # which the compiler doesn't look into
         wrong += check_spacing(loop.instructions, architecture_of(planned.machine))
-    prediction = _predict_clocks(tile, binding, planned.machine, dynamic_lds)
+    prediction = _predict_use(tile, binding, planned.machine, dynamic_lds)
     return _audit(
         planned,
         code.kernel(kernel),
@@ -321,7 +321,7 @@ def audit_attention(compiled: CompiledSchedule, code: CodeObject, *, kernel: str
     )
 
 
-def _predict_clocks(tile: GemmTile, binding: GemmBinding, machine: Machine, dynamic_lds: int) -> PredictedUse:
+def _predict_use(tile: GemmTile, binding: GemmBinding, machine: Machine, dynamic_lds: int) -> PredictedUse:
     return PredictedUse(
         registers=tile.accumulator_registers * (2 if tile.block_sums else 1) + tile.fragment_registers * binding.copies,
         limit=registers_per_lane(machine, tile.waves),

@@ -121,7 +121,7 @@ def _wrong_dmas(pairs: Sequence[Pair], binding: GemmBinding, products: int) -> I
         if not isinstance(dma, Dma | ScaleDma):
             continue
         lds = _start(dma, binding)
-        if found.lds is not None and (have := _count_from(found.lds - starts[found.lds_base, dma.operand])) != lds:
+        if found.lds is not None and (have := _wrap_32_bits(found.lds - starts[found.lds_base, dma.operand])) != lds:
             yield wrong_operand(planned, found, "LDS byte", lds, have)
         if binding.states_addresses and found.instruction.operands[1] != usual[matrix(dma)]:
             yield wrong_operand(planned, found, "buffer resource", usual[matrix(dma)], found.instruction.operands[1])
@@ -134,7 +134,7 @@ def _starts(pairs: Sequence[Pair], binding: GemmBinding) -> dict[tuple[str, Fact
         dma = planned.bound
         if isinstance(dma, Dma | ScaleDma) and found.lds is not None:
             lds = _start(dma, binding)
-            distances[found.lds_base, dma.operand][_count_from(found.lds - lds)] += 1
+            distances[found.lds_base, dma.operand][_wrap_32_bits(found.lds - lds)] += 1
     return {key: 0 if binding.states_addresses else counts.most_common(1)[0][0] for key, counts in distances.items()}
 
 
@@ -145,7 +145,7 @@ def _start(dma: Dma | ScaleDma, binding: GemmBinding) -> int:
     return dma.lds + (binding.buffer_bytes(Factor.A) if dma.operand is Factor.B else 0)
 
 
-def _count_from(number: int) -> int:
+def _wrap_32_bits(number: int) -> int:
     return number % 2**32
 
 

@@ -337,7 +337,7 @@ def set_option(command: Command) -> Command:
 
 def find_kernel(name: str, settings: Sequence[str] = ()) -> Kernel:
     """The kernel of that name with its settings changed; a usage error if there is none."""
-    return with_settings(_is_written_there(name) if ":" in name else _find_kernel(name), settings)
+    return with_settings(_load_named(name) if ":" in name else _find_kernel(name), settings)
 
 
 def compile_kernel(kernel: Kernel) -> CompiledSchedule:
@@ -367,7 +367,7 @@ def find_object(name: str) -> object:
     return getattr(module, attribute)
 
 
-def _is_written_there(name: str) -> Kernel:
+def _load_named(name: str) -> Kernel:
     place, _, attribute = name.rpartition(":")
     module = _module(place)
     if not hasattr(module, attribute):

@@ -116,7 +116,7 @@ def new_findings(
     return tuple(new)
 
 
-def write_text(found: Iterable[tuple[str, Finding]]) -> str:
+def format_baseline(found: Iterable[tuple[str, Finding]]) -> str:
     """A baseline's text: one line a finding, sorted, so that a difference can be reviewed."""
     known = sorted(identity(subject, each) for subject, each in found if each.severity is not Severity.NOTE)
     lines = ",\n".join(
@@ -356,7 +356,7 @@ def give(
     elif rendered is not None and sys.stdout.isatty():
         shown = rendered()
     else:
-        shown = use_colour(text)
+        shown = colour_severities(text)
     try:
         click.echo(shown)
     except OSError as error:
@@ -380,10 +380,10 @@ def text_columns() -> int:
 
 def tell(text: str) -> None:
     """What is not data, on stderr."""
-    click.echo(use_colour(text), err=True)
+    click.echo(colour_severities(text), err=True)
 
 
-def use_colour(text: str) -> str:
+def colour_severities(text: str) -> str:
     """The first word of every finding in its colour; click drops it where no terminal or NO_COLOR says so."""
     return _HEAD.sub(lambda found: click.style(found[1], fg=_COLOURS[found[1]], bold=True), text)
 

@@ -474,15 +474,15 @@ def _one_by_one(group: Workgroup, local: Sequence[Floats], order: BarrierOrder) 
         np.zeros((*times.shape[:2], len(trace.barriers) + 1)) for trace, times in zip(group.traces, local, strict=True)
     ]
     for (role, number), arrivals in order.passages:
-        goes_on = _find_reached(group, local, starts, role, number)
+        goes_on = _find_arrivals(group, local, starts, role, number)
         for other, barrier in arrivals:
-            last = _find_reached(group, local, starts, other, barrier).max(axis=1)
+            last = _find_arrivals(group, local, starts, other, barrier).max(axis=1)
             goes_on = np.maximum(goes_on, last[:, np.newaxis])
         starts[role][:, :, number + 1] = goes_on
     return starts
 
 
-def _find_reached(
+def _find_arrivals(
     group: Workgroup,
     local: Sequence[Floats],
     starts: Sequence[Floats],

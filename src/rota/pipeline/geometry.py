@@ -158,7 +158,7 @@ class _Sharing:
         geometry = shape.geometry
         self.shape = shape
         self.tiles = program.tiles_per_trip
-        declared = [_count_declared(program, entry) for entry in program.kernel if entry.op.work is None]
+        declared = [_find_declared(program, entry) for entry in program.kernel if entry.op.work is None]
         self.kinds = Tally((op.role, op.channel) for op in declared)
         rows, columns = shape.wave_tile
         self.mfmas = (rows // geometry.MMA_M) * (columns // geometry.MMA_N) * (geometry.BK // geometry.MMA_K)
@@ -170,7 +170,7 @@ class _Sharing:
     def entry(self, entry: Entry) -> Entry:
         if entry.op.work is not None:
             return entry
-        work = self.work(_count_declared(self.program, entry), entry.effect.tokens)
+        work = self.work(_find_declared(self.program, entry), entry.effect.tokens)
         return replace(entry, op=replace(entry.op, work=work))
 
     def work(self, op: OpDesc, tokens: int) -> Work:
@@ -190,7 +190,7 @@ class _Sharing:
         return Work(count, own // count)
 
 
-def _count_declared(program: LoweredProgram, entry: Entry) -> OpDesc:
+def _find_declared(program: LoweredProgram, entry: Entry) -> OpDesc:
     if isinstance(entry.op.declared, OpDesc):
         return entry.op.declared
     raise DeclarationError(

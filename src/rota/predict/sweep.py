@@ -60,7 +60,7 @@ def handy(low: float, high: float) -> list[float]:
     return found if len(found) <= _MOST_TICKS else [each for each in tens if each >= low]
 
 
-def round_figure(high: float, count: int = 5) -> list[float]:
+def list_ticks(high: float, count: int = 5) -> list[float]:
     """Round numbers from 0 on."""
     step = 10.0 ** int(f"{high / count:e}".partition("e")[2])
     while high / step > count:
@@ -337,7 +337,7 @@ def _curves(sweep: Sweep) -> str:
     top += _HIGH + 40
     most = max(each.tflops_range.high for each in row)
     y = linear(0, most, top + _HIGH, top)
-    _axes(chart, top, "TFLOP/s", [(y(each), f"{each:,.0f}") for each in round_figure(most)])
+    _axes(chart, top, "TFLOP/s", [(y(each), f"{each:,.0f}") for each in list_ticks(most)])
     chart.area(
         [(x(each.problem.m), y(each.tflops_range.high)) for each in row]
         + [(x(each.problem.m), y(each.tflops_range.low)) for each in reversed(row)]

@@ -189,15 +189,11 @@ def race_page(findings: Sequence[tuple[str, Finding]]) -> str:
     races = sum(race is not None for _, _, race in shown)
     return render(
         "races.html",
-        headline=f"{_count(len(shown), 'finding')}, {_count(races, 'race')}",
+        headline=f"{several(len(shown), 'finding')}, {several(races, 'race')}",
         findings=[(subject, text, draw_race(race) if race else "") for subject, text, race in shown],
         light=LIGHT,
         dark=DARK,
     )
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _box_width(access: WaveAccess) -> float:

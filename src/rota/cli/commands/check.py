@@ -24,6 +24,7 @@ from rota.cli.code_file import (
 )
 from rota.cli.output import (
     KnownFinding,
+    format_baseline,
     format_option,
     give,
     identity,
@@ -33,7 +34,6 @@ from rota.cli.output import (
     read_baseline,
     tell,
     write,
-    write_text,
 )
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.errors import Finding, RotaError, Severity, ToolchainError, did_you_mean, several
@@ -297,7 +297,7 @@ def check_machine_code(  # noqa: C901
     found = [(f"{file}:{verdict.kernel}", each) for file, verdict in results for each in verdict.findings]
     found += [(str(file), each) for file, error in failed for each in error.findings]
     if wishes.write_baseline is not None:
-        write(wishes.write_baseline, write_text(found))
+        write(wishes.write_baseline, format_baseline(found))
         known = tuple(identity(*each) for each in found)
     new = new_findings(_that_count(found, wishes), known)
     compares = wishes.baseline is not None or wishes.write_baseline is not None

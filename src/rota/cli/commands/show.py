@@ -144,7 +144,7 @@ def show(
     found = predict_kernel(chosen) if chosen is not None else predict_code(kernel, block=block, device=device)
     traced = None if att is None or chosen is None else _read_trace(att, chosen, found.schedule)
     with progress(f"drawing {found.schedule.lowered.name}"):
-        shown = shown_as(*found, measured=_tell_assumptions(traced))
+        shown = shown_as(*found, measured=_describe_measured(traced))
         for path, render in ((html, shown.html), (svg, shown.svg)):
             if path is not None:
                 write(path, render())
@@ -177,7 +177,7 @@ def _read_trace(path: Path, kernel: Kernel, compiled: Lowerable) -> TraceCompari
     return compare_trace(compiled, read_trace(path), kernel.shape())
 
 
-def _tell_assumptions(traced: TraceComparison | None) -> dict[Key, str]:
+def _describe_measured(traced: TraceComparison | None) -> dict[Key, str]:
     """What a picture says of each entry."""
     from rota.view.scene import Key
 

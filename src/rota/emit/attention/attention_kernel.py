@@ -202,14 +202,14 @@ def wait_states(
             for place, each in enumerate(phases[phase]):
                 if each is None:
                     continue
-                missing = max((_due(made, name, each, architecture) - now for name in _name_registers(each)), default=0)
+                missing = max((_due(made, name, each, architecture) - now for name in _list_places(each)), default=0)
                 due[phase, place] = max(due.get((phase, place), 0), missing, 0)
                 now += due[phase, place] + len(each.opcodes)
                 made.update({name: _Made(each.maker, now) for name in each.writes})
     return {where: states for where, states in due.items() if states}
 
 
-def _name_registers(each: AttentionStatement) -> tuple[Place, ...]:
+def _list_places(each: AttentionStatement) -> tuple[Place, ...]:
     return (*each.reads, *each.writes)
 
 

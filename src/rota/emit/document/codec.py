@@ -164,7 +164,7 @@ def _tuple(hints: tuple[Hint, ...]) -> Reader:
 
     def read(value: object) -> tuple[Any, ...]:
         if not isinstance(value, list):
-            raise _WrongError(f"expected a list, got {_show(value)}")
+            raise _WrongError(f"expected a list, got {show_value(value)}")
         _check_length(value, _MOST_ELEMENTS)
         if not any_length and len(value) != len(readers):
             raise _WrongError(f"expected {len(readers)} elements, got {len(value)}")
@@ -188,7 +188,7 @@ def _check_length(value: object, most: int) -> None:
 def _member(members: Mapping[str, enum.Enum]) -> Reader:
     def read(value: object) -> enum.Enum:
         if not isinstance(value, str) or value not in members:
-            raise _WrongError(f"expected one of {', '.join(members)}, got {_show(value)}")
+            raise _WrongError(f"expected one of {', '.join(members)}, got {show_value(value)}")
         return members[value]
 
     return read
@@ -204,7 +204,7 @@ def _fields(kind: type, known: frozenset[str]) -> Callable[..., Decoded]:
 
     def read(value: object, ready: Mapping[str, object]) -> Decoded:
         if not isinstance(value, dict):
-            raise _WrongError(f"expected the fields of {kind.__name__}, got {_show(value)}")
+            raise _WrongError(f"expected the fields of {kind.__name__}, got {show_value(value)}")
         for name in value:
             if name not in readers:
                 raise _WrongError(f"{kind.__name__} has no such field", f".{name:.60}")
@@ -236,11 +236,11 @@ def _make(kind: type, found: dict[str, Any]) -> Decoded:
 def _plain(kind: Hint) -> Reader:
     def read(value: object) -> Decoded:
         if type(value) is not kind and not (kind is float and type(value) is int):
-            raise _WrongError(f"expected {getattr(kind, '__name__', kind)}, got {_show(value)}")
+            raise _WrongError(f"expected {getattr(kind, '__name__', kind)}, got {show_value(value)}")
         if isinstance(value, str):
             _check_text(value)
         elif isinstance(value, int | float) and not -LARGEST <= value <= LARGEST:
-            raise _WrongError(f"{_show(value)} is more than any schedule has", most=LARGEST)
+            raise _WrongError(f"{show_value(value)} is more than any schedule has", most=LARGEST)
         return value
 
     return read
@@ -260,7 +260,7 @@ def _tag(value: object) -> int:
         tags, _, name = value.partition(".")
         if tags in _TAGS and name in _TAGS[tags].__members__:
             return _TAGS[tags][name]
-        raise _WrongError(f"expected a number or the name of a tag, got {_show(value)}")
+        raise _WrongError(f"expected a number or the name of a tag, got {show_value(value)}")
     number: int = _reader(int)(value)
     return number
 
@@ -268,11 +268,11 @@ def _tag(value: object) -> int:
 def _mask(value: object) -> int:
     """A bit for each block."""
     if type(value) is not int or value.bit_length() > _LONGEST_MASK:
-        raise _WrongError(f"expected a mask of at most {_LONGEST_MASK} bits, got {_show(value)}")
+        raise _WrongError(f"expected a mask of at most {_LONGEST_MASK} bits, got {show_value(value)}")
     return value
 
 
-def _show(value: object) -> str:
+def show_value(value: object) -> str:
     return f"{reprlib.repr(value):.60} ({type(value).__name__})"
 
 

@@ -7,7 +7,6 @@ proved again. What took a search to find out is not taken over; see `FrontEnd.as
 from __future__ import annotations
 
 import json
-import reprlib
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
@@ -31,6 +30,7 @@ from rota.emit.document.codec import (
     machine_meant,
     machine_said,
     refuse_malformed,
+    show_value,
 )
 from rota.errors import EmissionError, Finding
 from rota.order.acyclic.check_ordering import check_ordering
@@ -547,10 +547,10 @@ def _document(text: str) -> _Document:
         raise refuse_malformed("the document", f"expected {', '.join(_KEYS[:-1])} and {_KEYS[-1]}, and nothing else")
     kind, schedule = document["kind"], document["schedule"]
     if not isinstance(kind, str) or kind not in FRONT_ENDS:
-        raise refuse_malformed("kind", f"expected one of {', '.join(FRONT_ENDS)}, got {_show_certificate(kind)}")
+        raise refuse_malformed("kind", f"expected one of {', '.join(FRONT_ENDS)}, got {show_value(kind)}")
     if not isinstance(schedule, dict):
         fields = FRONT_ENDS[kind].result.__name__
-        raise refuse_malformed("schedule", f"expected the fields of {fields}, got {_show_certificate(schedule)}")
+        raise refuse_malformed("schedule", f"expected the fields of {fields}, got {show_value(schedule)}")
     return _Document(kind, schedule)
 
 
@@ -563,10 +563,6 @@ def _check_version(version: object) -> None:
         )
     if type(version) is not int or version != VERSION:
         raise refuse_malformed("version", f"expected {VERSION}, got {version!r:.60}")
-
-
-def _show_certificate(value: object) -> str:
-    return f"{reprlib.repr(value):.60} ({type(value).__name__})"
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
