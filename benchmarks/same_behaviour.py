@@ -1,9 +1,9 @@
 """Two trees of rota that should do the same.
 
-    python -m benchmarks.same_behaviour BEFORE AFTER [--only PART] [--kernels]
+    python -m benchmarks.same_behaviour BEFORE AFTER [--only PART] [--kernels] [--save FILE]
 
-BEFORE and AFTER are checkouts.  Both are asked the same questions through what doesn't move when modules do, the
-command and the public names:
+BEFORE and AFTER are checkouts, or files of answers that --save wrote.  Both are asked the same questions through what
+doesn't move when modules do, the command and the public names:
 
 - `surface`: public names, their kinds and signatures;
 - `emit`: every shipped kernel in every form, with several settings of whole kernels, without comments;
@@ -80,9 +80,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("after", type=Path)
     parser.add_argument("--only", default="", help="questions that contain this text")
     parser.add_argument("--kernels", action="store_true", help="judge the kernels of the shared folder too")
+    parser.add_argument("--save", type=Path, help="write what AFTER answers to this file, as it answers")
     options = parser.parse_args(arguments)
     before, after = (
-        dict(answers(root.resolve(), options.only, kernels=options.kernels)) for root in (options.before, options.after)
+        _load(tree)
+        if tree.is_file()
+        else dict(answers(tree.resolve(), options.only, kernels=options.kernels, save=save))
+        for tree, save in ((options.before, None), (options.after, options.save))
     )
     different = [name for name in before | after if before.get(name) != after.get(name)]
     for name in different:
@@ -94,8 +98,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if different else 0
 
 
-def answers(root: Path, only: str, *, kernels: bool) -> Iterator[tuple[str, str]]:
-    """What a tree answers to each question, in short."""
+def answers(root: Path, only: str, *, kernels: bool, save: Path | None = None) -> Iterator[tuple[str, str]]:
+    """What a tree answers to each question, in short; each answer is appended to `save` at once."""
+    for name, answer in _ask(root, only, kernels=kernels):
+        if save is not None:
+            with save.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps([name, answer]) + "\n")
+        yield name, answer
+
+
+def _load(saved: Path) -> dict[str, str]:
+    return dict(json.loads(line) for line in saved.read_text("utf-8").splitlines())
+
+
+def _ask(root: Path, only: str, *, kernels: bool) -> Iterator[tuple[str, str]]:
     if only in "surface":
         for name, signature in json.loads(_run(root, "-c", SURFACE)).items():
             yield f"surface {name}", json.dumps(signature)
