@@ -103,10 +103,7 @@ def _launch(path: Path, problem: Any) -> Callable[[], None]:  # noqa: ANN401  # 
 def _line(name: str, core: Clock, numpy: Clock) -> float:
     ratio = core.rate / numpy.rate if numpy.rate else 0.0
     mark, executed = "  NumPy ran it" if core.fell_back else "", core.instructions // core.launches
-    print(
-        f"{name:44} {executed:>9,} {core.rate:>11,.0f} {numpy.rate:>9,.0f} {ratio:6.1f}{mark}",
-        flush=True,
-    )
+    print(f"{name:44} {executed:>9,} {core.rate:>11,.0f} {numpy.rate:>9,.0f} {ratio:6.1f}{mark}", flush=True)
     return ratio
 
 

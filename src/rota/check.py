@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import FrameType
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from rota.errors import Concern, DeclarationError, Finding, SourceLine, did_you_mean
+from rota.errors import Concern, DeclarationError, SourceLine, did_you_mean
 from rota.printing import WrappedTuple
 
 T = TypeVar("T")
@@ -31,13 +31,11 @@ def bad_field(
     owner: object, name: str, value: object, expected: str, source: SourceLine | None = None
 ) -> DeclarationError:
     """The D102 error for one field."""
-    return DeclarationError(
-        Finding(
-            code="D102",
-            message=f"{type(owner).__name__}.{name} is {value!r}; expected {expected}",
-            concerns=(Concern(label=f"{type(owner).__name__}.{name}", source=source),),
-            evidence=(("got", f"{value!r} ({type(value).__name__})"), ("expected", expected)),
-        )
+    return DeclarationError.of(
+        "D102",
+        f"{type(owner).__name__}.{name} is {value!r}; expected {expected}",
+        concerns=(Concern(label=f"{type(owner).__name__}.{name}", source=source),),
+        evidence=(("got", f"{value!r} ({type(value).__name__})"), ("expected", expected)),
     )
 
 
@@ -65,7 +63,7 @@ def check_seconds(owner: object, name: str, *, zero: bool) -> None:
 def look_up(name: str, table: Mapping[str, T], message: str) -> T:
     """The table's value for a name, or a D105 error with the nearest name."""
     if name not in table:
-        raise DeclarationError(Finding(code="D105", message=message, fixes=did_you_mean(name, table)))
+        raise DeclarationError.of("D105", message, fixes=did_you_mean(name, table))
     return table[name]
 
 
@@ -81,12 +79,10 @@ def check_types(owner: _DataclassInstance, kinds: Mapping[str, type | tuple[type
 def expect(what: str, value: object, kind: type[T]) -> T:
     """`value`, or a D104 error that says what it should be."""
     if not isinstance(value, kind):
-        raise DeclarationError(
-            Finding(
-                code="D104",
-                message=f"{what} is {type(value).__name__}; expected {kind.__name__}",
-                evidence=(("got", repr(value)[:80]), ("expected", kind.__name__)),
-            )
+        raise DeclarationError.of(
+            "D104",
+            f"{what} is {type(value).__name__}; expected {kind.__name__}",
+            evidence=(("got", repr(value)[:80]), ("expected", kind.__name__)),
         )
     return value
 
@@ -94,22 +90,18 @@ def expect(what: str, value: object, kind: type[T]) -> T:
 def check_elements(what: str, values: object, kind: type[T]) -> tuple[T, ...]:
     """`values` as a tuple of `kind`, or a D104 error that names the first element that isn't one."""
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise DeclarationError(
-            Finding(
-                code="D104",
-                message=f"{what} must be a sequence of {kind.__name__}, got {type(values).__name__}",
-                evidence=(("got", repr(values)[:80]), ("expected", f"a sequence of {kind.__name__}")),
-            )
+        raise DeclarationError.of(
+            "D104",
+            f"{what} must be a sequence of {kind.__name__}, got {type(values).__name__}",
+            evidence=(("got", repr(values)[:80]), ("expected", f"a sequence of {kind.__name__}")),
         )
     elements = WrappedTuple(values)
     for index, element in enumerate(elements):
         if not isinstance(element, kind):
-            raise DeclarationError(
-                Finding(
-                    code="D104",
-                    message=f"{what} holds {type(element).__name__} at index {index}; expected {kind.__name__}",
-                    concerns=(Concern(label=repr(element)[:80], index=index),),
-                    evidence=(("got", type(element).__name__), ("expected", kind.__name__)),
-                )
+            raise DeclarationError.of(
+                "D104",
+                f"{what} holds {type(element).__name__} at index {index}; expected {kind.__name__}",
+                concerns=(Concern(label=repr(element)[:80], index=index),),
+                evidence=(("got", type(element).__name__), ("expected", kind.__name__)),
             )
     return elements

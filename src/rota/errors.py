@@ -23,11 +23,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from textwrap import shorten
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from rota.markup import card, lines
 from rota.printing import WIDTH
@@ -259,8 +259,8 @@ class Witness:
 class Finding:
     """One error, warning or note as data: what, between which ends, shown by which numbers, and how to fix it."""
 
-    code: str
-    message: str
+    code: str = field(kw_only=False)
+    message: str = field(kw_only=False)
     severity: Severity = Severity.ERROR
     concerns: tuple[Concern, ...] = ()
     evidence: tuple[tuple[str, str | int], ...] = ()
@@ -296,6 +296,19 @@ class RotaError(Exception):
     def __init__(self, *findings: Finding) -> None:
         self.findings: tuple[Finding, ...] = findings
         super().__init__("\n\n".join(str(finding) for finding in findings))
+
+    @classmethod
+    def of(
+        cls,
+        code: str,
+        message: str,
+        *,
+        concerns: tuple[Concern, ...] = (),
+        evidence: tuple[tuple[str, str | int], ...] = (),
+        fixes: tuple[str, ...] = (),
+    ) -> Self:
+        """An error with a single finding."""
+        return cls(Finding(code, message, concerns=concerns, evidence=evidence, fixes=fixes))
 
 
 class DeclarationError(RotaError):

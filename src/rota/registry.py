@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from rota.errors import DeclarationError, Finding, did_you_mean
+from rota.errors import DeclarationError, did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -79,8 +79,8 @@ class Registry(Generic[T]):
         message, *guesses = self.unknown(name)
         install = f"install the package that registers it in the entry-point group {self.group!r}"
         known = ", ".join(sorted(self._known()))
-        return DeclarationError(
-            Finding(code="D105", message=message, evidence=(("got", name), ("known", known)), fixes=(*guesses, install))
+        return DeclarationError.of(
+            "D105", message, evidence=(("got", name), ("known", known)), fixes=(*guesses, install)
         )
 
     def made_by(self, entry: EntryPoint) -> T:
@@ -96,22 +96,18 @@ class Registry(Generic[T]):
 
     def unusable(self, entry: EntryPoint, why: str) -> DeclarationError:
         """The error for an entry point that names nothing usable."""
-        return DeclarationError(
-            Finding(
-                code="D105",
-                message=f"{self.what} {entry.name!r} of {_package(entry)} can't be used: {why}",
-                evidence=(("entry point", entry.value), ("expected", self.expected)),
-            )
+        return DeclarationError.of(
+            "D105",
+            f"{self.what} {entry.name!r} of {_package(entry)} can't be used: {why}",
+            evidence=(("entry point", entry.value), ("expected", self.expected)),
         )
 
     def _ambiguous(self, entries: list[EntryPoint]) -> DeclarationError:
-        return DeclarationError(
-            Finding(
-                code="D105",
-                message=f"{len(entries)} installed packages register {self.what} {entries[0].name!r}",
-                evidence=tuple((_package(entry), entry.value) for entry in entries),
-                fixes=("uninstall all but one of them",),
-            )
+        return DeclarationError.of(
+            "D105",
+            f"{len(entries)} installed packages register {self.what} {entries[0].name!r}",
+            evidence=tuple((_package(entry), entry.value) for entry in entries),
+            fixes=("uninstall all but one of them",),
         )
 
 

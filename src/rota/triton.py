@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Self
 
-from rota.errors import DeclarationError, Finding, ToolchainError
+from rota.errors import DeclarationError, ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.launch.loaded_kernel import LoadedKernel, load_kernel, read_object
 from rota.isa.launch.orders import LaunchResult
@@ -82,9 +82,7 @@ def use(device: str, *, orders: int = 3, seed: int = 0, check: bool = True, auto
 def _install(device: str | None) -> Device:
     chosen = device_named(DEFAULT.arch if device is None else device)
     if find_spec("triton") is None:
-        raise ToolchainError(
-            Finding(code="T301", message="Triton is not installed", fixes=("pip install 'rota[triton]'",))
-        )
+        raise ToolchainError.of("T301", "Triton is not installed", fixes=("pip install 'rota[triton]'",))
     return chosen
 
 
@@ -117,9 +115,7 @@ def compile_kernel(
     from triton.experimental.gluon._runtime import GluonASTSource, GluonJITFunction
 
     if not isinstance(kernel, triton.JITFunction):
-        raise DeclarationError(
-            Finding(code="D104", message=f"{kernel!r:.80} is no kernel: expected a function under @triton.jit")
-        )
+        raise DeclarationError.of("D104", f"{kernel!r:.80} is no kernel: expected a function under @triton.jit")
     fixed = dict(constants or {})
     _check_signature(kernel, signature, fixed)
     types = {name: signature[name].partition(":")[0] if name in signature else _CONSTANT for name in kernel.arg_names}
@@ -158,13 +154,11 @@ def _check_signature(kernel: Any, signature: Mapping[str, str], constants: Mappi
     missing = [name for name in kernel.arg_names if name not in signature and name not in constants]
     unknown = [name for name in (*signature, *constants) if name not in names]
     if missing or unknown:
-        raise DeclarationError(
-            Finding(
-                code="D102",
-                message=f"the signature doesn't fit {kernel.__name__}",
-                evidence=(("without a type or value", ", ".join(missing)), ("no parameter", ", ".join(unknown))),
-                fixes=('signature={"x": "*fp32", "n": "i32"}, constants={"BLOCK": 256}',),
-            )
+        raise DeclarationError.of(
+            "D102",
+            f"the signature doesn't fit {kernel.__name__}",
+            evidence=(("without a type or value", ", ".join(missing)), ("no parameter", ", ".join(unknown))),
+            fixes=('signature={"x": "*fp32", "n": "i32"}, constants={"BLOCK": 256}',),
         )
 
 

@@ -13,10 +13,7 @@ from tests.audit import sabotage
 from tests.emit.kernels import FP8, SMALL, SMALL_MI300X, Emitted, by_values, staggered
 from tests.wording.golden import worded
 
-KERNELS: dict[str, Callable[[], Emitted]] = {
-    "small": lambda: by_values(SMALL),
-    "staggered": lambda: staggered(FP8),
-}
+KERNELS: dict[str, Callable[[], Emitted]] = {"small": lambda: by_values(SMALL), "staggered": lambda: staggered(FP8)}
 
 
 @pytest.mark.thorough  # compiles, or starts commands
@@ -61,10 +58,7 @@ FAULTS: dict[str, tuple[Callable[[str], str], set[str]]] = {
         lambda s: sabotage.changed(s, sabotage.is_read, sabotage.other_address(2048), 3),
         {"I203"},
     ),
-    "read before its barrier": (
-        lambda s: sabotage.moved_up(s, sabotage.is_read, sabotage.is_barrier),
-        {"I202"},
-    ),
+    "read before its barrier": (lambda s: sabotage.moved_up(s, sabotage.is_read, sabotage.is_barrier), {"I202"}),
     "read left out": (lambda s: sabotage.changed(s, sabotage.is_read, sabotage.without), {"I202"}),
     "wrong fragment": (
         lambda s: sabotage.changed(s, sabotage.is_mfma, lambda line: line.replace("a[0][0]", "a[0][1]")),

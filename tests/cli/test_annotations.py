@@ -19,14 +19,14 @@ ENDS = (
 
 
 def test_both_lines_are_marked_and_everything_is_escaped() -> None:
-    error, notice = annotate([Finding(code="I109", message="50% : a,b\r", concerns=ENDS)])
+    error, notice = annotate([Finding("I109", "50% : a,b\r", concerns=ENDS)])
     assert error.startswith("::error file=a%2Cb%3Ac.hip,line=7,title=rota I109::error[I109]: 50%25 : a,b%0D%0A")
     assert "\n" not in error
     assert notice.startswith("::notice file=other.h,line=4,title=rota I109::the other end of I109 at a,b:c.hip:7")
 
 
 def test_the_severity_is_githubs_and_notes_are_left_out() -> None:
-    told = [Finding(code="I109", message="m", severity=each) for each in Severity]
+    told = [Finding("I109", "m", severity=each) for each in Severity]
     assert [line.partition("::m")[0].partition("I109]")[0] for line in annotate(told)] == [
         "::error title=rota I109::error[",
         "::warning title=rota I109::warning[",
@@ -40,10 +40,10 @@ def test_files_are_told_from_the_root_of_the_checkout(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path / workspace) if workspace else "")
     file = tmp_path / workspace / "src" / "k.hip"
-    found = Finding(code="I109", message="m", concerns=(Concern(label="x", source=SourceLine(str(file), 3)),))
+    found = Finding("I109", "m", concerns=(Concern(label="x", source=SourceLine(str(file), 3)),))
     assert "file=src/k.hip,line=3," in next(annotate([found]))
     outside = SourceLine("/usr/include/k.h", 1)
-    found = Finding(code="I109", message="m", concerns=(Concern(label="x", source=outside),))
+    found = Finding("I109", "m", concerns=(Concern(label="x", source=outside),))
     assert "file=/usr/include/k.h,line=1," in next(annotate([found]))
 
 

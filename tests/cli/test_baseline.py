@@ -12,7 +12,7 @@ from tests.wording.golden import mentions, worded
 
 def race(first: str, second: str, index: int = 1, source: SourceLine | None = None, code: str = "I109") -> Finding:
     ends = (Concern(label=first, index=index, source=source), Concern(label=second, index=index + 1, source=source))
-    return Finding(code=code, message=f"from byte {index}", concerns=ends)
+    return Finding(code, f"from byte {index}", concerns=ends)
 
 
 def known(path: Path, *found: tuple[str, Finding]) -> Path:
@@ -57,7 +57,7 @@ def test_found_once_more_than_known_is_new_once(tmp_path: Path) -> None:
 
 
 def test_notes_are_neither_kept_nor_new(tmp_path: Path) -> None:
-    note = Finding(code="I121", message="m", severity=Severity.NOTE)
+    note = Finding("I121", "m", severity=Severity.NOTE)
     path = known(tmp_path / "known.json", ("k", note))
     assert read_baseline(path) == ()
     assert new_findings([("k", note)], ()) == ()

@@ -78,7 +78,7 @@ def test_an_interval_that_may_not_be_the_least_says_so() -> None:
 def test_a_warning_is_not_called_a_note_and_greedy_is_not_called_the_author() -> None:
     compiled = shipped_kernels()["four_wave"].compile()
     assert "24" in worded(str(summarise("k", compiled)))
-    findings = tuple(Finding(code="P105", message="", severity=severity) for severity in Severity)
+    findings = tuple(Finding("P105", "", severity=severity) for severity in Severity)
     worded(str(summarise("k", replace(compiled, findings=findings))))
     assert "24" in worded(rota("check ping_pong --set config.scheduling=GREEDY").stdout)
 

@@ -29,11 +29,7 @@ k:
 
 @pytest.mark.parametrize(
     ("name", "text", "names"),
-    [
-        ("nowhere.s", None, ("nowhere.s",)),
-        ("k.hip", "int x;", ("--device",)),
-        ("k.s", "s_endpgm", ("--device",)),
-    ],
+    [("nowhere.s", None, ("nowhere.s",)), ("k.hip", "int x;", ("--device",)), ("k.s", "s_endpgm", ("--device",))],
 )
 def test_source_that_is_not_there_or_for_no_device(
     name: str, text: str | None, names: tuple[str, ...], tmp_path: Path

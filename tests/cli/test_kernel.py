@@ -195,11 +195,7 @@ def test_knobs_of_a_class_without_parameters_can_be_set() -> None:
 @pytest.mark.parametrize(
     ("place", "status", "names"),
     [
-        (
-            "mine_for_test.py:smal",
-            2,
-            ("small",),
-        ),
+        ("mine_for_test.py:smal", 2, ("small",)),
         ("empty_for_test.py:x", 2, ("empty_for_test.py",)),
         ("none_for_test.py:x", 2, ("none_for_test.py",)),
         ("none_for_test:x", 2, ("none_for_test",)),
@@ -215,11 +211,7 @@ def test_knobs_of_a_class_without_parameters_can_be_set() -> None:
         ("mine_for_test.py:NoConfig", 1, ("error[D104]",)),
         ("mine_for_test.py:NoKnobs", 1, ("error[D104]", "schedule_config()")),
         ("mine_for_test.py:Shapes", 1, ()),
-        (
-            "mine_for_test.py:PipelineSchedule",
-            1,
-            ("build_body",),
-        ),
+        ("mine_for_test.py:PipelineSchedule", 1, ("build_body",)),
         ("mine_for_test.py:Needs", 1, ()),
         ("mine_for_test.py:Broken", 2, ("missing",)),
     ],

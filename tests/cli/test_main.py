@@ -11,7 +11,7 @@ from typing import NoReturn
 import click
 import pytest
 
-from rota import Finding, ProofError, __version__
+from rota import ProofError, __version__
 from rota.cli import main as command
 from rota.errors import CODES
 from tests.cli.command import data, rota
@@ -50,7 +50,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
 
 
 def test_findings_end_in_status_1(failing: Callable[[BaseException], None]) -> None:
-    failing(ProofError(Finding(code="R102", message="too early")))
+    failing(ProofError.of("R102", "too early"))
     result = rota("fail")
     assert (result.exit_code, result.stdout) == (1, "")
     worded(result.stderr)

@@ -13,17 +13,15 @@ from rota.cli.output import as_sarif
 from rota.errors import Concern, Finding, Severity, SourceLine
 
 BOTH_ENDS = Finding(
-    code="I109",
-    message="ds_read_b32 reads LDS; no wait and barrier keep it behind another wave's write",
+    "I109",
+    "ds_read_b32 reads LDS; no wait and barrier keep it behind another wave's write",
     concerns=(
         Concern(label="ds_read_b32 v4, v1", index=19, source=SourceLine("kernels/reverse.hip", 6)),
         Concern(label="ds_write_b32 v0, v4", index=17, source=SourceLine("kernels/reverse.hip", 4)),
     ),
     evidence=(("bytes", "768 to 1023"),),
 )
-NO_LINES = Finding(
-    code="I104", message="too early", severity=Severity.WARNING, concerns=(Concern(label="s_nop 0", index=3),)
-)
+NO_LINES = Finding("I104", "too early", severity=Severity.WARNING, concerns=(Concern(label="s_nop 0", index=3),))
 
 
 def log(*found: tuple[str, Finding]) -> Any:  # as the models have it
@@ -58,9 +56,7 @@ def test_nothing_found_is_a_run_without_results() -> None:
 
 @pytest.mark.parametrize("name", ["a b.hip", "100%.hip"])
 def test_names_of_files_elsewhere_are_escaped(name: str, tmp_path: Path) -> None:
-    there = Finding(
-        code="I104", message="m", concerns=(Concern(label="x", source=SourceLine(str(tmp_path / name), 1)),)
-    )
+    there = Finding("I104", "m", concerns=(Concern(label="x", source=SourceLine(str(tmp_path / name), 1)),))
     uri = as_sarif([("k", there)])["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"][
         "uri"
     ]

@@ -69,12 +69,7 @@ def test_a_setting_that_makes_no_sense_is_a_usage_error(text: str, names: tuple[
 
 
 @pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("mma=16x²", ("--set", "16x²")),
-        ("mma=16", ("16x16",)),
-        ("time_limit=soon", ("soon",)),
-    ],
+    ("text", "names"), [("mma=16x²", ("--set", "16x²")), ("mma=16", ("16x16",)), ("time_limit=soon", ("soon",))]
 )
 def test_the_same_for_a_loop_by_values(text: str, names: tuple[str, ...]) -> None:
     with pytest.raises(click.UsageError) as caught:

@@ -14,12 +14,7 @@ from rota.errors import GraphError, OrderError
 from rota.order.acyclic.greedy import scheduler_named
 from rota.order.acyclic.problem import LoopBody, Ordering, OrderProblem, evaluate_order, makespan_lower_bound
 from rota.pipeline.block import MMABlockSpec, derive_drain_mask, derive_main_wait_vm, derive_waits_from_blocks
-from rota.pipeline.body import (
-    greedy_schedule,
-    optimal_schedule,
-    optimal_schedule_with_halves,
-    simple_greedy_schedule,
-)
+from rota.pipeline.body import greedy_schedule, optimal_schedule, optimal_schedule_with_halves, simple_greedy_schedule
 from rota.pipeline.compiled_pipeline import CompiledPipeline
 from rota.pipeline.compiler import compile_schedule
 from rota.pipeline.op import ScheduleEntry
@@ -247,9 +242,4 @@ def _summary(ordering: Ordering) -> dict[str, Any]:
     return {"order": list(ordering.order), "makespan": ordering.makespan, "vgpr_peak": ordering.vgpr_peak}
 
 
-_GENERIC = {
-    "generic_optimal": _optimal,
-    "generic_penalty": _penalty,
-    "generic_halves": _halves,
-    "generic_odd": _odd,
-}
+_GENERIC = {"generic_optimal": _optimal, "generic_penalty": _penalty, "generic_halves": _halves, "generic_odd": _odd}

@@ -125,10 +125,7 @@ def compare_halves(case: Case) -> Comparison:
     best = exhaustive and exhaustive.get("best_in_budget", exhaustive["best"])
     try:
         ours = optimal_schedule_with_halves(
-            graph,
-            max_globals=case["max_globals_per_block"],
-            lds_contention_penalty=penalty,
-            max_vgpr=case["max_vgpr"],
+            graph, max_globals=case["max_globals_per_block"], lds_contention_penalty=penalty, max_vgpr=case["max_vgpr"]
         )
     except OrderError as error:
         result.equal("refused", error.findings[0].code in {"O201", "O202", "O203"}, True)

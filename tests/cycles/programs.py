@@ -18,9 +18,7 @@ from rota.cycles.instructions import (
     UnitLoad,
     nominal,
 )
-from rota.cycles.instructions import (
-    SCALAR as SCALAR_CODE,
-)
+from rota.cycles.instructions import SCALAR as SCALAR_CODE
 from rota.program.entry import WORKGROUP, Place, Space
 from rota.program.kinds import OpKind, Phase
 from rota.program.machine import Counter

@@ -121,11 +121,7 @@ def _scaled_by(*names: str) -> LoopSpec:
 
 @pytest.mark.parametrize(
     ("loop", "names"),
-    [
-        (_scaled_by("sa1", "sb0"), ("mma_c00",)),
-        (_scaled_by("sa0"), ("mma_c00",)),
-        (_scaled_by("sa0", "b1"), ("b1",)),
-    ],
+    [(_scaled_by("sa1", "sb0"), ("mma_c00",)), (_scaled_by("sa0"), ("mma_c00",)), (_scaled_by("sa0", "b1"), ("b1",))],
 )
 def test_a_product_has_the_scales_of_its_own_rows(loop: LoopSpec, names: tuple[str, ...]) -> None:
     assert mentions(raised("T206", lambda: GemmLoop(loop, _tile(MXFP4_SMALL))).message, *names)

@@ -208,10 +208,7 @@ def test_a_sum_is_read_once_it_is_there() -> None:
     assert due == {(Phase.KERNEL, 1, 0): 7, (Phase.EPILOGUE, 0, 0): 12}
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [{"depth": 256}, {"instruction": MXFP8_SMALL.instruction}, {"block_scales": 1}],
-)
+@pytest.mark.parametrize("fields", [{"depth": 256}, {"instruction": MXFP8_SMALL.instruction}, {"block_scales": 1}])
 def test_shapes_that_have_no_such_blocks_are_refused(fields: dict[str, object]) -> None:
     raised("D102", lambda: replace(BLOCK_FP8_SMALL, **fields).loop())  # type: ignore[arg-type]
 

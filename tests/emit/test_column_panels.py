@@ -21,10 +21,7 @@ TILES = {
     "small": SMALL,
     "eight waves": replace(SMALL, geometry=KernelGeometry(), waves=8),
     "fp8": replace(
-        SMALL,
-        geometry=KernelGeometry(BK=128, MMA_K=128, elem_bytes=1, is_fp8=True),
-        waves=8,
-        element=Element.FP8,
+        SMALL, geometry=KernelGeometry(BK=128, MMA_K=128, elem_bytes=1, is_fp8=True), waves=8, element=Element.FP8
     ),
     "32 columns": replace(SMALL, geometry=KernelGeometry(BN=128, MMA_M=32, MMA_N=32, MMA_K=16)),
 }
@@ -113,10 +110,7 @@ def test_dmas_of_less_rows_than_the_exchange_repeats_after_fetch_by_several_patt
 
 @pytest.mark.parametrize(
     ("fields", "names"),
-    [
-        ({"geometry": KernelGeometry(BN=96)}, ("BN",)),
-        ({"geometry": KernelGeometry(BN=64, BK=32)}, ("BN", "BK")),
-    ],
+    [({"geometry": KernelGeometry(BN=96)}, ("BN",)), ({"geometry": KernelGeometry(BN=64, BK=32)}, ("BN", "BK"))],
 )
 def test_a_tile_that_can_t_be_read_so_is_refused(fields: dict[str, object], names: tuple[str, ...]) -> None:
     finding = raised("T203", lambda: replace(SMALL, **fields))  # type: ignore[arg-type]

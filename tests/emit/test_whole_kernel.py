@@ -161,10 +161,7 @@ def test_a_persistent_launcher_wants_to_know_how_many(tmp_path: Path) -> None:
 def test_several_kernels_are_one_program(toolchain: str, tmp_path: Path) -> None:
     """Of the same loop, with the loop alone beside them; no warnings, and nothing but kernels is left behind."""
     geometry = LOOPS["small"][0].geometry
-    asked = (
-        {"output": "bf16", "epilogue": "gated_silu"},
-        {"output": "f16", "persistent": "true", "epilogue": "gelu"},
-    )
+    asked = ({"output": "bf16", "epilogue": "gated_silu"}, {"output": "f16", "persistent": "true", "epilogue": "gelu"})
     parts = [emit_gemm(loop_of("small"), geometry)]
     parts += [emit_whole(loop_of("small"), geometry, parse_options(each)) for each in asked]
     assert said(TOOLCHAINS[toolchain], "\n".join(parts), "gfx950", tmp_path) == ""

@@ -212,10 +212,7 @@ def through_lds() -> LoopSpec:
             LoopOp(name="read", kind=OpKind.LDS_READ, reads=(Read(value="T"),), writes=("r",)),
             LoopOp(name="store", kind=OpKind.LDS_WRITE, reads=(Read(value="r"),), writes=("P",)),
             LoopOp(
-                name="again",
-                kind=OpKind.LDS_READ,
-                reads=(Read(value="P"), Read(value="P", distance=1)),
-                writes=("p",),
+                name="again", kind=OpKind.LDS_READ, reads=(Read(value="P"), Read(value="P", distance=1)), writes=("p",)
             ),
             LoopOp(name="mma", kind=OpKind.MMA, reads=(Read(value="p"), Read(value="r")), writes=("c",)),
         ),
@@ -328,10 +325,7 @@ TILES = with_syncs([FULL] * SLOTS).lowered
 BAD: dict[str, tuple[str, Any]] = {
     "no semantics": ("D104", lambda: execute(mended_gemm("one stage"), 1, semantics=5)),  # type: ignore[arg-type]
     "semantics for a sum of tiles": ("D104", lambda: execute(TILES, 1, semantics=Mixing())),
-    "semantics to replay a sum of tiles": (
-        "D104",
-        lambda: replay(TILES, Witnessed(trip_count=1), semantics=Mixing()),
-    ),
+    "semantics to replay a sum of tiles": ("D104", lambda: replay(TILES, Witnessed(trip_count=1), semantics=Mixing())),
     "tiles of its own": ("D105", lambda: execute(replace(TILES, semantics=gemm()), 1)),
     "another loop's declaration": (
         "D105",

@@ -31,10 +31,7 @@ def test_an_address_behind_lds() -> None:
         ("ds_add_u64 v2, v[4:5] offset:2", ("ds_add_u64", 8)),
         ("ds_read_b64_tr_b16 v[4:5], v2 offset:2", ("ds_read_b64_tr_b16", 8)),
         ("buffer_load_dword v1, s[4:7], 0 offen lds", ("buffer_load_dword", "m0", 4)),
-        (
-            "buffer_load_dword v0, v1, s[8:11], 0 idxen",
-            ("buffer_load_dword",),
-        ),
+        ("buffer_load_dword v0, v1, s[8:11], 0 idxen", ("buffer_load_dword",)),
     ],
 )
 def test_an_address_that_is_not_one(text: str, names: tuple[object, ...]) -> None:

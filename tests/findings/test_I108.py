@@ -41,8 +41,7 @@ def test_a_loop_that_counts_too_far_on_the_core_is_not_counted_again() -> None:
     far = loaded(WAY_OUT.format(body="s_add_u32 s0, s0, 2"))
     started = process_time()
     finding = raised(
-        "I108",
-        lambda: run.run_dispatch(far, buffers=[], values=[], grid=(1, 1, 1), block=(64, 1, 1), most=5_000_000),
+        "I108", lambda: run.run_dispatch(far, buffers=[], values=[], grid=(1, 1, 1), block=(64, 1, 1), most=5_000_000)
     )
     assert "5000000" in finding.message
     assert process_time() - started < 20
@@ -52,8 +51,7 @@ def test_a_launch_that_takes_too_long() -> None:
     far = loaded(WAY_OUT.format(body="s_add_u32 s0, s0, 2"))
     with time_limit(0.2):
         finding = raised(
-            "I108",
-            lambda: run.run_dispatch(far, buffers=[], values=[], grid=(1, 1, 1), block=(64, 1, 1), most=2**40),
+            "I108", lambda: run.run_dispatch(far, buffers=[], values=[], grid=(1, 1, 1), block=(64, 1, 1), most=2**40)
         )
     assert "0.2" in finding.message
 

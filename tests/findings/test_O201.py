@@ -6,12 +6,7 @@ from tests.findings.smallest import raised
 
 def op(vgpr_def: int, vgpr_kill: int = 0) -> OpDesc:
     return OpDesc(
-        tag=1,
-        resource=ResourceKind.LDS,
-        latency=1,
-        role=OpRole.FRAGMENT_LOAD,
-        vgpr_def=vgpr_def,
-        vgpr_kill=vgpr_kill,
+        tag=1, resource=ResourceKind.LDS, latency=1, role=OpRole.FRAGMENT_LOAD, vgpr_def=vgpr_def, vgpr_kill=vgpr_kill
     )
 
 

@@ -11,7 +11,6 @@ def test_more_loads_than_gaps_allow_are_refused() -> None:
     # Listed first, the MMA raises the peak of the greedy order, so that a search is due.
     body = LoopBody([MMA, LOAD, LOAD, LOAD], [])
     finding = raised(
-        "O202",
-        lambda: optimal_schedule_with_halves(body, partitions=1, max_globals=1, lds_contention_penalty=5),
+        "O202", lambda: optimal_schedule_with_halves(body, partitions=1, max_globals=1, lds_contention_penalty=5)
     )
     assert finding.fixes[0] == "max_globals=2"

@@ -182,10 +182,7 @@ def changed(change: Callable[[ScheduleEntry], tuple[ScheduleEntry, ...]]) -> Com
         return tuple(each for entry in entries for each in change(entry))
 
     return replace(
-        compiled,
-        prologue=phase(compiled.prologue),
-        kernel=phase(compiled.kernel),
-        epilogue=phase(compiled.epilogue),
+        compiled, prologue=phase(compiled.prologue), kernel=phase(compiled.kernel), epilogue=phase(compiled.epilogue)
     )
 
 
@@ -198,14 +195,8 @@ def with_op(entry: ScheduleEntry, **changes: int) -> tuple[ScheduleEntry]:
 
 
 GRIDS: dict[str, tuple[Callable[[ScheduleEntry], tuple[ScheduleEntry, ...]], tuple[str, ...]]] = {
-    "a quadrant is missing": (
-        lambda entry: () if is_compute(entry, 1, 1) else (entry,),
-        ("0", "4"),
-    ),
-    "a quadrant is there twice": (
-        lambda entry: (entry, entry) if is_compute(entry, 1, 1) else (entry,),
-        ("mma[1,1]",),
-    ),
+    "a quadrant is missing": (lambda entry: () if is_compute(entry, 1, 1) else (entry,), ("0", "4")),
+    "a quadrant is there twice": (lambda entry: (entry, entry) if is_compute(entry, 1, 1) else (entry,), ("mma[1,1]",)),
     "one quadrant stands for another": (
         lambda entry: with_op(entry, stage=0) if is_compute(entry, 1, 1) else (entry,),
         ("mma[0,1]",),

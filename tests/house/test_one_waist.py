@@ -22,7 +22,7 @@ KINDS = {"TileSum", "LoopSpec", "OpDesc", "LoopOp", "ScheduleEntry", "CompiledPi
 # Modules: a command of the command line is a module of the command's name, which is also that of what it calls.
 COMMANDS = {"audit", "calibrate", "check", "diff", "emit", "kernels", "predict", "run", "show", "targets", "trace"}
 SAME_MODULES = COMMANDS | {
-    "registry",  # one for every kind of thing that can be found by name
+    "registry"  # one for every kind of thing that can be found by name
 }
 SAME_CLASSES: set[str] = set()
 

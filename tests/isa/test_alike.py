@@ -26,7 +26,7 @@ def race(one: int, other: int, code: str = "I109", source: int | None = None, **
     ends = tuple(Concern(label=f"line {line}", index=line, source=where) for line in (one, other))
     told = {"wave": "0", "other wave": "1", "bytes": "0 to 3", "rests on": "no barrier"}
     told |= {name.replace("_", " "): value for name, value in evidence.items()}
-    return Finding(code=code, message="ds_x reads LDS", concerns=ends, evidence=tuple(told.items()))
+    return Finding(code, "ds_x reads LDS", concerns=ends, evidence=tuple(told.items()))
 
 
 def test_a_stretch_ends_at_barriers_branches_and_labels() -> None:
@@ -40,25 +40,19 @@ def test_alike_are_the_same_rule_between_the_same_stretches_and_source_lines() -
     first = cause_of(race(3, 1), stretch)
     assert first is not None
     assert cause_of(race(4, 2), stretch) == first
-    others = (
-        race(5, 1),
-        race(1, 3),
-        race(3, 1, code="I302"),
-        race(3, 1, source=7),
-        race(3, 1, rests_on="policy"),
-    )
+    others = (race(5, 1), race(1, 3), race(3, 1, code="I302"), race(3, 1, source=7), race(3, 1, rests_on="policy"))
     assert first not in {cause_of(each, stretch) for each in others}
     assert cause_of(race(3, 1, bytes="0 to 3 of argument 0 (x)"), stretch) != cause_of(
         race(3, 1, bytes="0 to 3 of argument 1 (y)"), stretch
     )
     assert cause_of(race(3, 1, code="I122"), stretch) is None
-    assert cause_of(Finding(code="I109", message="", concerns=()), stretch) is None
+    assert cause_of(Finding("I109", "", concerns=()), stretch) is None
 
 
 def test_together_they_say_how_many_and_where() -> None:
     alike = [race(30, 10), race(31, 12, bytes="32 of 8 to 99", wave="2")]
     assert mentions(worded(summarise_races(alike)), 2, "#30", "#31", "#10", "#12", "0 to 99", "waves 0, 2", "wave 1")
-    own = [Finding(code=each.code, message="", concerns=each.concerns, evidence=each.evidence[::2]) for each in alike]
+    own = [Finding(each.code, "", concerns=each.concerns, evidence=each.evidence[::2]) for each in alike]
     assert "waves 0, 2" in summarise_races(own)
     assert "wave 1" not in summarise_races(own)
 

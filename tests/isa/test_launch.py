@@ -125,15 +125,7 @@ def test_numbers_are_packed_as_the_kernel_declares_them() -> None:
     assert numbers("P", three, 0.0, 0.0, 0, 0, np.array([1, 2, 3], np.float32))[4:] == (1.0, 2.0, 3.0)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        1 << 32,
-        "x",
-        b"123",
-        None,
-    ],
-)
+@pytest.mark.parametrize("value", [1 << 32, "x", b"123", None])
 def test_a_value_that_does_not_fit(value: object) -> None:
     raised("I107", lambda: kernel("KERNEL(int* y, int n) { y[0] = n; }").launch(None, value, block=64))
 

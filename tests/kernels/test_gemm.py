@@ -75,10 +75,7 @@ def test_pairs_of_columns_take_twice_the_reads_and_a_vector_instruction_a_regist
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        (
-            {"instruction": "v_mfma_f32_16x16x32_fp8_fp8", "mma": (16, 32), "element_bytes": 1, "depth": 128},
-            "b_pairs",
-        ),
+        ({"instruction": "v_mfma_f32_16x16x32_fp8_fp8", "mma": (16, 32), "element_bytes": 1, "depth": 128}, "b_pairs"),
         ({"columns": 32}, "columns"),
     ],
 )

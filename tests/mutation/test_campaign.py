@@ -57,7 +57,7 @@ def says(*findings: Finding) -> Callable[[LoweredProgram], Report]:
 
 
 def race(witness: Witness | None) -> Finding:
-    return Finding(code="R103", message="made up", witness=witness)
+    return Finding("R103", "made up", witness=witness)
 
 
 # The campaign itself
@@ -224,7 +224,7 @@ def test_a_deadlock_is_missed_too() -> None:
 
 @pytest.mark.parametrize("code", ["V101", "B101"])
 def test_an_error_that_nothing_shows_is_a_false_alarm(code: str) -> None:
-    proof = says(Finding(code=code, message="made up"))
+    proof = says(Finding(code, "made up"))
     assert judge(unchanged(four_wave()), proof=proof).outcome is Outcome.FALSE_ALARM
 
 
@@ -269,7 +269,7 @@ def test_a_race_without_a_witness_is_a_false_alarm() -> None:
 
 
 def test_a_broken_limit_alone_is_neither_but_excuses_nothing() -> None:
-    limit = says(Finding(code="L101", message="made up"))
+    limit = says(Finding("L101", "made up"))
     assert judge(unchanged(four_wave()), proof=limit).outcome is Outcome.LIMIT
     mutant = first(Kind.BARRIER_DELETED, lambda mutant: not verify(mutant.program).clean)
     assert judge(mutant, proof=limit).outcome is Outcome.MISSED

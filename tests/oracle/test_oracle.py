@@ -142,12 +142,7 @@ RIGHT: dict[str, LoweredProgram] = {
     "the compiler waits for it": by_values(SCALES, "", "0@0 1@0", "", tracked=True),
     "a carried value has two copies": by_values(CARRIED, "", "0@0 1@0 0@1 1@1", "", copies={"m": 2}, tiles=(2, 0)),
     "far reads have their first versions": by_values(
-        FAR,
-        "",
-        "0@0 2@0 vm0 bar 1@0 lgkm0 bar 0@1 2@1 vm0 bar 1@1 lgkm0 bar",
-        "",
-        copies={"r": 2},
-        tiles=(2, 0),
+        FAR, "", "0@0 2@0 vm0 bar 1@0 lgkm0 bar 0@1 2@1 vm0 bar 1@1 lgkm0 bar", "", copies={"r": 2}, tiles=(2, 0)
     ),
     "the unread read has landed": by_values(UNREAD, "", "0@0 vm0 bar 1@0 lgkm0 2@0 3@0 bar", ""),
     "the compiler waits before it overwrites": by_values(UNREAD, "", "0@0 vm0 bar 1@0 2@0 3@0 bar", "", tracked=True),
@@ -188,10 +183,7 @@ WRONG: dict[str, tuple[str, LoweredProgram]] = {
         "landing",
         by_values(READ_AND_LOAD, "", "0@0 vm0 bar 1@0 2@0 lgkm0 vm0 3@0 bar", ""),
     ),
-    "one part was not waited for": (
-        "own order",
-        by_values(PARTS, "", "0@0 1@0 vm1 bar 2@0 lgkm0 3@0 bar", ""),
-    ),
+    "one part was not waited for": ("own order", by_values(PARTS, "", "0@0 1@0 vm1 bar 2@0 lgkm0 3@0 bar", "")),
     "the last version is not there at the end": (
         "result",
         by_values(LAST_ONE, "", "1@0 0@0", "1@0 0@1 0@0 1@1", tiles=(1, 2)),

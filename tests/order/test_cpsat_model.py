@@ -26,8 +26,7 @@ def test_interchangeable_ops_keep_their_body_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
-    [op("mma", 5), op("mma", 4, define=1), op("mma", 4, kill=1), op("vcompute", 4), op("valu", 4)],
+    "other", [op("mma", 5), op("mma", 4, define=1), op("mma", 4, kill=1), op("vcompute", 4), op("valu", 4)]
 )
 def test_ops_that_differ_in_cost_are_no_twins(other: object) -> None:
     assert isinstance(other, type(op("mma")))

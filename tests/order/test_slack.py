@@ -122,15 +122,7 @@ def test_nothing_to_hand_over_takes_no_barrier() -> None:
     assert found.barriers == ()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"barriers": (11,)},
-        {"barriers": (17,)},
-        {"landing_slack": 9},
-        {"read_slack": 9},
-    ],
-)
+@pytest.mark.parametrize("change", [{"barriers": (11,)}, {"barriers": (17,)}, {"landing_slack": 9}, {"read_slack": 9}])
 def test_a_claim_that_does_not_hold_is_found(change: dict[str, Any]) -> None:
     good = Settled(choice=0, starts=(0, 12, 18), barriers=(11, 17), landing_slack=1, read_slack=1)
     check_settled(choice(1), good, II)

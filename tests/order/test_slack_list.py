@@ -43,11 +43,7 @@ def tile(
     feeds = [ModuloEdge(producer=first_read + n, consumer=first_use + n) for n in range(reads)]
     again = [ModuloEdge(producer=first_use + n, consumer=first_read + n, delay=1, distance=1) for n in range(reads)]
     return Choice(
-        problem=ModuloProblem(
-            ops=ops,
-            edges=(*feeds, *again),
-            resources=tuple(Resource(name=each) for each in UNITS),
-        ),
+        problem=ModuloProblem(ops=ops, edges=(*feeds, *again), resources=tuple(Resource(name=each) for each in UNITS)),
         copies=(("A", copies),),
         handovers=(
             Handover("A", loading, reading, 0, lands=True),

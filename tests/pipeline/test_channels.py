@@ -22,10 +22,7 @@ GEOMETRY = EXAMPLE["GEOMETRY"]
 BASE: Any = EXAMPLE["MxMatmul"]
 
 
-def changed(
-    ops: Callable[[OpDesc], tuple[OpDesc, ...]] = lambda op: (op,),
-    **fields: Any,
-) -> CompiledPipeline:
+def changed(ops: Callable[[OpDesc], tuple[OpDesc, ...]] = lambda op: (op,), **fields: Any) -> CompiledPipeline:
     """The MX matmul with other ops and other channels, as the rules give it."""
 
     class Changed(BASE):  # type: ignore[misc]  # a class of the example

@@ -117,11 +117,7 @@ def test_further_channels_differ_and_need_two_stages() -> None:
 
 def test_three_stages_fill_with_three_offsets() -> None:
     config = PipelineConfig(depth=3, num_partitions=3)
-    assert [config.stage_k_offset(stage) for stage in range(3)] == [
-        KOffsetKind.K0,
-        KOffsetKind.K1,
-        KOffsetKind.K_NEXT,
-    ]
+    assert [config.stage_k_offset(stage) for stage in range(3)] == [KOffsetKind.K0, KOffsetKind.K1, KOffsetKind.K_NEXT]
 
 
 @pytest.mark.parametrize(

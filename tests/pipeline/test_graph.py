@@ -51,11 +51,7 @@ def test_a_rotating_fragment_feeds_the_next_partition_that_computes_from_its_sta
         body += [compute, ahead]
     assert config.rotates(body[1], 0)
     flow = [e for e in derive_cross_stage_rotation_edges(body, config) if e.dep_kind is DepKind.FLOW]
-    assert flow == [
-        DepEdge(1, 4),
-        DepEdge(3, 0, DepKind.FLOW, 1),
-        DepEdge(5, 2, DepKind.FLOW, 1),
-    ]
+    assert flow == [DepEdge(1, 4), DepEdge(3, 0, DepKind.FLOW, 1), DepEdge(5, 2, DepKind.FLOW, 1)]
 
 
 def test_the_4_wave_edges_have_no_flow_from_a_rotating_fragment_inside_its_partition() -> None:

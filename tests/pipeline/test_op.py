@@ -45,12 +45,7 @@ def test_framework_ops(op: OpDesc, tag: int, role: OpRole, value: int) -> None:
         (OpDesc.sched_group_barrier(1, 2), "sched_group_barrier(1, 2)"),
         (
             OpDesc.op(
-                DoubleBufferTag.MMA,
-                resource=ResourceKind.MMA_UNIT,
-                latency=16,
-                role=OpRole.COMPUTE,
-                stage=1,
-                subtile=0,
+                DoubleBufferTag.MMA, resource=ResourceKind.MMA_UNIT, latency=16, role=OpRole.COMPUTE, stage=1, subtile=0
             ),
             "mma[1,0]",
         ),

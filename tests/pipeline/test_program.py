@@ -44,10 +44,7 @@ def test_strategies_spread_into_a_config() -> None:
         **LoadStrategy.default(),
     )
     assert config == ScheduleConfig(
-        minimal_barriers=True,
-        omit_mma_set_prio=True,
-        wrap_waits_with_sched_barrier=True,
-        inter_block_lgkm_drain=True,
+        minimal_barriers=True, omit_mma_set_prio=True, wrap_waits_with_sched_barrier=True, inter_block_lgkm_drain=True
     )
     assert ScheduleConfig.from_strategies(**BarrierStrategy.default(), **WaitStrategy.default()) == ScheduleConfig()
 
@@ -101,8 +98,7 @@ def test_the_minimal_block_fences_fragments_from_loads(loads_first: bool) -> Non
 
 
 @pytest.mark.parametrize(
-    ("rule", "index"),
-    [(WarpStaggerRule.none(), 11), (WarpStaggerRule.auto(), 2), (WarpStaggerRule.fixed(7), 7)],
+    ("rule", "index"), [(WarpStaggerRule.none(), 11), (WarpStaggerRule.auto(), 2), (WarpStaggerRule.fixed(7), 7)]
 )
 def test_stagger_index(rule: WarpStaggerRule, index: int) -> None:
     assert stagger_index(two_tiles(), 10, PipelineConfig(warp_stagger=rule)) == index

@@ -64,10 +64,7 @@ def producer_consumer(machine: Machine = SPLIT_BARRIERS, *, left: int = 2) -> Lo
         epilogue=number_entries(tuple(maker.epilogue())),
         tiles_per_trip=DEPTH,
         tiles_outside=DEPTH,
-        roles=(
-            Role("producer", 2, frozenset(LOADS)),
-            Role("consumer", 2, frozenset((*READS, *MULTIPLIES))),
-        ),
+        roles=(Role("producer", 2, frozenset(LOADS)), Role("consumer", 2, frozenset((*READS, *MULTIPLIES)))),
         barriers=(Barrier(FULL, (PRODUCER,), (CONSUMER,)), Barrier(EMPTY, (CONSUMER,), (PRODUCER,))),
         compiler_tracks_registers=False,
         lds_bytes=2 * DEPTH * 4096,

@@ -23,10 +23,10 @@ from tests.campaigns.machine_code.check_kernels import (
     summary,
 )
 
-_WAIT = Finding(code="I104", message="v_fma_f32 uses v30 1 wait state too early", severity=Severity.WARNING)
-_RACE = Finding(code="I109", message="a race", severity=Severity.WARNING)
-_NOTE = Finding(code="I121", message="fewer barriers", severity=Severity.NOTE)
-_SPENT = Finding(code="I402", message="the budget of seconds is used up")
+_WAIT = Finding("I104", "v_fma_f32 uses v30 1 wait state too early", severity=Severity.WARNING)
+_RACE = Finding("I109", "a race", severity=Severity.WARNING)
+_NOTE = Finding("I121", "fewer barriers", severity=Severity.NOTE)
+_SPENT = Finding("I402", "the budget of seconds is used up")
 
 
 def _verdict(*findings: Finding) -> Verdict:

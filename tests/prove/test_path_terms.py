@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from rota.errors import Finding, IsaError
+from rota.errors import IsaError
 from rota.isa.binary.kernel_facts import Argument
 from rota.prove import confirmation, witness
 from rota.prove.bit_vectors import Answer, BitVectors, PathTerms, Reply
@@ -174,7 +174,7 @@ def test_arguments_without_names_and_pointers_to_lds_are_passed() -> None:
 
 def test_what_the_interpreter_does_not_know_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def load(*_: object, **__: object) -> None:
-        raise IsaError(Finding(code="I102", message="it knows nothing"))
+        raise IsaError.of("I102", "it knows nothing")
 
     monkeypatch.setattr(confirmation, "load_program", load)
     verdict = executed(race())

@@ -61,8 +61,7 @@ s_nop 4
 
 
 @pytest.mark.parametrize(
-    ("index", "proved"),
-    [("s_mov_b32 s6, s7", True), ("s_sub_u32 s6, 1, s7", True), ("s_lshr_b32 s6, s7, 1", False)],
+    ("index", "proved"), [("s_mov_b32 s6, s7", True), ("s_sub_u32 s6, 1, s7", True), ("s_lshr_b32 s6, s7, 1", False)]
 )
 @pytest.mark.parametrize("text", ["v_mov_b32_e32 v6, v10", "v_add_u32_e32 v6, v10, v12", "v_max_u32_e32 v6, v10, v12"])
 def test_each_wave_has_its_own_index(text: str, index: str, proved: bool) -> None:

@@ -103,7 +103,7 @@ TWINS = {  # a right kernel, what is changed in it, and what the wrong one has i
 }  # fmt: skip
 TOO_CAREFUL = {  # a multiple of 64 keeps waves apart, whatever the multiple is: the proof takes the whole buffer
     "a place by an argument": """KERNEL(128) k(const int* x, int* y, int n) { LDS int b[1024]; b[T] = x[T]; SYNC;
-        int j = (n * 64 + T) & 1023; b[j] = T; SYNC; y[T] = b[127 - T]; }""",
+        int j = (n * 64 + T) & 1023; b[j] = T; SYNC; y[T] = b[127 - T]; }"""
 }
 
 

@@ -11,14 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from rota import (
-    DoubleBufferTag,
-    OpDesc,
-    OpRole,
-    PipelineConfig,
-    ResourceKind,
-    WarpStaggerRule,
-)
+from rota import DoubleBufferTag, OpDesc, OpRole, PipelineConfig, ResourceKind, WarpStaggerRule
 from rota.pipeline.compiled_pipeline import CompiledPipeline
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value

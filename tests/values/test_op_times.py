@@ -109,11 +109,7 @@ def test_values_that_share_registers_take_turns() -> None:
         (spec.ops[p.earlier].name, spec.ops[p.later].name, p.distance)
         for p in find_precedences(spec, time_loop(spec, timing_of(GFX950)), {"first": 1})
     }
-    assert (
-        "make_seen",
-        "make_last",
-        0,
-    ) in found  # the first is seen before the last overwrites it
+    assert ("make_seen", "make_last", 0) in found  # the first is seen before the last overwrites it
     assert ("make_first", "make_first", 1) not in found  # it overwrites in place what it alone reads of the last
     assert ("make_last", "make_first", 1) in found
 

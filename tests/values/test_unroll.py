@@ -29,12 +29,7 @@ def gemm() -> LoopSpec:
 
 @pytest.mark.parametrize(
     ("starts", "copies"),
-    [
-        ((0, 10, 60, 70, 80), 1),
-        ((0, 10, 120, 130, 150), 2),
-        ((0, 10, 60, 70, 150), 2),
-        ((0, 10, 220, 230, 310), 3),
-    ],
+    [((0, 10, 60, 70, 80), 1), ((0, 10, 120, 130, 150), 2), ((0, 10, 60, 70, 150), 2), ((0, 10, 220, 230, 310), 3)],
     ids=["one stage", "two stages", "the MMA a period later", "four stages"],
 )
 @pytest.mark.parametrize("remainder", [0, 1, 3])

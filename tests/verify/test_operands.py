@@ -40,13 +40,7 @@ def scaled() -> LoopSpec:
 
 def gathered(*, by_load: bool) -> LoopSpec:
     """Where a load, or a read of LDS, goes to is itself read from LDS."""
-    homes = {
-        "T": Home.LDS,
-        "where": Home.REGISTERS,
-        "A": Home.LDS,
-        "a": Home.REGISTERS,
-        "c": Home.ACCUMULATOR,
-    }
+    homes = {"T": Home.LDS, "where": Home.REGISTERS, "A": Home.LDS, "a": Home.REGISTERS, "c": Home.ACCUMULATOR}
     where = (Read(value="where"),)
     return LoopSpec(
         name="gathered",

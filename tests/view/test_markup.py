@@ -51,7 +51,7 @@ def test_shares_add_up() -> None:
 
 
 def test_a_finding_keeps_its_words() -> None:
-    finding = Finding(code="D102", message="a < b", severity=Severity.WARNING, evidence=(("got", 1),))
+    finding = Finding("D102", "a < b", severity=Severity.WARNING, evidence=(("got", 1),))
     markup = finding._repr_html_()
     assert "warning[D102]: a &lt; b" in markup
     assert "got: 1" in markup

@@ -66,10 +66,10 @@ def test_the_finding_of_a_proof_of_a_schedule_is_understood() -> None:
 @pytest.mark.parametrize(
     "finding",
     [
-        Finding(code="D102", message="no race"),
-        Finding(code="I109", message="without waves", concerns=(Concern(label="a"), Concern(label="b"))),
-        Finding(code="I109", message="one end", concerns=(Concern(label="a"),), evidence=(("waves", "0 and 1"),)),
-        Finding(code="R102", message="without epochs", concerns=(Concern(label="a"), Concern(label="b"))),
+        Finding("D102", "no race"),
+        Finding("I109", "without waves", concerns=(Concern(label="a"), Concern(label="b"))),
+        Finding("I109", "one end", concerns=(Concern(label="a"),), evidence=(("waves", "0 and 1"),)),
+        Finding("R102", "without epochs", concerns=(Concern(label="a"), Concern(label="b"))),
     ],
     ids=lambda finding: finding.message,
 )
@@ -116,8 +116,8 @@ def test_the_key_stays_in_the_picture(barriers: int) -> None:
 
 def test_names_are_escaped_in_picture_and_page() -> None:
     finding = Finding(
-        code="I109",
-        message="<b>",
+        "I109",
+        "<b>",
         concerns=(Concern(label="<i>", source=SourceLine("<u>", 1)), Concern(label="<i>")),
         evidence=(("waves", "0 and 1"), ("barriers", "0 and 1 passed")),
     )

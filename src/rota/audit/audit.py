@@ -120,16 +120,13 @@ def _wrong(
         group = ", ".join(map(str, entry.roles or ()))
         where = f"the {entry.phase.value.lower()}'s barrier of group {group} alone"
         yield Finding(
-            code="I210",
-            message=f"{where} is executed by {other}",
+            "I210",
+            f"{where} is executed by {other}",
             concerns=(
                 entry.concern(),
                 Concern(label=event.instruction.text, index=event.number, role="in machine code"),
             ),
-            evidence=(
-                ("due", _show_waves(planned)),
-                ("found", "not known" if have is None else _show_waves(have)),
-            ),
+            evidence=(("due", _show_waves(planned)), ("found", "not known" if have is None else _show_waves(have))),
         )
 
 
@@ -150,15 +147,15 @@ def misfits(facts: KernelFacts, instructions: Sequence[Instruction], machine: Ma
 def _of_machine(facts: KernelFacts, machine: Machine) -> Iterator[Finding]:
     if facts.arch != machine.arch:
         yield Finding(
-            code="I111",
-            message=f"the code object is for {facts.arch}, the schedule for {machine.arch}",
+            "I111",
+            f"the code object is for {facts.arch}, the schedule for {machine.arch}",
             evidence=(("code object", facts.arch), ("schedule", machine.arch)),
         )
     needed, there = max(facts.descriptor.lds_bytes, facts.lds_bytes), machine.lds_bytes.value
     if needed > there:
         yield Finding(
-            code="I207",
-            message=f"the kernel takes more LDS than a workgroup has on {machine.arch}",
+            "I207",
+            f"the kernel takes more LDS than a workgroup has on {machine.arch}",
             evidence=(("LDS bytes", f"{needed}, at most {there}"),),
         )
 
@@ -375,12 +372,9 @@ def _resources(facts: KernelFacts, prediction: PredictedUse | None) -> list[Find
             message = "the notes don't say how many registers were spilled; reloads add waits of their own"
         findings.append(
             Finding(
-                code="I206",
-                message=message,
-                evidence=(
-                    ("spilled registers", _show_count(facts.spills)),
-                    ("private bytes", facts.private_bytes),
-                ),
+                "I206",
+                message,
+                evidence=(("spilled registers", _show_count(facts.spills)), ("private bytes", facts.private_bytes)),
             )
         )
     if prediction is None:
@@ -389,8 +383,8 @@ def _resources(facts: KernelFacts, prediction: PredictedUse | None) -> list[Find
     if registers > prediction.limit or lds_bytes != prediction.lds_bytes:
         findings.append(
             Finding(
-                code="I207",
-                message="the kernel doesn't take what was predicted",
+                "I207",
+                "the kernel doesn't take what was predicted",
                 evidence=(
                     ("registers", f"{registers}, at most {prediction.limit}"),
                     ("LDS bytes", f"{lds_bytes}, predicted {prediction.lds_bytes}"),

@@ -161,8 +161,8 @@ def _first_difference(
         event = coded[at]
         concerns.append(Concern(label=event.instruction.text, index=event.number, role="is here in machine code"))
     return Finding(
-        code="I202",
-        message=f"the machine code of the {phase.value.lower()} departs from the schedule after {at} instructions",
+        "I202",
+        f"the machine code of the {phase.value.lower()} departs from the schedule after {at} instructions",
         concerns=tuple(concerns),
         evidence=(
             ("instructions in the schedule", len(plan.kinds)),
@@ -175,8 +175,8 @@ def _first_difference(
 
 def _skippable(phase: Phase, event: MachineEvent) -> Finding:
     return Finding(
-        code="I202",
-        message=f"a branch may skip an instruction of the {phase.value.lower()}, which the schedule always executes",
+        "I202",
+        f"a branch may skip an instruction of the {phase.value.lower()}, which the schedule always executes",
         concerns=(Concern(label=event.instruction.text, index=event.number, role="in machine code"),),
     )
 
@@ -193,8 +193,8 @@ def _barriers(phase: Phase, where: str, want: Sequence[_Sync], have: Sequence[_S
     coded = [each.alone for each in have if each.is_barrier]
     if planned != coded:
         yield Finding(
-            code="I205",
-            message=f"{phase.value.lower()}, before {where}: the schedule has {_barrier_text(planned)}, "
+            "I205",
+            f"{phase.value.lower()}, before {where}: the schedule has {_barrier_text(planned)}, "
             f"the machine code {_barrier_text(coded)}",
             evidence=(("planned", len(planned)), ("found", len(coded))),
         )
@@ -259,14 +259,9 @@ def _judge_wait(match: WaitMatch) -> Iterator[Finding]:
         ("found", "no wait" if match.found is None else match.found),
     )
     if match.verdict is WaitVerdict.WEAKER:
-        yield Finding(code="I204", message=f"the machine code waits for less: {match}", evidence=evidence)
+        yield Finding("I204", f"the machine code waits for less: {match}", evidence=evidence)
     elif match.verdict is not WaitVerdict.EQUAL:
-        yield Finding(
-            code="I208",
-            severity=Severity.WARNING,
-            message=f"the compiler waits for more: {match}",
-            evidence=evidence,
-        )
+        yield Finding("I208", f"the compiler waits for more: {match}", severity=Severity.WARNING, evidence=evidence)
 
 
 def reprove(planned: Lowerable, expected: Expected, found: MachineLoop) -> Report:
@@ -290,15 +285,13 @@ def _alone(expected: Sequence[ExpectedEvent], found: Sequence[MachineEvent]) -> 
     planned = [event.entry for event in expected if event.kind is OpKind.BARRIER and event.alone]
     skipped = sum(event.kind is OpKind.BARRIER and event.conditional for event in found)
     if len(planned) != skipped:
-        raise IsaError(
-            Finding(
-                code="I205",
-                message="the barriers that keep the wave groups apart are not all there"
-                if len(planned) > skipped
-                else "a branch may skip barriers that the schedule has for all waves",
-                concerns=tuple(entry.concern() for entry in planned),
-                evidence=(("of one group alone, planned", len(planned)), ("found", skipped)),
-            )
+        raise IsaError.of(
+            "I205",
+            "the barriers that keep the wave groups apart are not all there"
+            if len(planned) > skipped
+            else "a branch may skip barriers that the schedule has for all waves",
+            concerns=tuple(entry.concern() for entry in planned),
+            evidence=(("of one group alone, planned", len(planned)), ("found", skipped)),
         )
     return planned
 
@@ -329,13 +322,7 @@ def _inside(event: MachineEvent, rest: Sequence[ExpectedEvent], phase: Phase) ->
     """Waits between instructions of one op, of which `rest` begins with those still to come."""
     op = rest[0].entry
     if event.kind is OpKind.BARRIER:
-        raise IsaError(
-            Finding(
-                code="I205",
-                message=f"a barrier is between the instructions of {op.op}",
-                concerns=(op.concern(),),
-            )
-        )
+        raise IsaError.of("I205", f"a barrier is between the instructions of {op.op}", concerns=(op.concern(),))
     to_come = next((number for number, each in enumerate(rest) if each.entry is not op), len(rest))
     for counter, count in event.waits:
         yield _wait(counter, count + (to_come if op.effect.counter == counter else 0), phase)

@@ -227,8 +227,8 @@ def _wrong_result(
     row, column = (int(each) for each in wrong[0])
     return (
         Finding(
-            code="I110",
-            message=f"{len(wrong)} of {got.size} elements of C are wrong, the first in row {row}, column {column}",
+            "I110",
+            f"{len(wrong)} of {got.size} elements of C are wrong, the first in row {row}, column {column}",
             evidence=(
                 ("got", f"{got[row, column]:g}"),
                 ("due", f"{due[row, column]:g}, off by at most {bound[row, column]:.2g}"),

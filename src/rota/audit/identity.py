@@ -231,10 +231,7 @@ def _wrong_registers(pairs: Sequence[Pair], loop: MachineLoop, binding: GemmBind
 
 
 def _follow(
-    planned: ExpectedEvent,
-    found: MachineEvent,
-    held: dict[Register, _Held],
-    binding: GemmBinding,
+    planned: ExpectedEvent, found: MachineEvent, held: dict[Register, _Held], binding: GemmBinding
 ) -> Iterator[Finding]:
     bound, operands = planned.bound, found.instruction.operands
     if isinstance(bound, LdsRead | ScaleRead | PairRead):

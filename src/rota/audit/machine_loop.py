@@ -57,12 +57,10 @@ def expect_counts(planned: Lowerable) -> Expected:
 
     def events(entry: Entry) -> Iterator[ExpectedEvent]:
         if entry.op.work is None:
-            raise IsaError(
-                Finding(
-                    code="I201",
-                    message=f"{entry.op} doesn't say how many instructions it is, so none can be told to be its own",
-                    concerns=(entry.concern(),),
-                )
+            raise IsaError.of(
+                "I201",
+                f"{entry.op} doesn't say how many instructions it is, so none can be told to be its own",
+                concerns=(entry.concern(),),
             )
         for _ in range(entry.op.work.instructions):
             yield ExpectedEvent(kind=_LIKE.get(entry.op.kind, entry.op.kind), entry=entry)
@@ -221,12 +219,10 @@ def read_machine_loop(
     ]
     loops = [(first, last) for first, last in back if last in find_reached(instructions, first)]
     if len(loops) != 1:
-        raise IsaError(
-            Finding(
-                code="I201",
-                message=f"the machine code has {len(loops)} loops; a schedule is one",
-                evidence=tuple(("loop", f"instructions {first} to {last}") for first, last in loops),
-            )
+        raise IsaError.of(
+            "I201",
+            f"the machine code has {len(loops)} loops; a schedule is one",
+            evidence=tuple(("loop", f"instructions {first} to {last}") for first, last in loops),
         )
     ((first, last),) = loops
     events = tuple(
@@ -258,16 +254,14 @@ def _find_marks(instructions: Sequence[Instruction]) -> range:
         if each.target is not None and (number in marked) != (each.target in marked) and each.target != marked.start
     ]
     if not marked or crossing:
-        raise IsaError(
-            Finding(
-                code="I201",
-                message="the marks around the schedule don't enclose a piece of the machine code",
-                evidence=(
-                    ("first marks", ", ".join(map(str, first)) or "none"),
-                    ("last marks", ", ".join(map(str, last)) or "none"),
-                    *(("branch", f"instruction {number} to {target}") for number, target in crossing),
-                ),
-            )
+        raise IsaError.of(
+            "I201",
+            "the marks around the schedule don't enclose a piece of the machine code",
+            evidence=(
+                ("first marks", ", ".join(map(str, first)) or "none"),
+                ("last marks", ", ".join(map(str, last)) or "none"),
+                *(("branch", f"instruction {number} to {target}") for number, target in crossing),
+            ),
         )
     return marked
 
@@ -298,11 +292,7 @@ def find_reached(instructions: Sequence[Instruction], first: int) -> set[int]:
 
 
 def _events(
-    instructions: Sequence[Instruction],
-    valu: Collection[str],
-    kinds: Collection[OpKind],
-    loop: range,
-    marked: range,
+    instructions: Sequence[Instruction], valu: Collection[str], kinds: Collection[OpKind], loop: range, marked: range
 ) -> Iterator[MachineEvent]:
     """A wait that a branch may skip promises nothing, and is none."""
     skipped = {
@@ -374,8 +364,8 @@ def parse_registers(operand: str) -> Iterator[str]:
 def wrong_operand(planned: ExpectedEvent, found: MachineEvent, what: str, due: object, have: object) -> Finding:
     """I203: an instruction works on something else than its op."""
     return Finding(
-        code="I203",
-        message=f"{planned.entry.op} works on another {what} than the schedule says",
+        "I203",
+        f"{planned.entry.op} works on another {what} than the schedule says",
         concerns=(
             planned.entry.concern(),
             Concern(label=found.instruction.text, index=found.number, role="in machine code"),

@@ -121,10 +121,7 @@ class BlockType(click.ParamType):  # type: ignore[type-arg]  # generic in newer 
 
 def block_option(command: Command) -> Command:
     return click.option(
-        "--block",
-        type=BlockType(),
-        metavar="X[xY[xZ]]",
-        help="Work items of a workgroup, of machine code: 256, 16x16.",
+        "--block", type=BlockType(), metavar="X[xY[xZ]]", help="Work items of a workgroup, of machine code: 256, 16x16."
     )(command)
 
 
@@ -142,10 +139,7 @@ class Built(NamedTuple):
 
 
 def build_code(
-    kernel: Kernel,
-    compiler: str | None,
-    form: str = "hip",
-    options: Mapping[str, str] | None = None,
+    kernel: Kernel, compiler: str | None, form: str = "hip", options: Mapping[str, str] | None = None
 ) -> Built:
     """The compiler is looked for first: without one there is no need to search for a schedule."""
     from rota.isa.binary.toolchain import find_toolchain

@@ -137,9 +137,9 @@ MOVED = frozenset({"P113", "P114", "P115"})
 """The codes of notes about ops that were moved, each a concern; one of them may explain a race."""
 
 _NOT_SHOWN_MINIMAL = Finding(
-    code="W102",
+    "W102",
+    "the repair is proved, but its search ended before it was shown to be the smallest",
     severity=Severity.NOTE,
-    message="the repair is proved, but its search ended before it was shown to be the smallest",
     fixes=("add the waits and barriers that you know are needed: the search is then smaller",),
 )
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, NamedTuple, Protocol
 
-from rota.errors import DeclarationError, Finding, did_you_mean
+from rota.errors import DeclarationError, did_you_mean
 from rota.program.entry import Entry, Place, Space, Work
 from rota.program.kinds import Home, OpKind, Phase, Unit
 from rota.program.loop_spec import MOST_INSTRUCTIONS, check_count
@@ -133,13 +133,11 @@ def program_of(schedule: Lowerable, shape: WorkSource | None) -> LoweredProgram:
         program = shape.fill(program)
     silent = [entry for entry in program.entries if not entry.op.is_framework and entry.op.work is None]
     if silent:
-        raise DeclarationError(
-            Finding(
-                code="D109",
-                message=f"{program.name} is declared in tiles: nothing says how many instructions an op represents",
-                concerns=(silent[0].concern(),),
-                fixes=("pass shape=TileShape(geometry=..., waves=..., instruction=...)",),
-            )
+        raise DeclarationError.of(
+            "D109",
+            f"{program.name} is declared in tiles: nothing says how many instructions an op represents",
+            concerns=(silent[0].concern(),),
+            fixes=("pass shape=TileShape(geometry=..., waves=..., instruction=...)",),
         )
     return program
 
@@ -160,13 +158,11 @@ def waves_of(program: LoweredProgram) -> tuple[int, ...]:
         own = [program.waves // count + (number < program.waves % count) for number in range(count)]
     waves = tuple(role for role, count in enumerate(own) for _ in range(count or 0))
     if None in own or not waves:
-        raise DeclarationError(
-            Finding(
-                code="D109",
-                message=f"{program.name} doesn't say how many waves run it",
-                evidence=tuple((role.name, f"{role.waves} waves") for role in program.roles),
-                fixes=("give every role its waves, or the program", "pass shape=TileShape(...), which has waves"),
-            )
+        raise DeclarationError.of(
+            "D109",
+            f"{program.name} doesn't say how many waves run it",
+            evidence=tuple((role.name, f"{role.waves} waves") for role in program.roles),
+            fixes=("give every role its waves, or the program", "pass shape=TileShape(...), which has waves"),
         )
     return waves
 
@@ -175,7 +171,7 @@ def flops_of(instruction: str) -> int:
     """Floating-point (or integer) operations of one MFMA, from its name: v_mfma_f32_16x16x32_bf16, 4x4x4_16b for 16."""
     shape = shape_named(instruction)
     if shape is None:
-        raise DeclarationError(Finding(code="D105", message=f"{instruction!r} doesn't name its shape, as 16x16x32"))
+        raise DeclarationError.of("D105", f"{instruction!r} doesn't name its shape, as 16x16x32")
     blocks = _BLOCKS.search(instruction)
     return 2 * prod(shape) * (int(blocks[1]) if blocks else 1)
 
@@ -442,7 +438,7 @@ class _Encoder:
         if name in numbers:
             return numbers[name]
         message = f"{self.program.name} names the {what} {name!r}, which doesn't exist"
-        raise DeclarationError(Finding(code="D105", message=message, fixes=did_you_mean(name, numbers)))
+        raise DeclarationError.of("D105", message, fixes=did_you_mean(name, numbers))
 
     def key(self, key: IssuedEntry, entry: Entry | None) -> int:
         self.keys.append(key)

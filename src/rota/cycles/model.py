@@ -236,8 +236,8 @@ def deadlock(code: Code, gatherings: Iterable[Gathering]) -> Finding:
     asleep = [(gathering, each) for gathering in gatherings for each in gathering.sleepers]
     entries = {each.key: code.entries[each.key] for _, each in asleep}
     return Finding(
-        code="B101",
-        message=f"{code.name}: waves wait at a barrier forever",
+        "B101",
+        f"{code.name}: waves wait at a barrier forever",
         concerns=tuple(entry.concern() for entry in entries.values() if entry is not None),
         evidence=tuple(
             (

@@ -107,11 +107,7 @@ def no_gemm_op(op: object, kind: OpKind, *concerns: Concern) -> EmissionError:
 
 
 def refuse_count(
-    message: str,
-    *,
-    concerns: Iterable[Concern],
-    evidence: Evidence,
-    fixes: Iterable[str],
+    message: str, *, concerns: Iterable[Concern], evidence: Evidence, fixes: Iterable[str]
 ) -> EmissionError:
     """An op says of itself what its instructions don't do."""
     return _refusal("T202", message, concerns, evidence, tuple(fixes))
@@ -125,9 +121,7 @@ def no_word(message: str, *, concerns: Iterable[Concern] = (), evidence: Evidenc
 def _refusal(
     code: str, message: str, concerns: Iterable[Concern], evidence: Evidence, fixes: tuple[str, ...]
 ) -> EmissionError:
-    return EmissionError(
-        Finding(code=code, message=message, concerns=tuple(concerns), evidence=tuple(evidence), fixes=fixes)
-    )
+    return EmissionError.of(code, message, concerns=tuple(concerns), evidence=tuple(evidence), fixes=fixes)
 
 
 # Register waits made explicit.
@@ -154,9 +148,9 @@ def with_register_waits(compiled: _Compiled) -> _Compiled:
 def _not_as_given(repairs: Sequence[Repair]) -> Finding:
     """The source differs from the schedule that was given, which nobody proved: its reader must know."""
     return Finding(
-        code="W104",
+        "W104",
+        "the schedule as given is not proved; waits or barriers were added before it was written",
         severity=Severity.WARNING,
-        message="the schedule as given is not proved; waits or barriers were added before it was written",
         concerns=tuple(Concern(label=str(each.op), role=each.phase.at(each.slot)) for each in repairs),
         evidence=(("added or strengthened", len(repairs)),),
         fixes=("verify() says what the schedule as given lacks",),

@@ -22,7 +22,7 @@ from rota.emit.text import (
     sync_text,
     sync_words,
 )
-from rota.errors import EmissionError, Finding
+from rota.errors import EmissionError
 from rota.program.entry import Entry
 from rota.program.kinds import Phase
 from rota.program.lowered import LoweredProgram
@@ -181,12 +181,10 @@ def project_of(asked: Emission) -> dict[str, str]:
     from rota.emit.whole.whole_options import parse_options
 
     if is_attention(asked.compiled):
-        raise EmissionError(
-            Finding(
-                code="T209",
-                message="there is no project around an attention kernel yet",
-                fixes=("`--form kernel` and `--form launcher` write the kernel and the header that launches it",),
-            )
+        raise EmissionError.of(
+            "T209",
+            "there is no project around an attention kernel yet",
+            fixes=("`--form kernel` and `--form launcher` write the kernel and the header that launches it",),
         )
     settings = parse_options(asked.options)
     return emit_project(asked.named, asked.kernel.geometry(), settings, **gemm_form(asked.kernel.shape()))
@@ -209,13 +207,8 @@ def document(asked: Emission) -> str:
 def _no_options(asked: Emission, form: str, fixes: tuple[str, ...] = ("`--form kernel` takes them",)) -> None:
     """What was asked for is applied or refused."""
     if asked.options:
-        raise EmissionError(
-            Finding(
-                code="T209",
-                message=f"the form {form} has no settings",
-                evidence=tuple(asked.options.items()),
-                fixes=fixes,
-            )
+        raise EmissionError.of(
+            "T209", f"the form {form} has no settings", evidence=tuple(asked.options.items()), fixes=fixes
         )
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import no_word
-from rota.errors import EmissionError, Finding
+from rota.errors import EmissionError
 from rota.program.entry import WORKGROUP, Effect, Entry
 from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import LoweredProgram
@@ -40,13 +40,11 @@ def identifier(name: str, taken: Collection[str] = ()) -> str:
     """`name`, if it is a plain C++ identifier that neither a keyword nor the source itself takes."""
     if not _PLAIN.fullmatch(name) or name in _KEYWORDS or name in taken:
         why = "the source itself has that name" if name in taken else "C++ keeps it" if name in _KEYWORDS else ""
-        raise EmissionError(
-            Finding(
-                code="T201",
-                message=f"{name!r} can't be a name in C++ source" + (f": {why}" if why else ""),
-                evidence=(("expected", "a letter, then letters, digits and single underscores"),),
-                fixes=(f"rename the loop, op, value or schedule, for example to {_plain(name)}",),
-            )
+        raise EmissionError.of(
+            "T201",
+            f"{name!r} can't be a name in C++ source" + (f": {why}" if why else ""),
+            evidence=(("expected", "a letter, then letters, digits and single underscores"),),
+            fixes=(f"rename the loop, op, value or schedule, for example to {_plain(name)}",),
         )
     return name
 
@@ -60,13 +58,11 @@ def _plain(name: str) -> str:
 def comment(text: str) -> str:
     """`text` after two slashes, if all of it stays there: no line ends, and none is joined to the next."""
     if not text.isprintable() or "\\" in text:
-        raise EmissionError(
-            Finding(
-                code="T201",
-                message=f"{text!r:.80} can't be in a comment of C++ source: the compiler would read on after it",
-                evidence=(("expected", "one line of printable characters, without a backslash"),),
-                fixes=("take line breaks and backslashes out of names, reasons and the machine's name",),
-            )
+        raise EmissionError.of(
+            "T201",
+            f"{text!r:.80} can't be in a comment of C++ source: the compiler would read on after it",
+            evidence=(("expected", "one line of printable characters, without a backslash"),),
+            fixes=("take line breaks and backslashes out of names, reasons and the machine's name",),
         )
     return f"// {text}"
 

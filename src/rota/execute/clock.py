@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from rota.check import bad_field, check_elements, check_ints, is_int
-from rota.errors import DeclarationError, Finding
+from rota.errors import DeclarationError
 from rota.execute.wave_trace import Line, Trace, Workgroup
 from rota.program.entry import Effect
 from rota.program.lowered import Barrier
@@ -409,7 +409,7 @@ class _Run:
             return barrier
         role = program.roles[stop.role].name
         message = f"{role} {does} at the barrier {name!r}, which doesn't take that role"
-        raise DeclarationError(Finding(code="D105", message=message))
+        raise DeclarationError.of("D105", message)
 
 
 def _nth(number: int) -> str:
@@ -483,11 +483,7 @@ def _one_by_one(group: Workgroup, local: Sequence[Floats], order: BarrierOrder) 
 
 
 def _find_arrivals(
-    group: Workgroup,
-    local: Sequence[Floats],
-    starts: Sequence[Floats],
-    role: int,
-    number: int,
+    group: Workgroup, local: Sequence[Floats], starts: Sequence[Floats], role: int, number: int
 ) -> Floats:
     """When the waves of a role are at a barrier, by [run, wave]."""
     reached: Floats = starts[role][:, :, number] + local[role][:, :, group.traces[role].barriers[number]]

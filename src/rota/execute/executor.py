@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rota.check import bad_field, check_elements, check_ints, check_types, expect
-from rota.errors import DeclarationError, Finding
+from rota.errors import DeclarationError
 from rota.execute.clock import (
     Clock,
     Latest,
@@ -322,12 +322,10 @@ def _results_of(program: LoweredProgram, semantics: Semantics | None) -> Callabl
         raise asked.refusal(program.name, "its execution")
     if isinstance(asked, TileSum):
         if semantics is not None:
-            raise DeclarationError(
-                Finding(
-                    code="D104",
-                    message=f"{program.name} is a sum over K-tiles; only the ops of a loop by values take semantics",
-                    evidence=(("got", type(semantics).__name__), ("expected", "None")),
-                )
+            raise DeclarationError.of(
+                "D104",
+                f"{program.name} is a sum over K-tiles; only the ops of a loop by values take semantics",
+                evidence=(("got", type(semantics).__name__), ("expected", "None")),
             )
         return partial(_sums, asked)
     chosen: Semantics = Mixing() if semantics is None else expect("the semantics", semantics, Semantics)  # type: ignore[type-abstract]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.check import bad_field
-from rota.errors import Concern, DeclarationError, Finding, did_you_mean
+from rota.errors import Concern, DeclarationError, did_you_mean
 from rota.execute.semantics import GLOBAL_LOADS, LDS_READS, Semantics
 from rota.execute.wave_trace import Workgroup, writer_of_slices
 from rota.program.entry import Entry, Version
@@ -71,14 +71,12 @@ def results_of(semantics: Semantics, op: LoopOp, operands: tuple[Floats, ...]) -
     with np.errstate(all="ignore"):
         results = [np.asarray(result) for result in semantics.results(op, operands)]
     if len(results) != len(op.writes) or any(result.ndim < 2 for result in results):
-        raise DeclarationError(
-            Finding(
-                code="D104",
-                message=f"{type(semantics).__name__} gives {len(results)} results of {op.name}; "
-                f"expected {len(op.writes)}, each with the axes [run, wave]",
-                concerns=(Concern(label=op.name, source=op.source),),
-                evidence=(("shapes", ", ".join(str(result.shape) for result in results)),),
-            )
+        raise DeclarationError.of(
+            "D104",
+            f"{type(semantics).__name__} gives {len(results)} results of {op.name}; "
+            f"expected {len(op.writes)}, each with the axes [run, wave]",
+            concerns=(Concern(label=op.name, source=op.source),),
+            evidence=(("shapes", ", ".join(str(result.shape) for result in results)),),
         )
     return results
 
@@ -227,14 +225,12 @@ class Declared:
 
 
 def _foreign(entry: Entry, code: str, expected: str, fixes: tuple[str, ...] = ()) -> DeclarationError:
-    return DeclarationError(
-        Finding(
-            code=code,
-            message=f"{entry} of the {entry.phase.value.lower()} doesn't belong to the loop that was declared",
-            concerns=(Concern(label=str(entry.op), index=entry.time_slot, source=entry.op.source),),
-            evidence=(("the declaration has", expected),),
-            fixes=fixes,
-        )
+    return DeclarationError.of(
+        code,
+        f"{entry} of the {entry.phase.value.lower()} doesn't belong to the loop that was declared",
+        concerns=(Concern(label=str(entry.op), index=entry.time_slot, source=entry.op.source),),
+        evidence=(("the declaration has", expected),),
+        fixes=fixes,
     )
 
 

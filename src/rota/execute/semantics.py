@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from rota.check import bad_field, check_ints, check_types
-from rota.errors import Concern, DeclarationError, Finding, did_you_mean
+from rota.errors import Concern, DeclarationError, did_you_mean
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec
 
@@ -283,13 +283,11 @@ class Attention:
         """By the formula of the op's name."""
         formula = _TILE_FORMULAS.get(op.name)
         if formula is None:
-            raise DeclarationError(
-                Finding(
-                    code="D105",
-                    message=f"attention has no formula for {op.name}",
-                    concerns=(Concern(label=op.name, source=op.source),),
-                    fixes=did_you_mean(op.name, _TILE_FORMULAS),
-                )
+            raise DeclarationError.of(
+                "D105",
+                f"attention has no formula for {op.name}",
+                concerns=(Concern(label=op.name, source=op.source),),
+                fixes=did_you_mean(op.name, _TILE_FORMULAS),
             )
         return [formula(self, *operands)]
 

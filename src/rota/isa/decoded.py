@@ -54,11 +54,7 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, 
     architecture = architecture_named(facts.arch)
     if architecture is None or not _is_supported(architecture):
         names = sorted(each.arch for each in list_architectures() if _is_supported(each))
-        raise IsaError(
-            Finding(
-                code="I111", message=f"the interpreter doesn't know {facts.arch}", fixes=(f"known: {', '.join(names)}",)
-            )
-        )
+        raise IsaError.of("I111", f"the interpreter doesn't know {facts.arch}", fixes=(f"known: {', '.join(names)}",))
     instructions = read_listing(listing, facts.name, entry=facts.entry) if isinstance(listing, str) else listing
     instructions = expand_vskip(instructions)
     places: dict[int, int] = {}

@@ -325,13 +325,11 @@ def falls_through(opcode: str) -> bool:
 
 def _report_endless_search(lines: Mapping[int, CodeLine], place: int) -> IsaError:
     near = (lines[place].concern(),) if place in lines else ()
-    return IsaError(
-        Finding(
-            code="I131",
-            message="the search for the targets of the kernel's jumps was given up",
-            concerns=near,
-            evidence=(("instructions", len(lines)), ("visits", _FREE_VISITS + _MOST_VISITS * len(lines))),
-        )
+    return IsaError.of(
+        "I131",
+        "the search for the targets of the kernel's jumps was given up",
+        concerns=near,
+        evidence=(("instructions", len(lines)), ("visits", _FREE_VISITS + _MOST_VISITS * len(lines))),
     )
 
 
@@ -437,15 +435,13 @@ def read_listing(
     listing = parse_listing(text)
     start = entry if entry is not None and listing.addressed else listing.names.get(kernel)
     if start is None or start not in listing.lines:
-        raise IsaError(
-            Finding(
-                code="I101",
-                message=f"the listing has no instructions of a kernel named {kernel!r}",
-                evidence=(
-                    ("looked for", f"<{kernel}>: or {kernel}:" if start is None else f"{start:#x}"),
-                    ("lines", len(text.splitlines())),
-                ),
-            )
+        raise IsaError.of(
+            "I101",
+            f"the listing has no instructions of a kernel named {kernel!r}",
+            evidence=(
+                ("looked for", f"<{kernel}>: or {kernel}:" if start is None else f"{start:#x}"),
+                ("lines", len(text.splitlines())),
+            ),
         )
     functions = [place for name, place in listing.names.items() if listing.addressed and name not in kernels]
     flow = derive_flow(listing, start, functions)
@@ -468,8 +464,8 @@ def _report_missing_code(listing: CodeListing, flow: CodeFlow) -> Finding:
     branches = lost or line.follows != flow.missing[0][1]
     what = "branches to a place that the listing lacks" if branches else "runs into a place without instructions"
     return Finding(
-        code="I101",
-        message=f"{line.text!r} {what}",
+        "I101",
+        f"{line.text!r} {what}",
         concerns=(line.concern(),),
         evidence=() if lost or not listing.addressed else (("place", f"{flow.missing[0][1]:#x}"),),
     )
@@ -482,7 +478,7 @@ def _select_instructions(
     order = [*sorted(place for place in flow.places if place >= start), *before]
     if before and falls_through((last := listing.lines[before[-1]]).opcode) and last.follows == start:
         message = f"{last.text!r} runs into the beginning of its own kernel"
-        raise IsaError(Finding(code="I101", message=message, concerns=(last.concern(),)))
+        raise IsaError.of("I101", message, concerns=(last.concern(),))
     numbers = {place: number for number, place in enumerate(order)}
     names = sorted((place, name) for name, place in listing.names.items()) if listing.addressed else []
     starts = [place for place, _ in names]
@@ -619,7 +615,7 @@ def _misfit(
     message: str, described: int | str, other: tuple[str, int | str], instruction: Instruction | None = None
 ) -> Finding:
     concerns = () if instruction is None else (instruction.concern(),)
-    return Finding(code="I209", message=message, concerns=concerns, evidence=(("descriptor", described), other))
+    return Finding("I209", message, concerns=concerns, evidence=(("descriptor", described), other))
 
 
 # VSKIP. While it is on, the hardware skips vector instructions as if they were absent (CDNA3 ISA, "S_SETVSKIP"). A

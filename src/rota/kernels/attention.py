@@ -188,15 +188,10 @@ def _by_tile(shape: AttentionShape) -> LoopSpec:
     fragments = {}
     for tile, fragment in (("K", "k"), ("V", "v")):
         loop.load(
-            loop.tile(tile, size=size),
-            instructions=max(size // (shape.dma_bytes * LANES * shape.waves), 1),
-            moved=size,
+            loop.tile(tile, size=size), instructions=max(size // (shape.dma_bytes * LANES * shape.waves), 1), moved=size
         )
         fragments[fragment] = loop.fragment(
-            fragment,
-            tile,
-            registers=size // (REGISTER_BYTES * LANES),
-            instructions=size // (shape.read_bytes * LANES),
+            fragment, tile, registers=size // (REGISTER_BYTES * LANES), instructions=size // (shape.read_bytes * LANES)
         )
     scores, output = shape.rows * shape.keys // LANES, shape.rows * shape.head // LANES
     side, k = shape.mma
@@ -227,11 +222,7 @@ ATTENTION = AttentionShape(name="attention_bf16_head128", instruction="v_mfma_f3
 """Attention forward for MI355X: four waves of 32 rows, 64 keys a tile."""
 
 MI300X_ATTENTION = AttentionShape(
-    name="attention_bf16_head128_mi300x",
-    instruction="v_mfma_f32_32x32x8_bf16",
-    mma=(32, 8),
-    dma_bytes=4,
-    read_bytes=8,
+    name="attention_bf16_head128_mi300x", instruction="v_mfma_f32_32x32x8_bf16", mma=(32, 8), dma_bytes=4, read_bytes=8
 )
 """The same for MI300X."""
 

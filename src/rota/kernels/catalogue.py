@@ -33,8 +33,7 @@ def _four_wave(
 
 
 def _ping_pong(
-    config: ScheduleConfig | None = None,
-    target: TargetProfile = mi355x_target(2, 2, 1),
+    config: ScheduleConfig | None = None, target: TargetProfile = mi355x_target(2, 2, 1)
 ) -> PipelineSchedule:
     """Eight waves move half of a 256x256x64 tile with two DMAs each."""
     return DeclarativeSchedule(config, target)

@@ -33,10 +33,7 @@ class Pipeline4Wave(PipelineSchedule):
     """
 
     def __init__(
-        self,
-        geometry: KernelGeometry,
-        config: ScheduleConfig | None = None,
-        target: TargetProfile | None = None,
+        self, geometry: KernelGeometry, config: ScheduleConfig | None = None, target: TargetProfile | None = None
     ) -> None:
         """What the rotation depends on is set again, whatever `config` says.
 

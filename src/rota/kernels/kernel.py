@@ -52,10 +52,7 @@ class Setting(NamedTuple):
     kind: Any
 
 
-OBLIGATIONS = {
-    "reentrant": Setting(value=False, kind=bool),
-    "vmcnt_in_order": Setting(value=True, kind=bool),
-}
+OBLIGATIONS = {"reentrant": Setting(value=False, kind=bool), "vmcnt_in_order": Setting(value=True, kind=bool)}
 """What can be asked of a proof beyond its own: see docs/machine_model.md."""
 
 
@@ -92,12 +89,10 @@ def call(source: Any, changes: Mapping[str, object], owner: str) -> Any:  # noqa
     """What a class or function makes of the parameters that were changed or have no default."""
     if inspect.isabstract(source):
         missing = ", ".join(sorted(source.__abstractmethods__))
-        raise DeclarationError(
-            Finding(
-                code="D104",
-                message=f"{owner} is an abstract class; a kernel is a class that has {missing}",
-                evidence=(("class", source.__name__), ("without", missing)),
-            )
+        raise DeclarationError.of(
+            "D104",
+            f"{owner} is an abstract class; a kernel is a class that has {missing}",
+            evidence=(("class", source.__name__), ("without", missing)),
         )
     given = dict(_find_given(source, changes, owner))
     placed = []
@@ -115,15 +110,13 @@ def _find_given(source: object, changes: Mapping[str, object], owner: str) -> Ma
             given[name] = changes[name]
         elif required[name].default is inspect.Parameter.empty:
             if setting.value is inspect.Parameter.empty:
-                raise DeclarationError(
-                    Finding(
-                        code="D102",
-                        message=f"{owner} needs a value for its parameter {name}",
-                        fixes=(
-                            f"--set {name}=VALUE, if it is declared as a bool, int, float, str or enum",
-                            f"give {name} a default",
-                        ),
-                    )
+                raise DeclarationError.of(
+                    "D102",
+                    f"{owner} needs a value for its parameter {name}",
+                    fixes=(
+                        f"--set {name}=VALUE, if it is declared as a bool, int, float, str or enum",
+                        f"give {name} a default",
+                    ),
                 )
             given[name] = setting.value
     return given
@@ -188,18 +181,16 @@ def check_instructions(loop: LoopSpec, machine: Machine) -> None:
     has_all = next((other for other in known_devices().devices if used <= other.rates.mfma_passes.keys()), None)
     if has_all is None:
         return
-    raise DeclarationError(
-        Finding(
-            code="D105",
-            message=f"{machine.arch} has no matrix instruction {lacking.instruction!r} that rota knows; "
-            f"{has_all.arch} has all that {loop.name} uses",
-            concerns=(Concern(label=lacking.name, source=lacking.source),),
-            evidence=(("compiled for", machine.name), ("has it", has_all.name)),
-            fixes=(
-                f"--set machine={has_all.name.lower()}",
-                f"let the kernel say it: a field, parameter or method `machine` that gives {has_all.name}",
-            ),
-        )
+    raise DeclarationError.of(
+        "D105",
+        f"{machine.arch} has no matrix instruction {lacking.instruction!r} that rota knows; "
+        f"{has_all.arch} has all that {loop.name} uses",
+        concerns=(Concern(label=lacking.name, source=lacking.source),),
+        evidence=(("compiled for", machine.name), ("has it", has_all.name)),
+        fixes=(
+            f"--set machine={has_all.name.lower()}",
+            f"let the kernel say it: a field, parameter or method `machine` that gives {has_all.name}",
+        ),
     )
 
 
@@ -298,13 +289,11 @@ class ByItsAuthor(FrontEnd):
     def _check_machine(self, used: Machine, asked: Machine) -> None:
         """A method may bring a machine of its own, but not against one that the user asked for."""
         if (used.name, used.arch) != (asked.name, asked.arch):
-            raise DeclarationError(
-                Finding(
-                    code="D105",
-                    message=f"compile_for() of {self.kernel.name} gives a program for another machine than was set",
-                    evidence=(("set", f"{asked.name} ({asked.arch})"), ("given", f"{used.name} ({used.arch})")),
-                    fixes=("let compile_for(machine) lower for the machine that it is given",),
-                )
+            raise DeclarationError.of(
+                "D105",
+                f"compile_for() of {self.kernel.name} gives a program for another machine than was set",
+                evidence=(("set", f"{asked.name} ({asked.arch})"), ("given", f"{used.name} ({used.arch})")),
+                fixes=("let compile_for(machine) lower for the machine that it is given",),
             )
 
 
@@ -313,12 +302,10 @@ def _as_schedule(what: str, given: Any) -> CompiledSchedule:  # noqa: ANN401  # 
         return CompiledProgram.of(given)
     if isinstance(given, CompiledSchedule):
         return given
-    raise DeclarationError(
-        Finding(
-            code="D104",
-            message=f"{what} is {type(given).__name__}; expected a LoweredProgram or a CompiledSchedule",
-            evidence=(("got", repr(given)[:80]),),
-        )
+    raise DeclarationError.of(
+        "D104",
+        f"{what} is {type(given).__name__}; expected a LoweredProgram or a CompiledSchedule",
+        evidence=(("got", repr(given)[:80]),),
     )
 
 
@@ -411,9 +398,9 @@ def _without_effect(name: str, before: object, after: object) -> Iterator[Findin
         predicted = path.rpartition(".")[2] in _FOR_PREDICTIONS
         reader = "predictions and emission alone read it" if predicted else "nothing in this schedule reads it"
         yield Finding(
-            code="P109",
+            "P109",
+            f"{path}={value!s} has no effect on the schedule: {reader}",
             severity=Severity.NOTE,
-            message=f"{path}={value!s} has no effect on the schedule: {reader}",
             concerns=(Concern(label=path),),
         )
 
@@ -423,12 +410,10 @@ def _check_taken(owner: str, asked: ScheduleConfig, taken: ScheduleConfig) -> No
     for knob in fields(asked):
         wanted, kept = getattr(asked, knob.name), getattr(taken, knob.name)
         if wanted != kept:
-            raise DeclarationError(
-                Finding(
-                    code="D102",
-                    message=f"{owner} sets {knob.name} itself and doesn't take another",
-                    evidence=(("asked", str(wanted)), ("kept", str(kept))),
-                )
+            raise DeclarationError.of(
+                "D102",
+                f"{owner} sets {knob.name} itself and doesn't take another",
+                evidence=(("asked", str(wanted)), ("kept", str(kept))),
             )
 
 
@@ -579,13 +564,10 @@ class Kernel:
         front_end = front_end_of(made)
         if front_end is None:
             ways = ", ".join(each.accepted for each in FRONT_ENDS)
-            raise DeclarationError(
-                Finding(
-                    code="D104",
-                    message=f"{self.name} is {type(made).__name__}; expected {ways}, "
-                    "or a class or function that gives one",
-                    evidence=(("got", repr(made)[:80]),),
-                )
+            raise DeclarationError.of(
+                "D104",
+                f"{self.name} is {type(made).__name__}; expected {ways}, or a class or function that gives one",
+                evidence=(("got", repr(made)[:80]),),
             )
         return front_end(self, made)
 

@@ -6,7 +6,7 @@ The latencies are the reference's planning numbers, in cycles, not measurements.
 from __future__ import annotations
 
 from rota.check import is_int
-from rota.errors import DeclarationError, Finding
+from rota.errors import DeclarationError
 from rota.pipeline.config import BlockSizing, FragOrder, LoopCarriedSpec, PipelineConfig, WarpStaggerRule
 from rota.pipeline.cost import OpCost, TargetCostModel, TargetProfile
 from rota.pipeline.op import DoubleBufferTag, SingleBufferTag
@@ -63,12 +63,10 @@ def derive_safe_max_globals(num_k_mmas: int, model: TargetCostModel | None = Non
     [0, 1, 1]
     """
     if not is_int(num_k_mmas) or num_k_mmas < 1:
-        raise DeclarationError(
-            Finding(
-                code="D102",
-                message=f"num_k_mmas is {num_k_mmas!r}; expected an integer, at least 1",
-                evidence=(("got", repr(num_k_mmas)), ("expected", "an integer, at least 1")),
-            )
+        raise DeclarationError.of(
+            "D102",
+            f"num_k_mmas is {num_k_mmas!r}; expected an integer, at least 1",
+            evidence=(("got", repr(num_k_mmas)), ("expected", "an integer, at least 1")),
         )
     costs = [cost for _, cost in (model or mi355x_target().cost_model).costs]
     computes = min((cost.latency for cost in costs if cost.role is OpRole.COMPUTE), default=0)

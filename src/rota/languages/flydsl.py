@@ -22,7 +22,7 @@ from rota.emit.forms import gemm_form
 from rota.emit.gemm.gemm_plan import GemmPlan, Register, gemm_plan, target
 from rota.emit.gemm.gemm_tile import Dma, Element, Factor, Instruction, LdsRead, Mfma
 from rota.emit.text import comment, identifier, is_alone
-from rota.errors import Finding, ToolchainError
+from rota.errors import ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.launch.loaded_kernel import read_object
 from rota.languages.language_code import LanguageCode
@@ -372,9 +372,7 @@ def compile_flydsl(
 ) -> LanguageCode:
     """The schedule as FlyDSL, compiled by the FlyDSL that is installed; `edit` changes the source before."""
     if find_spec("flydsl") is None:
-        raise ToolchainError(
-            Finding(code="T301", message="FlyDSL is not installed", fixes=("pip install flydsl torch",))
-        )
+        raise ToolchainError.of("T301", "FlyDSL is not installed", fixes=("pip install flydsl torch",))
     plan = gemm_plan(compiled, geometry)
     source = edit(emit_flydsl(compiled, geometry))
     arch = plan.tile.machine.arch
@@ -397,12 +395,10 @@ def compile_flydsl(
             command, env=os.environ | settings, capture_output=True, text=True, check=False
         )
         if done.returncode:
-            raise ToolchainError(
-                Finding(
-                    code="T102",
-                    message="FlyDSL refused the kernel",
-                    evidence=(("said", " ".join(done.stderr.strip().splitlines()[-3:])[-400:]),),
-                )
+            raise ToolchainError.of(
+                "T102",
+                "FlyDSL refused the kernel",
+                evidence=(("said", " ".join(done.stderr.strip().splitlines()[-3:])[-400:]),),
             )
         code = read_dumped(folder / "dumps")
     return LanguageCode(compiled=compiled, geometry=geometry, source=source, code=code)
@@ -413,12 +409,10 @@ def read_dumped(folder: Path) -> CodeObject:
     found = sorted(folder.rglob("*_gpu_module_to_binary.mlir"))
     binaries = [match for path in found if (match := _BINARY.search(path.read_text(encoding="latin1")))]
     if len(binaries) != 1:
-        raise ToolchainError(
-            Finding(
-                code="T103",
-                message=f"{folder} holds {len(binaries)} code objects of FlyDSL; expected one",
-                fixes=("set FLYDSL_DUMP_IR=1 and FLYDSL_DUMP_DIR to an empty folder, and compile one kernel",),
-            )
+        raise ToolchainError.of(
+            "T103",
+            f"{folder} holds {len(binaries)} code objects of FlyDSL; expected one",
+            fixes=("set FLYDSL_DUMP_IR=1 and FLYDSL_DUMP_DIR to an empty folder, and compile one kernel",),
         )
     return read_object(_ESCAPED.sub(_unescape, binaries[0][1].encode("latin1")))
 

@@ -18,7 +18,7 @@ from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
 from rota.emit.gemm.gemm_tile import Dma, Element, Factor, Instruction, LdsRead, Mfma
 from rota.emit.gemm.program_form import form_of
 from rota.emit.text import comment, identifier
-from rota.errors import Finding, ToolchainError
+from rota.errors import ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
 from rota.languages.language_code import LanguageCode
@@ -664,12 +664,10 @@ def read_assembly(folder: Path, arch: str) -> CodeObject:
     """The kernel in the assembly that `mojo build --emit asm --target-accelerator` puts beside the host's."""
     found = sorted(folder.glob("*.amdgcn"))
     if len(found) != 1:
-        raise ToolchainError(
-            Finding(
-                code="T103",
-                message=f"{folder} holds the assembly of {len(found)} kernels of Mojo; expected one",
-                fixes=(f"mojo build --emit asm --target-accelerator {arch} kernel.mojo -o folder/host.s",),
-            )
+        raise ToolchainError.of(
+            "T103",
+            f"{folder} holds the assembly of {len(found)} kernels of Mojo; expected one",
+            fixes=(f"mojo build --emit asm --target-accelerator {arch} kernel.mojo -o folder/host.s",),
         )
     text = _TARGET.sub(r"amdgcn-amd-amdhsa--\1", found[0].read_text(encoding="utf-8"))
     return find_toolchain().assemble(text, arch)
@@ -713,14 +711,12 @@ def _run(*arguments: str) -> str:
     beside = Path(sys.executable).parent / "mojo"
     mojo = str(beside) if beside.exists() else shutil.which("mojo")
     if mojo is None:
-        raise ToolchainError(Finding(code="T301", message="Mojo is not installed", fixes=("pip install mojo max",)))
+        raise ToolchainError.of("T301", "Mojo is not installed", fixes=("pip install mojo max",))
     done = subprocess.run([mojo, *arguments], capture_output=True, text=True, check=False)  # noqa: S603  # our own
     if done.returncode:
-        raise ToolchainError(
-            Finding(
-                code="T102",
-                message="Mojo refused the kernel",
-                evidence=(("said", " ".join(done.stderr.strip().splitlines()[-3:])[-400:]),),
-            )
+        raise ToolchainError.of(
+            "T102",
+            "Mojo refused the kernel",
+            evidence=(("said", " ".join(done.stderr.strip().splitlines()[-3:])[-400:]),),
         )
     return done.stdout

@@ -171,12 +171,7 @@ def derive_ops(
 
 def _make_op(operation: Operation, kind: OpKind, work: Work, name: str, copy: int | None = None) -> Op:
     return Op(
-        kind=kind,
-        name=name,
-        copy=copy,
-        work=work,
-        source=operation.instruction.source,
-        declared=_describe(operation),
+        kind=kind, name=name, copy=copy, work=work, source=operation.instruction.source, declared=_describe(operation)
     )
 
 

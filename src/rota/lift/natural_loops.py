@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from math import lcm
 
-from rota.errors import Concern, Finding, ProgramError, several
+from rota.errors import Concern, ProgramError, several
 from rota.program.entry import Place, Space
 from rota.program.loop_spec import MOST_INSTRUCTIONS
 from rota.prove.operation import Operation, OperationKind
@@ -60,7 +60,7 @@ def find_loops(
 def not_lifted(name: str, why: str, operation: Operation | None = None) -> ProgramError:
     """The T304 error about a kernel whose loop can't be lifted."""
     concerns: tuple[Concern, ...] = () if operation is None else (operation.instruction.concern(),)
-    return ProgramError(Finding(code="T304", message=f"{name} is not lifted: {why}", concerns=concerns))
+    return ProgramError.of("T304", f"{name} is not lifted: {why}", concerns=concerns)
 
 
 def _find_bodies(successors: Sequence[Sequence[int]]) -> dict[int, set[int]]:

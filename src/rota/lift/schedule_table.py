@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 from rota.check import is_int
-from rota.errors import Concern, EmissionError, Finding
+from rota.errors import Concern, EmissionError
 
 T = TypeVar("T")
 
@@ -165,15 +165,13 @@ def read_table(document: object) -> ScheduleTable:
 
 def malformed(name: str, wrong: str) -> EmissionError:
     """The T302 error about a table."""
-    return EmissionError(
-        Finding(code="T302", message=f"{name}: {wrong}", concerns=(Concern(label=name, role="schedule table"),))
-    )
+    return EmissionError.of("T302", f"{name}: {wrong}", concerns=(Concern(label=name, role="schedule table"),))
 
 
 def unreadable(table: ScheduleTable, why: str) -> EmissionError:
     """The T303 error about a well-formed table that no rule says how to read."""
     concerns = (Concern(label=table.title, role="schedule table"),)
-    return EmissionError(Finding(code="T303", message=f"{table.title}: {why}", concerns=concerns))
+    return EmissionError.of("T303", f"{table.title}: {why}", concerns=concerns)
 
 
 def _find_inconsistencies(table: ScheduleTable) -> Iterator[str]:

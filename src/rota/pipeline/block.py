@@ -345,10 +345,7 @@ class PipelineProgram:
             for op in self.block_ops(index):
                 entries.append(
                     ScheduleEntry(
-                        op=op,
-                        time_slot=len(entries),
-                        phase=Phase.KERNEL,
-                        is_prefetch=template and op.is_prefetch_load,
+                        op=op, time_slot=len(entries), phase=Phase.KERNEL, is_prefetch=template and op.is_prefetch_load
                     )
                 )
         return WrappedTuple(entries)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import overload
 
 from rota.check import author_line, bad_field, check_elements, expect, is_int
-from rota.errors import Finding, OrderError, several
+from rota.errors import OrderError, several
 from rota.order.acyclic.greedy import GreedyScheduler, scheduler_named
 from rota.order.acyclic.problem import (
     UNLIMITED_VGPR,
@@ -283,16 +283,14 @@ def _check_barriers_kept(graph: LoopBody, cuts: Sequence[int]) -> None:
         crossed = next((cut for cut in cuts if consumer <= cut <= producer), None)
         if crossed is not None:
             ops = graph.ops
-            raise OrderError(
-                Finding(
-                    code="O103",
-                    message=f"{ops[consumer]} is before a barrier and depends on {ops[producer]} after it",
-                    concerns=(
-                        ops[producer].concern(producer, "must come first"),
-                        ops[crossed].concern(crossed, "the barrier between them"),
-                        ops[consumer].concern(consumer, "must come later"),
-                    ),
-                    evidence=(("edge", f"{edge.dep_kind.value} distance 0"), ("barriers", len(cuts))),
-                    fixes=("loop_distance=1 if the result of the iteration before is meant",),
-                )
+            raise OrderError.of(
+                "O103",
+                f"{ops[consumer]} is before a barrier and depends on {ops[producer]} after it",
+                concerns=(
+                    ops[producer].concern(producer, "must come first"),
+                    ops[crossed].concern(crossed, "the barrier between them"),
+                    ops[consumer].concern(consumer, "must come later"),
+                ),
+                evidence=(("edge", f"{edge.dep_kind.value} distance 0"), ("barriers", len(cuts))),
+                fixes=("loop_distance=1 if the result of the iteration before is meant",),
             )

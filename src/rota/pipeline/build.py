@@ -47,16 +47,12 @@ def construct_blocks(
     """Cut the ordered ops after each compute and plan every block's waits and flags."""
     runs, trailing = _cut(ordered)
     if len(runs) != config.total_blocks:
-        raise ProgramError(
-            Finding(
-                code="P101",
-                message=(
-                    f"the body has {len(runs)} computes, but {config.num_partitions} partitions of a "
-                    f"{config.m_mmas}x{config.n_mmas} grid need {config.total_blocks}"
-                ),
-                evidence=(("computes", len(runs)), ("blocks", config.total_blocks)),
-                fixes=("m_mmas, n_mmas and num_partitions must describe the computes that build_body() declares",),
-            )
+        raise ProgramError.of(
+            "P101",
+            f"the body has {len(runs)} computes, but {config.num_partitions} partitions of a "
+            f"{config.m_mmas}x{config.n_mmas} grid need {config.total_blocks}",
+            evidence=(("computes", len(runs)), ("blocks", config.total_blocks)),
+            fixes=("m_mmas, n_mmas and num_partitions must describe the computes that build_body() declares",),
         )
     main_wait = derive_main_wait_vm(ordered, config)
     size = config.blocks_per_partition
@@ -207,14 +203,12 @@ def check_described(owner: str, ops: Sequence[OpDesc]) -> None:
     ]
     if bare:
         whole = "all its ops" if len(bare) == len(ops) else f"{len(bare)} of its {len(ops)} ops"
-        raise DeclarationError(
-            Finding(
-                code="D115",
-                message=f"{owner}: nothing says what {whole} do; an op from OpDesc.logical() has no role yet",
-                concerns=tuple(op.concern(index, "no role") for index, op in bare[:_MOST_SHOWN]),
-                evidence=(("without a role", len(bare)), ("ops", len(ops))),
-                fixes=(f"return annotate_ops(ops, cost_model) from {owner}", "OpDesc.op(tag, role=..., ...) states it"),
-            )
+        raise DeclarationError.of(
+            "D115",
+            f"{owner}: nothing says what {whole} do; an op from OpDesc.logical() has no role yet",
+            concerns=tuple(op.concern(index, "no role") for index, op in bare[:_MOST_SHOWN]),
+            evidence=(("without a role", len(bare)), ("ops", len(ops))),
+            fixes=(f"return annotate_ops(ops, cost_model) from {owner}", "OpDesc.op(tag, role=..., ...) states it"),
         )
 
 
@@ -235,14 +229,12 @@ def check_explicit_blocks(
         for index, ops in enumerate(check_elements("build_explicit_blocks()", explicit, object))
     )
     if blocks and len(blocks) != len(program.blocks):
-        raise ProgramError(
-            Finding(
-                code="P111",
-                message=f"build_explicit_blocks() gave {several(len(blocks), 'listing')} for "
-                f"{several(len(program.blocks), 'block')}",
-                evidence=(("listings", len(blocks)), ("blocks", len(program.blocks))),
-                fixes=("give one listing per block, empty where the template should stand, or none at all",),
-            )
+        raise ProgramError.of(
+            "P111",
+            f"build_explicit_blocks() gave {several(len(blocks), 'listing')} for "
+            f"{several(len(program.blocks), 'block')}",
+            evidence=(("listings", len(blocks)), ("blocks", len(program.blocks))),
+            fixes=("give one listing per block, empty where the template should stand, or none at all",),
         )
     return blocks
 
@@ -258,8 +250,8 @@ def check_nothing_lost(body: Sequence[OpDesc], kernel: Sequence[ScheduleEntry]) 
         return
     lost, extra = declared - issued, issued - declared
     yield Finding(
-        code="P102",
-        message=f"the kernel loses {several(lost.total(), 'declared op')} and issues "
+        "P102",
+        f"the kernel loses {several(lost.total(), 'declared op')} and issues "
         f"{several(extra.total(), 'op')} that were not declared",
         concerns=(
             *(op.concern(role="declared, not issued") for op in lost.elements()),
@@ -286,8 +278,8 @@ def check_silent_ops(
         first, second = (slots[end] for end in ends)
         if first > second:
             yield Finding(
-                code="P118",
-                message=f"{body[ends[0]]} must come before {body[ends[1]]}, and the kernel issues it after it",
+                "P118",
+                f"{body[ends[0]]} must come before {body[ends[1]]}, and the kernel issues it after it",
                 concerns=(
                     body[ends[0]].concern(ends[0], f"issued at {Phase.KERNEL.at(first)}"),
                     body[ends[1]].concern(ends[1], f"issued at {Phase.KERNEL.at(second)}"),
@@ -301,8 +293,8 @@ def _prefetch_coverage(program: PipelineProgram) -> Iterator[Finding]:
     loads = [op for block in program.blocks for op in block.data_ops if op.role is OpRole.GLOBAL_LOAD]
     if not any(op.is_prefetch_load for op in loads):
         yield Finding(
-            code="P104",
-            message="no load fetches a tile ahead: every stage would be read before it was ever filled",
+            "P104",
+            "no load fetches a tile ahead: every stage would be read before it was ever filled",
             concerns=tuple(op.concern() for op in loads),
             evidence=(("loads", len(loads)), ("prefetches", 0)),
             fixes=("declare loads with k_offset K0, K1 or K_NEXT",),
@@ -321,9 +313,9 @@ def _completion_coverage(program: PipelineProgram) -> Iterator[Finding]:
     for partition, ops in completing.items():
         if used and not ops:
             yield Finding(
-                code="P105",
+                "P105",
+                f"partition {partition} completes no other stage, though other partitions do",
                 severity=Severity.WARNING,
-                message=f"partition {partition} completes no other stage, though other partitions do",
                 concerns=tuple(op.concern(role="completes another partition's stage") for op in used),
                 evidence=(("completion loads of the partition", 0), ("of all partitions", len(used))),
             )
@@ -338,12 +330,10 @@ def _lgkm_bounds(program: PipelineProgram, sched: ScheduleConfig) -> Iterator[Fi
         if wait is None or wait.tag != FrameworkTag.WAIT_LGKM or wait.wait_value <= limit:
             continue
         yield Finding(
-            code="W101",
+            "W101",
+            f"{wait} in partition {partition}'s first block may leave fragments in flight: "
+            f"the loads after them cost {limit} tokens",
             severity=Severity.WARNING,
-            message=(
-                f"{wait} in partition {partition}'s first block may leave fragments in flight: "
-                f"the loads after them cost {limit} tokens"
-            ),
             concerns=tuple(op.concern(role="may be in flight at the MMA") for op in block.pre_ops),
             evidence=(("wait", wait.wait_value), ("limit", limit)),
             fixes=(f"auto_waits=False, wait_lgkm_first={limit}",),
@@ -358,8 +348,8 @@ def _stage_consistency(program: PipelineProgram) -> Iterator[Finding]:
             rotates = config.cross_stage_rotation and op.subtile == 0
             if op.role is OpRole.FRAGMENT_LOAD and op.stage != own and not rotates:
                 yield Finding(
-                    code="P103",
-                    message=f"block {index} computes from stage {own} but reads a fragment of stage {op.stage}",
+                    "P103",
+                    f"block {index} computes from stage {own} but reads a fragment of stage {op.stage}",
                     concerns=(op.concern(role=f"reads stage {op.stage}"), block.mma.concern(role=f"stage {own}")),
                     evidence=(("stage", op.stage), ("expected", own)),
                     fixes=("cross_stage_rotation=True if subtile 0 is meant to be read a partition ahead",),
@@ -371,9 +361,9 @@ def _uniform_distribution(program: PipelineProgram) -> Iterator[Finding]:
     for index, block in enumerate(program.blocks):
         if limit and len(block.global_loads) > limit:
             yield Finding(
-                code="P106",
+                "P106",
+                f"block {index} holds {len(block.global_loads)} loads; max_globals allows {limit}",
                 severity=Severity.WARNING,
-                message=f"block {index} holds {len(block.global_loads)} loads; max_globals allows {limit}",
                 concerns=tuple(op.concern() for op in block.global_loads),
                 evidence=(("loads", len(block.global_loads)), ("max_globals", limit)),
                 fixes=("a larger max_globals, or 0 for no limit",),
@@ -392,8 +382,8 @@ def _overwrites(program: PipelineProgram) -> Iterator[Finding]:
                 if op.role is OpRole.FRAGMENT_LOAD and op.stage == own and tile in written:
                     earlier, load = written[tile]
                     yield Finding(
-                        code="P107",
-                        message=f"block {earlier} overwrites the tile that block {index} still reads",
+                        "P107",
+                        f"block {earlier} overwrites the tile that block {index} still reads",
                         concerns=(load.concern(role="overwrites"), op.concern(role="reads")),
                         evidence=(("written in block", earlier), ("read in block", index)),
                     )
@@ -419,13 +409,11 @@ def build_kernel_program(
     proves the whole loop besides.
     """
     if not expect("the pipeline config", config, PipelineConfig).has_blocks:
-        raise DeclarationError(
-            Finding(
-                code="D106",
-                message="build_kernel_program() builds the blocks of a double buffer; a single buffer has none",
-                evidence=(("depth", config.depth), ("least depth with blocks", LEAST_BLOCK_DEPTH)),
-                fixes=("compile_schedule(schedule) compiles a single buffer: its kernel is its body",),
-            )
+        raise DeclarationError.of(
+            "D106",
+            "build_kernel_program() builds the blocks of a double buffer; a single buffer has none",
+            evidence=(("depth", config.depth), ("least depth with blocks", LEAST_BLOCK_DEPTH)),
+            fixes=("compile_schedule(schedule) compiles a single buffer: its kernel is its body",),
         )
     check_described("the body", check_elements("a body", body, OpDesc))
     ops = number_ops(body)

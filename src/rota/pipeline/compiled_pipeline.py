@@ -121,9 +121,9 @@ def _by_hand(body: Sequence[OpDesc], moves: Sequence[_Move]) -> Finding:
 
 def _note(code: str, message: str, concerns: Sequence[Concern], ops: int, *fixes: str) -> Finding:
     return Finding(
-        code=code,
+        code,
+        message,
         severity=Severity.NOTE,
-        message=message,
         concerns=tuple(concerns),
         evidence=(("moved", len(concerns)), ("ops in the body", ops)),
         fixes=fixes,
@@ -139,10 +139,7 @@ def _indices(body: Sequence[OpDesc], order: Sequence[int], issued: Iterable[OpDe
 
 
 def _find_moves(
-    body: Sequence[OpDesc],
-    order: Sequence[int],
-    after: Sequence[int],
-    verb: str,
+    body: Sequence[OpDesc], order: Sequence[int], after: Sequence[int], verb: str
 ) -> Iterator[tuple[int, str]]:
     """The ops that have moved, in body order, each with its old neighbours.
 
@@ -311,7 +308,7 @@ class CompiledPipeline(CompiledSchedule):
         makes = {setting.vm: OpDesc.wait_vm, setting.lgkm: OpDesc.wait_lgkm}.get(entry.effect.counter or "")
         if makes is None:
             message = f"a body by stages has no word for {entry.op}, which {self.name} needs on {self.machine.name}"
-            raise DeclarationError(Finding(code="D105", message=message))
+            raise DeclarationError.of("D105", message)
         return makes(entry.effect.wait_value)
 
 
@@ -380,12 +377,10 @@ def _report_uncounted(
     names = sorted({_field(compiled, words, op.channel) for op in ops})
     places, index = BodyPlaces(compiled), compiled.body_index()
     return Finding(
-        code="D110",
+        "D110",
+        f"{wait.op} counts {words.units}, but nothing states how many instructions "
+        f"{' and '.join(str(op.name) for op in ops)} represent",
         severity=severity,
-        message=(
-            f"{wait.op} counts {words.units}, but nothing states how many instructions "
-            f"{' and '.join(str(op.name) for op in ops)} represent"
-        ),
         concerns=(
             *(op.concern(index(op), "not stated") for op in ops),
             places.concern(wait.concern(f"{wait.phase.value.lower()}, counts them")),

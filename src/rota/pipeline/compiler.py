@@ -100,16 +100,16 @@ def _hooks(
             why = "the prologue drains every prefetch, and the loop reads its fragments itself"
             fix = "partial_prologue_drain=True emits them, each after its own wait"
         yield Finding(
-            code="P108",
-            message=f"bootstrap_frags() gives {several(len(bootstrap), 'fragment')} that this mode never reads: {why}",
+            "P108",
+            f"bootstrap_frags() gives {several(len(bootstrap), 'fragment')} that this mode never reads: {why}",
             concerns=tuple(op.concern(index) for index, op in enumerate(bootstrap)),
             evidence=(("depth", config.depth), ("partial_prologue_drain", str(sched.partial_prologue_drain))),
             fixes=(fix,),
         )
     if config.depth < 2 and type(schedule).build_explicit_blocks is not PipelineSchedule.build_explicit_blocks:
         yield Finding(
-            code="P108",
-            message="build_explicit_blocks() is never asked: a single buffer's kernel is its body, not blocks",
+            "P108",
+            "build_explicit_blocks() is never asked: a single buffer's kernel is its body, not blocks",
             concerns=(Concern(label=f"{type(schedule).__name__}.build_explicit_blocks"),),
             evidence=(("depth", config.depth), ("least depth with blocks", 2)),
             fixes=("transform_kernel() can rewrite the kernel's entries",),
@@ -133,9 +133,9 @@ def _knobs(config: PipelineConfig, sched: ScheduleConfig, built: _Subject | None
             yield _idle(sched, name, _why_idle(name, sched, built))
     if sched.minimal_barriers and not _has_barrier(built.program):
         yield Finding(
-            code="P117",
+            "P117",
+            "minimal_barriers leaves the loop without a barrier: no block reads a stage that isn't its own",
             severity=Severity.NOTE,
-            message="minimal_barriers leaves the loop without a barrier: no block reads a stage that isn't its own",
             concerns=(Concern(label="ScheduleConfig.minimal_barriers"),),
             evidence=(("blocks with an entry wait", 0), ("blocks", len(built.program.blocks))),
             fixes=(
@@ -225,9 +225,9 @@ def _find_replaced(schedule: PipelineSchedule, sched: ScheduleConfig) -> Iterato
     if kept:
         owner = type(schedule).__name__
         yield Finding(
-            code="P109",
+            "P109",
+            f"{', '.join(kept)}: {owner} sets {'these' if kept[1:] else 'this'} itself, whatever it is given",
             severity=Severity.NOTE,
-            message=f"{', '.join(kept)}: {owner} sets {'these' if kept[1:] else 'this'} itself, whatever it is given",
             concerns=tuple(Concern(label=f"ScheduleConfig.{name}") for name in kept),
             evidence=tuple((name, f"given {getattr(asked, name)!s}, kept {getattr(sched, name)!s}") for name in kept),
         )
@@ -257,9 +257,9 @@ def _geometry(schedule: PipelineSchedule, config: PipelineConfig) -> Iterator[Fi
 
 def _idle(owner: object, name: str, why: str) -> Finding:
     return Finding(
-        code="P109",
+        "P109",
+        f"{name}={getattr(owner, name)!s} has no effect here: {why}",
         severity=Severity.NOTE,
-        message=f"{name}={getattr(owner, name)!s} has no effect here: {why}",
         concerns=(Concern(label=f"{type(owner).__name__}.{name}"),),
     )
 
@@ -303,12 +303,10 @@ class ScheduleCompiler(Pasted):
     def __post_init__(self) -> None:
         check_types(self, {"reentrant": bool, "vmcnt_in_order": bool})
         if self.sync not in SYNC_MODES:
-            raise DeclarationError(
-                Finding(
-                    code="D105",
-                    message=f"sync={self.sync!r} is not a way to treat synchronisation",
-                    fixes=did_you_mean(str(self.sync), SYNC_MODES),
-                )
+            raise DeclarationError.of(
+                "D105",
+                f"sync={self.sync!r} is not a way to treat synchronisation",
+                fixes=did_you_mean(str(self.sync), SYNC_MODES),
             )
 
     def compile(self, schedule: PipelineSchedule) -> CompiledPipeline:
@@ -329,13 +327,11 @@ class ScheduleCompiler(Pasted):
     def _as_written(self, schedule: PipelineSchedule) -> CompiledPipeline:
         if isinstance(schedule, type) and issubclass(schedule, PipelineSchedule):
             name = schedule.__name__
-            raise DeclarationError(
-                Finding(
-                    code="D104",
-                    message=f"the schedule is the class {name}; expected an instance of it",
-                    evidence=(("got", f"class {name}"), ("expected", f"{name}(...)")),
-                    fixes=(f"make one: {name}({_list_required(schedule)})",),
-                )
+            raise DeclarationError.of(
+                "D104",
+                f"the schedule is the class {name}; expected an instance of it",
+                evidence=(("got", f"class {name}"), ("expected", f"{name}(...)")),
+                fixes=(f"make one: {name}({_list_required(schedule)})",),
             )
         expect("the schedule", schedule, PipelineSchedule)  # type: ignore[type-abstract]
         config = expect("config()", schedule.config(), PipelineConfig)

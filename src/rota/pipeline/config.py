@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rota.check import bad_field, check_elements, check_ints, check_types
-from rota.errors import DeclarationError, Finding
+from rota.errors import DeclarationError
 from rota.pipeline.op import CHANNEL_A, CHANNEL_B, OPERAND_NAMES, ChannelSpec, KOffsetKind, OpDesc
 from rota.printing import Pasted
 from rota.program.kinds import OpRole
@@ -360,25 +360,21 @@ class PipelineConfig(Pasted):
         if op.role not in (OpRole.GLOBAL_LOAD, OpRole.FRAGMENT_LOAD, OpRole.SHARED_STORE):
             return
         if op.stage >= self.depth:
-            raise DeclarationError(
-                Finding(
-                    code="D107",
-                    message=f"{op} names stage {op.stage}, but the pipeline has depth {self.depth}",
-                    concerns=(op.concern(index),),
-                    evidence=(("stage", op.stage), ("largest stage", self.depth - 1)),
-                )
+            raise DeclarationError.of(
+                "D107",
+                f"{op} names stage {op.stage}, but the pipeline has depth {self.depth}",
+                concerns=(op.concern(index),),
+                evidence=(("stage", op.stage), ("largest stage", self.depth - 1)),
             )
         if op.channel > self.channels[-1]:
-            raise DeclarationError(
-                Finding(
-                    code="D107",
-                    message=f"{op} names channel {op.channel}, and no compute has an operand of that number",
-                    concerns=(op.concern(index),),
-                    evidence=(("channel", op.channel), ("largest channel", self.channels[-1])),
-                    fixes=("declare it: PipelineConfig(further_channels=(ChannelSpec(name=..., match_field=...),))",),
-                )
+            raise DeclarationError.of(
+                "D107",
+                f"{op} names channel {op.channel}, and no compute has an operand of that number",
+                concerns=(op.concern(index),),
+                evidence=(("channel", op.channel), ("largest channel", self.channels[-1])),
+                fixes=("declare it: PipelineConfig(further_channels=(ChannelSpec(name=..., match_field=...),))",),
             )
 
 
 def _misfit(message: str, rule: str, fix: str) -> DeclarationError:
-    return DeclarationError(Finding(code="D106", message=message, evidence=(("rule", rule),), fixes=(fix,)))
+    return DeclarationError.of("D106", message, evidence=(("rule", rule),), fixes=(fix,))

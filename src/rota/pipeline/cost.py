@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rota.check import check_elements, check_ints, check_types, expect, is_int
-from rota.errors import DeclarationError, Finding
+from rota.errors import DeclarationError
 from rota.pipeline.config import PipelineConfig
 from rota.pipeline.op import MAX_KERNEL_TAG, OpDesc
 from rota.printing import Pasted, WrappedTuple
@@ -39,21 +39,17 @@ class TargetCostModel(Pasted):
 
     def __init__(self, costs: Mapping[int, OpCost]) -> None:
         if not isinstance(costs, Mapping):
-            raise DeclarationError(
-                Finding(
-                    code="D104",
-                    message=f"a cost model maps tags to OpCost, got {type(costs).__name__}",
-                    evidence=(("got", type(costs).__name__), ("expected", "a mapping")),
-                )
+            raise DeclarationError.of(
+                "D104",
+                f"a cost model maps tags to OpCost, got {type(costs).__name__}",
+                evidence=(("got", type(costs).__name__), ("expected", "a mapping")),
             )
         for tag in costs:
             if not is_int(tag) or not 0 <= tag <= MAX_KERNEL_TAG:
-                raise DeclarationError(
-                    Finding(
-                        code="D101",
-                        message=f"cost model tag {tag!r} is outside 0..{MAX_KERNEL_TAG}",
-                        evidence=(("got", repr(tag)), ("largest kernel tag", MAX_KERNEL_TAG)),
-                    )
+                raise DeclarationError.of(
+                    "D101",
+                    f"cost model tag {tag!r} is outside 0..{MAX_KERNEL_TAG}",
+                    evidence=(("got", repr(tag)), ("largest kernel tag", MAX_KERNEL_TAG)),
                 )
         check_elements("a cost model", costs.values(), OpCost)
         object.__setattr__(self, "costs", tuple(sorted(costs.items(), key=lambda pair: pair[0])))
@@ -99,13 +95,11 @@ def _annotate(op: OpDesc, table: Mapping[int, OpCost], model: TargetCostModel) -
 
 def _no_cost(label: str, tag: int, model: TargetCostModel) -> DeclarationError:
     known = ", ".join(str(getattr(t, "name", t)) for t, _ in model.costs)
-    return DeclarationError(
-        Finding(
-            code="D103",
-            message=f"the cost model has no entry for {label} (tag {int(tag) if is_int(tag) else tag!r})",
-            evidence=(("known tags", known or "none"),),
-            fixes=("add the tag to the target's cost model: TargetCostModel({tag: OpCost(...), ...})",),
-        )
+    return DeclarationError.of(
+        "D103",
+        f"the cost model has no entry for {label} (tag {int(tag) if is_int(tag) else tag!r})",
+        evidence=(("known tags", known or "none"),),
+        fixes=("add the tag to the target's cost model: TargetCostModel({tag: OpCost(...), ...})",),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from rota.check import bad_field, check_ints, check_types
-from rota.errors import DeclarationError, Finding
+from rota.errors import DeclarationError
 from rota.pipeline.op import CHANNEL_A, CHANNEL_B, OpDesc
 from rota.printing import Pasted
 from rota.program.entry import Entry, Work
@@ -193,12 +193,10 @@ class _Sharing:
 def _find_declared(program: LoweredProgram, entry: Entry) -> OpDesc:
     if isinstance(entry.op.declared, OpDesc):
         return entry.op.declared
-    raise DeclarationError(
-        Finding(
-            code="D109",
-            message=f"{program.name}: {entry.op} wasn't declared in tiles, and doesn't say what a wave issues for it",
-            concerns=(entry.concern(),),
-        )
+    raise DeclarationError.of(
+        "D109",
+        f"{program.name}: {entry.op} wasn't declared in tiles, and doesn't say what a wave issues for it",
+        concerns=(entry.concern(),),
     )
 
 
@@ -230,10 +228,8 @@ def _check_fit(shape: TileShape, kinds: Collection[tuple[OpRole, int]], *, even:
     }
     broken = tuple(rule for rule, holds in rules.items() if not holds)
     if broken:
-        raise DeclarationError(
-            Finding(
-                code="D109",
-                message="the instructions of a body declared in tiles don't follow from its geometry",
-                evidence=tuple(("broken", rule) for rule in broken),
-            )
+        raise DeclarationError.of(
+            "D109",
+            "the instructions of a body declared in tiles don't follow from its geometry",
+            evidence=tuple(("broken", rule) for rule in broken),
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from rota.errors import DeclarationError, Finding
+from rota.errors import DeclarationError
 from rota.pipeline.config import PipelineConfig
 from rota.pipeline.op import CHANNEL_A, FrameworkTag, OpDesc, ScheduleEntry
 from rota.pipeline.schedule_config import ScheduleConfig
@@ -40,12 +40,10 @@ class EffectTerms:
         """The counter that tracks a kind of op."""
         found = self.machine.counter_of(kind)
         if found is None:
-            raise DeclarationError(
-                Finding(
-                    code="D105",
-                    message=f"{self.machine.name} has no counter for {kind.does}, so nothing could wait for it",
-                    evidence=(("counters", ", ".join(each.name for each in self.machine.counters)),),
-                )
+            raise DeclarationError.of(
+                "D105",
+                f"{self.machine.name} has no counter for {kind.does}, so nothing could wait for it",
+                evidence=(("counters", ", ".join(each.name for each in self.machine.counters)),),
             )
         return found
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, Final
 
 from rota.check import author_line, bad_field, check_ints, check_types, is_int
-from rota.errors import Concern, DeclarationError, Finding, SourceLine
+from rota.errors import Concern, DeclarationError, SourceLine
 from rota.order.acyclic.problem import CostedOp
 from rota.printing import NamedMember, WrappedTuple
 from rota.program.entry import Origin
@@ -180,14 +180,12 @@ class OpDesc(CostedOp):
         if self.origin is not None and not isinstance(self.origin, Origin):
             raise bad_field(self, "origin", self.origin, "an Origin, or None", self.source)
         if self.tag > MAX_KERNEL_TAG and self.role is not OpRole.SYNC and self.role is not OpRole.FENCE:
-            raise DeclarationError(
-                Finding(
-                    code="D101",
-                    message=f"tag {self.tag} is outside 0..{MAX_KERNEL_TAG}; higher tags belong to rota's own ops",
-                    concerns=(Concern(label=f"tag {self.tag}", source=self.source),),
-                    evidence=(("got", self.tag), ("largest kernel tag", MAX_KERNEL_TAG)),
-                    fixes=(f"give the op a tag from 0 to {MAX_KERNEL_TAG}, for example a member of your own IntEnum",),
-                )
+            raise DeclarationError.of(
+                "D101",
+                f"tag {self.tag} is outside 0..{MAX_KERNEL_TAG}; higher tags belong to rota's own ops",
+                concerns=(Concern(label=f"tag {self.tag}", source=self.source),),
+                evidence=(("got", self.tag), ("largest kernel tag", MAX_KERNEL_TAG)),
+                fixes=(f"give the op a tag from 0 to {MAX_KERNEL_TAG}, for example a member of your own IntEnum",),
             )
 
     @classmethod
@@ -357,12 +355,10 @@ def number_ops(ops: Iterable[OpDesc]) -> tuple[OpDesc, ...]:
 def _framework_op(tag: FrameworkTag, role: OpRole, wait_value: int, subtile: int) -> OpDesc:
     if not is_int(wait_value) or not is_int(subtile):  # checked before the cache, which needs hashable values
         bad = wait_value if not is_int(wait_value) else subtile
-        raise DeclarationError(
-            Finding(
-                code="D102",
-                message=f"{tag.name.lower()}({bad!r}): expected an integer",
-                evidence=(("got", f"{bad!r} ({type(bad).__name__})"), ("expected", "an integer, at least 0")),
-            )
+        raise DeclarationError.of(
+            "D102",
+            f"{tag.name.lower()}({bad!r}): expected an integer",
+            evidence=(("got", f"{bad!r} ({type(bad).__name__})"), ("expected", "an integer, at least 0")),
         )
     return _make_framework_op(tag, role, wait_value, subtile)
 

@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from rota.check import check_elements, expect
-from rota.errors import Finding, ProgramError
+from rota.errors import ProgramError
 from rota.order.acyclic.problem import DepEdge, DepKind, LoopBody
 from rota.pipeline.block import MMABlockSpec, PipelineProgram
 from rota.pipeline.config import PipelineConfig
@@ -48,13 +48,11 @@ def derive_prologue_from_program(
     ops = list(flat)
     for index, fragment in enumerate(check_elements("bootstrap_frags()", bootstrap, OpDesc)):
         if index >= len(flat):
-            raise ProgramError(
-                Finding(
-                    code="P110",
-                    message=f"bootstrap fragment {index} has no prefetch to wait for: the prologue has {len(flat)}",
-                    concerns=(fragment.concern(index),),
-                    evidence=(("bootstrap fragments", len(bootstrap)), ("prologue prefetches", len(flat))),
-                )
+            raise ProgramError.of(
+                "P110",
+                f"bootstrap fragment {index} has no prefetch to wait for: the prologue has {len(flat)}",
+                concerns=(fragment.concern(index),),
+                evidence=(("bootstrap fragments", len(bootstrap)), ("prologue prefetches", len(flat))),
             )
         in_flight -= flat[index].vm_cost
         hook = "bootstrap_frags"
@@ -178,26 +176,22 @@ def derive_single_buffer_phases(body: Sequence[OpDesc], config: PipelineConfig) 
         ("compute", computes),
     ):
         if not found:
-            raise ProgramError(
-                Finding(
-                    code="P112",
-                    message=f"a single-buffer body needs a {name}; this one has none",
-                    evidence=((f"{name}s", 0), ("ops in the body", len(body))),
-                )
+            raise ProgramError.of(
+                "P112",
+                f"a single-buffer body needs a {name}; this one has none",
+                evidence=((f"{name}s", 0), ("ops in the body", len(body))),
             )
     for load in loads:
         if all(store.channel != load.channel for store in stores):
-            raise ProgramError(
-                Finding(
-                    code="P116",
-                    message=f"{load} fills the staging registers of channel {load.channel}; no store takes them to LDS",
-                    concerns=(load.concern(list(body).index(load)), *(store.concern() for store in stores)),
-                    evidence=(
-                        ("channel of the load", load.channel),
-                        ("channels of the stores", ", ".join(sorted({str(store.channel) for store in stores}))),
-                    ),
-                    fixes=(f"a store with channel={load.channel}", "leave the load out"),
-                )
+            raise ProgramError.of(
+                "P116",
+                f"{load} fills the staging registers of channel {load.channel}; no store takes them to LDS",
+                concerns=(load.concern(list(body).index(load)), *(store.concern() for store in stores)),
+                evidence=(
+                    ("channel of the load", load.channel),
+                    ("channels of the stores", ", ".join(sorted({str(store.channel) for store in stores}))),
+                ),
+                fixes=(f"a store with channel={load.channel}", "leave the load out"),
             )
     carried = [op for op in fragments if config.loop_carried.carries(op)]
     others = [op for op in fragments if not config.loop_carried.carries(op)]

@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from rota.errors import Finding, MeasureError, did_you_mean
+from rota.errors import MeasureError, did_you_mean
 from rota.predict.predict_problem import (
     Correction,
     GemmProblem,
@@ -109,9 +109,7 @@ class _Reader:
 
     def malformed(self, line: int, why: str, *fixes: str) -> MeasureError:
         where = f"{self.path.name}:{line}" if line else self.path.name
-        return MeasureError(
-            Finding(code="M201", message=f"{where}: {why}", evidence=(("file", self.path.name),), fixes=fixes)
-        )
+        return MeasureError.of("M201", f"{where}: {why}", evidence=(("file", self.path.name),), fixes=fixes)
 
     def each(self) -> Iterator[tuple[int, Mapping[str, str]]]:
         for number, row in self.rows:
@@ -187,13 +185,11 @@ class _Reader:
             raise self._other_device(number, name)
 
     def _other_device(self, number: int, name: str) -> MeasureError:
-        return MeasureError(
-            Finding(
-                code="M203",
-                message=f"{self.path.name}:{number}: it was measured on {name}, not on {self.device.name}",
-                evidence=(("file", name), ("device", f"{self.device.name} ({self.device.arch})")),
-                fixes=("name the device that it was measured on: --device", "leave rows of other devices out"),
-            )
+        return MeasureError.of(
+            "M203",
+            f"{self.path.name}:{number}: it was measured on {name}, not on {self.device.name}",
+            evidence=(("file", name), ("device", f"{self.device.name} ({self.device.arch})")),
+            fixes=("name the device that it was measured on: --device", "leave rows of other devices out"),
         )
 
 
@@ -244,10 +240,7 @@ def calibrate(kernel: TiledGemm, runs: Sequence[MeasuredGemm], name: str) -> Cal
     correction = Correction(name, len(runs), exp(whole + start), exp(whole), exp(whole + memory))
     after = _logs(kernel, runs, (whole, start, memory))
     return Calibration(
-        correction=correction,
-        bias=exp(median(ratios)),
-        error_before=_error(ratios),
-        error_after=_error(after),
+        correction=correction, bias=exp(median(ratios)), error_before=_error(ratios), error_after=_error(after)
     )
 
 
@@ -299,28 +292,24 @@ def _solve(matrix: list[list[float]], right: list[float]) -> list[float]:
 
 def _check(kernel: TiledGemm, runs: Sequence[MeasuredGemm]) -> None:
     if len(runs) < FEWEST:
-        raise MeasureError(
-            Finding(
-                code="M204",
-                message=f"{len(runs)} runs of {kernel.name} are too few for a calibration; it takes {FEWEST}",
-                evidence=(("runs", len(runs)), ("needed", FEWEST)),
-                fixes=("measure more shapes: a small one, a large one, and a long thin one tell most",),
-            )
+        raise MeasureError.of(
+            "M204",
+            f"{len(runs)} runs of {kernel.name} are too few for a calibration; it takes {FEWEST}",
+            evidence=(("runs", len(runs)), ("needed", FEWEST)),
+            fixes=("measure more shapes: a small one, a large one, and a long thin one tell most",),
         )
     for run in runs:
         other_tile = run.tile not in ((), kernel.tile)
         if other_tile or run.element not in ("", kernel.element):
             tile = "x".join(map(str, run.tile)) or "no tile stated"
-            raise MeasureError(
-                Finding(
-                    code="M204",
-                    message=f"line {run.line} is about another kernel than {kernel.name}",
-                    evidence=(
-                        ("line", f"{tile}, {run.element or 'no type stated'}"),
-                        ("kernel", f"{'x'.join(map(str, kernel.tile))}, {kernel.element}"),
-                    ),
-                    fixes=("keep the runs of one kernel in one file",),
-                )
+            raise MeasureError.of(
+                "M204",
+                f"line {run.line} is about another kernel than {kernel.name}",
+                evidence=(
+                    ("line", f"{tile}, {run.element or 'no type stated'}"),
+                    ("kernel", f"{'x'.join(map(str, kernel.tile))}, {kernel.element}"),
+                ),
+                fixes=("keep the runs of one kernel in one file",),
             )
 
 
@@ -329,13 +318,11 @@ def _check_unit(runs: Sequence[MeasuredGemm], logs: Sequence[float]) -> None:
     if 1 / _UNIT < ratio < _UNIT:
         return
     unit = "nanoseconds" if ratio > 1 else "milliseconds or seconds"
-    raise MeasureError(
-        Finding(
-            code="M202",
-            message=f"measured times are x{ratio:.3g} of what is possible: they look like {unit}, not microseconds",
-            evidence=(("first run", f"{runs[0].problem}: {runs[0].us:g}"), ("measured / predicted", f"x{ratio:.3g}")),
-            fixes=("state times in microseconds, in a column named us",),
-        )
+    raise MeasureError.of(
+        "M202",
+        f"measured times are x{ratio:.3g} of what is possible: they look like {unit}, not microseconds",
+        evidence=(("first run", f"{runs[0].problem}: {runs[0].us:g}"), ("measured / predicted", f"x{ratio:.3g}")),
+        fixes=("state times in microseconds, in a column named us",),
     )
 
 
@@ -413,4 +400,4 @@ def _is_factor(value: object) -> bool:
 
 
 def _unusable(message: str, *fixes: str) -> MeasureError:
-    return MeasureError(Finding(code="M205", message=message, fixes=fixes))
+    return MeasureError.of("M205", message, fixes=fixes)

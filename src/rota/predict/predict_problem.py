@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rota.check import bad_field, check_ints, check_types
 from rota.cycles.instructions import WorkSource, program_of
 from rota.cycles.predict import predict
-from rota.errors import DeclarationError, Finding, MeasureError
+from rota.errors import DeclarationError, MeasureError
 from rota.markup import card, shares
 from rota.program.kinds import OpKind, takes_formats
 from rota.program.lowered import Lowerable, LoweredProgram
@@ -64,12 +64,10 @@ def problem_named(text: str, *, split_k: int = 1) -> GemmProblem:
     """MxNxK as a user types it."""
     found = _SIDES.fullmatch(text.strip().lower().replace("*", "x").replace(",", "x"))
     if found is None:
-        raise DeclarationError(
-            Finding(
-                code="D102",
-                message=f"the problem is {text!r:.60}; expected MxNxK, as 8192x8192x8192",
-                evidence=(("got", f"{text:.60}"), ("expected", "three whole numbers with x between them")),
-            )
+        raise DeclarationError.of(
+            "D102",
+            f"the problem is {text!r:.60}; expected MxNxK, as 8192x8192x8192",
+            evidence=(("got", f"{text:.60}"), ("expected", "three whole numbers with x between them")),
         )
     m, n, k = map(int, found.groups())
     return GemmProblem(m=m, n=n, k=k, split_k=split_k)
@@ -122,20 +120,18 @@ def tiled_gemm(schedule: Lowerable, tile: tuple[int, int, int], shape: WorkSourc
     loop = predict(program, band=False)
     m, n, k = tile
     if loop.flops != 2 * m * n * k:
-        raise MeasureError(
-            Finding(
-                code="M101",
-                message=f"{program.name} is not a GEMM of {m}x{n}x{k}: whole problems are predicted for GEMMs alone",
-                evidence=(
-                    ("operations per iteration", f"{loop.flops:,.0f}"),
-                    ("of a GEMM with that tile", f"{2 * m * n * k:,}"),
-                    ("measured runs of other kernels, attention among them", "none"),
-                ),
-                fixes=(
-                    "`rota show` has the loop's clocks, which need no measurements",
-                    "state the tile of a GEMM: --set geometry.BM=..., BN, BK",
-                ),
-            )
+        raise MeasureError.of(
+            "M101",
+            f"{program.name} is not a GEMM of {m}x{n}x{k}: whole problems are predicted for GEMMs alone",
+            evidence=(
+                ("operations per iteration", f"{loop.flops:,.0f}"),
+                ("of a GEMM with that tile", f"{2 * m * n * k:,}"),
+                ("measured runs of other kernels, attention among them", "none"),
+            ),
+            fixes=(
+                "`rota show` has the loop's clocks, which need no measurements",
+                "state the tile of a GEMM: --set geometry.BM=..., BN, BK",
+            ),
         )
     return TiledGemm(
         name=program.name,
@@ -153,12 +149,10 @@ def element_of(program: LoweredProgram) -> str:
     found = {_element(work.instruction, work.bits) for work in works if work is not None and work.instruction}
     if len(found) == 1:
         return found.pop()
-    raise MeasureError(
-        Finding(
-            code="M102",
-            message=f"{program.name} multiplies elements of {len(found)} types; whole problems have one",
-            evidence=(("types", ", ".join(sorted(found)) or "none that rota knows"),),
-        )
+    raise MeasureError.of(
+        "M102",
+        f"{program.name} multiplies elements of {len(found)} types; whole problems have one",
+        evidence=(("types", ", ".join(sorted(found)) or "none that rota knows"),),
     )
 
 
@@ -444,13 +438,11 @@ def type_facts_of(kernel: TiledGemm) -> TypeFacts:
 
 def _type_facts(facts: ProblemFacts, kernel: TiledGemm) -> TypeFacts:
     if kernel.element not in facts.elements:
-        raise MeasureError(
-            Finding(
-                code="M102",
-                message=f"nothing is known about whole problems of {kernel.element} on {kernel.device.name}",
-                evidence=(("kernel", kernel.name), ("types with facts", ", ".join(facts.elements))),
-                fixes=("take a kernel of one of these types, or a device that has facts about it",),
-            )
+        raise MeasureError.of(
+            "M102",
+            f"nothing is known about whole problems of {kernel.element} on {kernel.device.name}",
+            evidence=(("kernel", kernel.name), ("types with facts", ", ".join(facts.elements))),
+            fixes=("take a kernel of one of these types, or a device that has facts about it",),
         )
     return facts.type_facts(kernel.element, kernel.device.name)
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from rota.cycles.instructions import WorkSource, program_of, work_of
 from rota.cycles.predict import predict
-from rota.errors import Finding, MeasureError
+from rota.errors import MeasureError
 from rota.program.entry import Entry
 from rota.program.kinds import OpKind
 from rota.program.lowered import Lowerable, LoweredProgram
@@ -234,26 +234,22 @@ def _check_same(planned: Sequence[OpKind], seen: Sequence[TracedInstruction]) ->
         return
     at = min(len(planned), len(seen)) if wrong is None else wrong
     traced = f"{seen[at].text} at {seen[at].address:#x}" if at < len(seen) else "the end of the loop"
-    raise MeasureError(
-        Finding(
-            code="M301",
-            message="the trace's hottest loop is not the schedule's",
-            evidence=(
-                ("instructions, of the schedule and traced", f"{len(planned)} and {len(seen)}"),
-                ("first difference", f"number {at}"),
-                ("the schedule has", planned[at].word if at < len(planned) else "the end of the loop"),
-                ("the trace has", traced),
-            ),
-            fixes=("trace the kernel that was emitted from this schedule; `rota audit` says whether it follows it",),
-        )
+    raise MeasureError.of(
+        "M301",
+        "the trace's hottest loop is not the schedule's",
+        evidence=(
+            ("instructions, of the schedule and traced", f"{len(planned)} and {len(seen)}"),
+            ("first difference", f"number {at}"),
+            ("the schedule has", planned[at].word if at < len(planned) else "the end of the loop"),
+            ("the trace has", traced),
+        ),
+        fixes=("trace the kernel that was emitted from this schedule; `rota audit` says whether it follows it",),
     )
 
 
 def _unread(message: str) -> MeasureError:
-    return MeasureError(
-        Finding(
-            code="M301",
-            message=message,
-            fixes=("export it with `rocprofv3 --att`, and name its stats_*.csv or the code.json of its ui_output",),
-        )
+    return MeasureError.of(
+        "M301",
+        message,
+        fixes=("export it with `rocprofv3 --att`, and name its stats_*.csv or the code.json of its ui_output",),
     )

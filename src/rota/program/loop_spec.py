@@ -28,13 +28,11 @@ def check_count(owner: str, what: str, count: int, most: int, source: SourceLine
     """Refuse more than the limit (D113)."""
     if count <= most:
         return
-    raise DeclarationError(
-        Finding(
-            code="D113",
-            message=f"{owner} has {count:,} {what}; rota accepts at most {most:,}",
-            concerns=(Concern(label=owner, source=source),) if source else (),
-            evidence=((what, count), ("at most", most)),
-        )
+    raise DeclarationError.of(
+        "D113",
+        f"{owner} has {count:,} {what}; rota accepts at most {most:,}",
+        concerns=(Concern(label=owner, source=source),) if source else (),
+        evidence=((what, count), ("at most", most)),
     )
 
 
@@ -160,13 +158,11 @@ class LoopSpec:
         for op in self.ops:
             for name in (*(read.value for read in op.reads), *op.writes, *op.inputs):
                 if name not in known:
-                    raise DeclarationError(
-                        Finding(
-                            code="D105",
-                            message=f"{op.name} names the value {name!r}, which is not declared",
-                            concerns=(Concern(label=op.name, source=op.source),),
-                            fixes=did_you_mean(name, known),
-                        )
+                    raise DeclarationError.of(
+                        "D105",
+                        f"{op.name} names the value {name!r}, which is not declared",
+                        concerns=(Concern(label=op.name, source=op.source),),
+                        fixes=did_you_mean(name, known),
                     )
 
         writers: dict[str, list[LoopOp]] = {name: [] for name in known}
@@ -231,12 +227,10 @@ class LoopSpec:
             else:
                 taken.add(value.into)
                 continue
-            raise DeclarationError(
-                Finding(
-                    code="D108",
-                    message=f"{value.name}, {value.size} registers, can't be written into {value.into!r}, {wrong}",
-                    evidence=(("value", value.name), ("into", value.into)),
-                )
+            raise DeclarationError.of(
+                "D108",
+                f"{value.name}, {value.size} registers, can't be written into {value.into!r}, {wrong}",
+                evidence=(("value", value.name), ("into", value.into)),
             )
 
     def _check_writers(self) -> None:
@@ -246,26 +240,22 @@ class LoopSpec:
             if value.home is Home.INPUT and not writers:
                 continue
             if not writers or (len(writers) > 1 and not several):
-                raise DeclarationError(
-                    Finding(
-                        code="D108",
-                        message=f"{value.home.value} value {value.name} has {len(writers)} writers; "
-                        + ("it needs at least one" if several else "it needs exactly one"),
-                        concerns=tuple(Concern(label=op.name, role="writes it", source=op.source) for op in writers),
-                        evidence=(("writers", len(writers)), ("value", value.name)),
-                    )
+                raise DeclarationError.of(
+                    "D108",
+                    f"{value.home.value} value {value.name} has {len(writers)} writers; "
+                    + ("it needs at least one" if several else "it needs exactly one"),
+                    concerns=tuple(Concern(label=op.name, role="writes it", source=op.source) for op in writers),
+                    evidence=(("writers", len(writers)), ("value", value.name)),
                 )
 
 
 def _unique(what: str, names: list[str]) -> None:
     for name in names:
         if names.count(name) > 1:
-            raise DeclarationError(
-                Finding(
-                    code="D108",
-                    message=f"{names.count(name)} {what}s are named {name!r}",
-                    evidence=((f"{what}s of that name", names.count(name)), ("allowed", 1)),
-                )
+            raise DeclarationError.of(
+                "D108",
+                f"{names.count(name)} {what}s are named {name!r}",
+                evidence=((f"{what}s of that name", names.count(name)), ("allowed", 1)),
             )
 
 
@@ -306,8 +296,8 @@ def _find_missing_parts(spec: LoopSpec, op: LoopOp) -> Iterator[Finding]:
         if read.parts and read.parts[-1] >= has:
             which = f"is in {has} parts, one for each op that fills it" if has else "is no LDS tile, and in no parts"
             yield Finding(
-                code="D111",
-                message=f"{op.name} reads part {read.parts[-1]} of {read.value}, which {which}",
+                "D111",
+                f"{op.name} reads part {read.parts[-1]} of {read.value}, which {which}",
                 concerns=(Concern(label=op.name, role=op.kind.does, source=op.source),),
                 evidence=((f"parts of {read.value}", has), ("read", ", ".join(map(str, read.parts)))),
             )
@@ -344,8 +334,8 @@ def _wrong(
     expected = " or ".join(each.value for each in allowed) or "nothing"
     rule = f"an op of kind {op.kind.word} {does} {expected}"
     return Finding(
-        code="D111",
-        message=f"{op.name} {does} {name}, which lives in {_place(home)}; {rule}",
+        "D111",
+        f"{op.name} {does} {name}, which lives in {_place(home)}; {rule}",
         concerns=(Concern(label=op.name, role=op.kind.does, source=op.source),),
         evidence=((f"home of {name}", home.value), ("expected", expected)),
         fixes=fixes,
@@ -358,8 +348,8 @@ def _place(home: Home) -> str:
 
 def _lacks(op: LoopOp, what: str) -> Finding:
     return Finding(
-        code="D111",
-        message=f"{op.name} {what}; an op of kind {op.kind.word} is {op.kind.does}",
+        "D111",
+        f"{op.name} {what}; an op of kind {op.kind.word} is {op.kind.does}",
         concerns=(Concern(label=op.name, source=op.source),),
         evidence=(("reads", ", ".join(read.value for read in op.reads) or "nothing"), ("writes", ", ".join(op.writes))),
     )

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import ClassVar, NamedTuple, Protocol, overload, runtime_checkable
 
 from rota.check import bad_field, check_elements, check_types, is_int
-from rota.errors import Concern, DeclarationError, Finding, ProgramError, did_you_mean
+from rota.errors import Concern, DeclarationError, ProgramError, did_you_mean
 from rota.program.entry import WORKGROUP, Effect, Entry, Place, Space, barrier_ops
 from rota.program.kinds import OpKind, Phase
 from rota.program.loop_spec import LoopOp, LoopSpec, Value
@@ -179,12 +179,10 @@ class Unstated:
 
     def refusal(self, name: str, wants: str) -> ProgramError:
         """The finding for whoever needs to know what the program computes."""
-        return ProgramError(
-            Finding(
-                code="T305",
-                message=f"{name} was lifted from machine code: what it computes isn't stated, and {wants} needs that",
-                fixes=("`rota check` of the code object proves it, `rota run` of a launch executes it",),
-            )
+        return ProgramError.of(
+            "T305",
+            f"{name} was lifted from machine code: what it computes isn't stated, and {wants} needs that",
+            fixes=("`rota check` of the code object proves it, `rota run` of a launch executes it",),
         )
 
 
@@ -456,24 +454,20 @@ def _places(entry: Entry) -> tuple[Place, ...]:
 
 
 def _unknown_barrier(program: LoweredProgram, name: str, known: Sequence[str]) -> DeclarationError:
-    return DeclarationError(
-        Finding(
-            code="D105",
-            message=f"{program.name} doesn't declare a barrier {name!r}",
-            evidence=(("barrier", name), ("declared", ", ".join(known))),
-            fixes=did_you_mean(name, known),
-        )
+    return DeclarationError.of(
+        "D105",
+        f"{program.name} doesn't declare a barrier {name!r}",
+        evidence=(("barrier", name), ("declared", ", ".join(known))),
+        fixes=did_you_mean(name, known),
     )
 
 
 def _bad_entry(entry: Entry, at: str, name: str, value: object, expected: str) -> DeclarationError:
-    return DeclarationError(
-        Finding(
-            code="D102",
-            message=f"{name} of {at} {entry.op} is {value!r}; expected {expected}",
-            concerns=(Concern(label=str(entry.op), role=at, source=entry.op.source),),
-            evidence=(("field", name), ("got", f"{value!r} ({type(value).__name__})"), ("expected", expected)),
-        )
+    return DeclarationError.of(
+        "D102",
+        f"{name} of {at} {entry.op} is {value!r}; expected {expected}",
+        concerns=(Concern(label=str(entry.op), role=at, source=entry.op.source),),
+        evidence=(("field", name), ("got", f"{value!r} ({type(value).__name__})"), ("expected", expected)),
     )
 
 
@@ -557,14 +551,12 @@ class _Meetings:
 
 def _stuck(roles: Sequence[Role], phase: Phase, rest: Sequence[Sequence[Entry]]) -> ProgramError:
     waiting = [(role, entries[0]) for role, entries in zip(roles, rest, strict=True) if entries]
-    return ProgramError(
-        Finding(
-            code="B103",
-            message=f"in the {phase.value.lower()} every role that isn't through waits for an arrival that never comes",
-            concerns=tuple(entry.op.concern(role=f"{role.name} waits here") for role, entry in waiting),
-            evidence=tuple((role.name, str(entry.op)) for role, entry in waiting),
-            fixes=("let the role arrive earlier, or the other wait later",),
-        )
+    return ProgramError.of(
+        "B103",
+        f"in the {phase.value.lower()} every role that isn't through waits for an arrival that never comes",
+        concerns=tuple(entry.op.concern(role=f"{role.name} waits here") for role, entry in waiting),
+        evidence=tuple((role.name, str(entry.op)) for role, entry in waiting),
+        fixes=("let the role arrive earlier, or the other wait later",),
     )
 
 

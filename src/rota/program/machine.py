@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 from rota.check import bad_field, check_elements, check_types
-from rota.errors import DeclarationError, Finding, did_you_mean
+from rota.errors import DeclarationError, did_you_mean
 from rota.program.kinds import OpKind
 
 LANES = 64
@@ -92,12 +92,10 @@ class Machine:
         for each in self.counters:
             if each.name == name:
                 return each
-        raise DeclarationError(
-            Finding(
-                code="D105",
-                message=f"{self.name} has no counter {name!r}",
-                fixes=did_you_mean(name, [each.name for each in self.counters]),
-            )
+        raise DeclarationError.of(
+            "D105",
+            f"{self.name} has no counter {name!r}",
+            fixes=did_you_mean(name, [each.name for each in self.counters]),
         )
 
     def counter_of(self, kind: OpKind) -> str | None:
@@ -127,5 +125,5 @@ class Machine:
         counter = self.counter_of(OpKind.DMA)
         if counter is None:
             message = f"{self.name} counts no DMAs, so that there is no order among them to doubt"
-            raise DeclarationError(Finding(code="D105", message=message))
+            raise DeclarationError.of("D105", message)
         return self.doubting(counter)

@@ -96,12 +96,7 @@ def find_needed(
         if verdict((*together, each)).proved:
             together = (*together, each)
     return Needed(
-        waits=waits,
-        barriers=barriers,
-        alone=tuple(alone),
-        undecided=tuple(undecided),
-        together=together,
-        proofs=proofs,
+        waits=waits, barriers=barriers, alone=tuple(alone), undecided=tuple(undecided), together=together, proofs=proofs
     )
 
 

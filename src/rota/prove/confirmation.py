@@ -228,13 +228,7 @@ class _Case:
 
 
 def confirm(
-    alarms: Sequence[Alarm],
-    graph: StateGraph,
-    replay: Replay,
-    facts: KernelFacts,
-    *,
-    complete: bool,
-    meter: Meter,
+    alarms: Sequence[Alarm], graph: StateGraph, replay: Replay, facts: KernelFacts, *, complete: bool, meter: Meter
 ) -> Confirmed:
     """Drop infeasible alarms, and replay the others; `complete` says that the proof followed every path."""
     if not is_available():

@@ -426,9 +426,7 @@ class Judge:
         concerns: tuple[Concern, ...] = tuple(self._operations[each].instruction.concern(role) for each, role in ends)
         trail = () if known is None else known.trail[-_MOST_DECISIONS:]
         decided = (("decisions", "; ".join(trail)),) if trail else ()
-        finding = Finding(
-            code=code, message=message, severity=severity, concerns=concerns, evidence=(*evidence, *decided)
-        )
+        finding = Finding(code, message, severity=severity, concerns=concerns, evidence=(*evidence, *decided))
         self._groups.setdefault(key, Alarm()).add(finding, path or (None if known is None else known.path))
         if self._stops and severity is Severity.ERROR:
             raise FirstError

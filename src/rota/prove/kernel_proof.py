@@ -461,7 +461,7 @@ class _Proof:
         if explorer is not None:
             evidence += (("steps", explorer.steps), ("states", explorer.states), ("paths begun", explorer.paths))
         concerns: tuple[Concern, ...] = () if instruction is None else (instruction.concern(),)
-        return Finding(code=code, message=message, concerns=concerns, evidence=evidence)
+        return Finding(code, message, concerns=concerns, evidence=evidence)
 
     def _find_lds_size(self, operations: Sequence[Operation], architecture: Architecture) -> int:
         fixed = self.facts.lds_bytes
@@ -547,7 +547,7 @@ def _make_inconclusive(finding: Finding) -> Finding:
 
 def _make_finding(code: str, message: str, instruction: Instruction | None = None) -> Finding:
     concerns = () if instruction is None else (instruction.concern(),)
-    return Finding(code=code, message=message, concerns=concerns, severity=Severity.ERROR)
+    return Finding(code, message, concerns=concerns, severity=Severity.ERROR)
 
 
 def read_object_to_prove(source: str | PathLike[str] | bytes, *, arch: str | None = None) -> CodeObject:
@@ -558,7 +558,7 @@ def read_object_to_prove(source: str | PathLike[str] | bytes, *, arch: str | Non
         contents = Path(source).read_bytes()
     except OSError as error:
         why = error.strerror or str(error)
-        raise ToolchainError(Finding(code="T103", message=f"{source} can't be read: {why}")) from error
+        raise ToolchainError.of("T103", f"{source} can't be read: {why}") from error
     return read_code_object(contents, find_objdump(), arch=arch)
 
 

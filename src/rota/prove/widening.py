@@ -249,11 +249,7 @@ class Namer:
         return found
 
     def _rename_decisions(  # noqa: C901
-        self,
-        product: ProductState,
-        names: Names,
-        every: set[Symbol],
-        live: dict[int, set[Symbol]],
+        self, product: ProductState, names: Names, every: set[Symbol], live: dict[int, set[Symbol]]
     ) -> None:
         """Keep the decisions about symbols that can still appear, by the wave that they are about."""
         reloads = {  # whether a wave may still load arguments

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from threading import Event
 from typing import Any, Protocol, TypeVar
 
-from rota.errors import DeclarationError, Finding
+from rota.errors import DeclarationError
 
 LARGEST_SUM = 2**40  # far above any kernel, far below where the solver's 64-bit sums could overflow
 LARGEST_SEED = 2**31 - 1  # of the solver
@@ -31,16 +31,14 @@ class Outcome(enum.Enum):
 
 def library_missing(error: ImportError) -> DeclarationError:
     """D105: the solver of the CSP strategy is not installed."""
-    return DeclarationError(
-        Finding(
-            code="D105",
-            message="scheduling CSP needs a search here, and its solver ortools can't be imported",
-            evidence=(("import error", str(error)), ("needed", "ortools 9.12 or later")),
-            fixes=(
-                "pip install 'ortools>=9.12'",
-                "scheduling=SchedulingStrategy.GREEDY takes the list order and knows no limits",
-            ),
-        )
+    return DeclarationError.of(
+        "D105",
+        "scheduling CSP needs a search here, and its solver ortools can't be imported",
+        evidence=(("import error", str(error)), ("needed", "ortools 9.12 or later")),
+        fixes=(
+            "pip install 'ortools>=9.12'",
+            "scheduling=SchedulingStrategy.GREEDY takes the list order and knows no limits",
+        ),
     )
 
 

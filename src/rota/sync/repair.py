@@ -13,7 +13,7 @@ from operator import itemgetter
 from textwrap import wrap
 from typing import NamedTuple
 
-from rota.errors import Finding, ProgramError
+from rota.errors import ProgramError
 from rota.printing import WIDTH
 from rota.program.entry import BARRIER, MEETS, WORKGROUP, Effect, Entry, Op, barrier_ops, wait_effect, wait_op
 from rota.program.kinds import OpKind, Phase
@@ -127,15 +127,13 @@ def _check_one_meeting(program: LoweredProgram) -> None:
         or not {entry.effect.arrives, entry.effect.awaits} <= {None, WORKGROUP}
     ]
     if alone:
-        raise ProgramError(
-            Finding(
-                code="W103",
-                message=f"{program.name} can't be repaired: its roles differ in more than waits and barriers, "
-                "or meet at barriers of their own",
-                concerns=tuple(entry.concern() for entry in alone[:2]),
-                evidence=(("roles", ", ".join(role.name for role in program.roles)),),
-                fixes=("add the waits and barriers that the proof asks for",),
-            )
+        raise ProgramError.of(
+            "W103",
+            f"{program.name} can't be repaired: its roles differ in more than waits and barriers, "
+            "or meet at barriers of their own",
+            concerns=tuple(entry.concern() for entry in alone[:2]),
+            evidence=(("roles", ", ".join(role.name for role in program.roles)),),
+            fixes=("add the waits and barriers that the proof asks for",),
         )
 
 

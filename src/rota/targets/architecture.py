@@ -11,7 +11,7 @@ from itertools import product
 from types import MappingProxyType
 
 from rota.check import check_elements, check_types
-from rota.errors import DeclarationError, Finding
+from rota.errors import DeclarationError
 from rota.program.machine import Confidence, Fact, Machine
 
 # Wait states that software has to keep.
@@ -267,11 +267,7 @@ def shared(large_double: int) -> tuple[MatrixForm, ...]:
     )  # fmt: skip
 
 
-CDNA3_FORMS = (
-    *shared(large_double=8),
-    dense("16x16x8", "xf32", "xf32", 4),
-    dense("32x32x4", "xf32", "xf32", 8),
-)
+CDNA3_FORMS = (*shared(large_double=8), dense("16x16x8", "xf32", "xf32", 4), dense("32x32x4", "xf32", "xf32", 8))
 CDNA4_FORMS = (
     *shared(large_double=16),
     *_halves("16x16x32", 4),
@@ -362,16 +358,14 @@ class Architecture(Machine):
 def lacks(machine: Machine, fact: str, *evidence: tuple[str, str | int]) -> DeclarationError:
     """The D114 error for a fact that a machine doesn't state."""
     who = machine.name if machine.name == machine.arch else f"{machine.name} ({machine.arch})"
-    return DeclarationError(
-        Finding(
-            code="D114",
-            message=f"{who} doesn't state {fact}; no other device's number is taken for it",
-            evidence=(("machine", machine.name), ("lacks", fact), *evidence),
-            fixes=(
-                "state it, with its source, in the file of the device (`rota.targets.device.Device`)",
-                "take a device that states it; `rota targets` lists them",
-            ),
-        )
+    return DeclarationError.of(
+        "D114",
+        f"{who} doesn't state {fact}; no other device's number is taken for it",
+        evidence=(("machine", machine.name), ("lacks", fact), *evidence),
+        fixes=(
+            "state it, with its source, in the file of the device (`rota.targets.device.Device`)",
+            "take a device that states it; `rota targets` lists them",
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from types import NoneType
 from typing import NamedTuple
 
 from rota.check import check_elements, check_types, look_up
-from rota.errors import DeclarationError, Finding
+from rota.errors import DeclarationError
 from rota.program.kinds import OpKind
 from rota.program.machine import Confidence, Fact, Machine
 from rota.targets.architecture import Architecture, lacks
@@ -104,12 +104,10 @@ class Rates:
 
 
 def _no_rate(name: str, kind: OpKind) -> DeclarationError:
-    return DeclarationError(
-        Finding(
-            code="D114",
-            message=f"{name} doesn't state how fast it moves {kind.does}; no other device's number is taken for it",
-            evidence=(("machine", name), ("lacks", f"the rate of an op of kind {kind.word}")),
-        )
+    return DeclarationError.of(
+        "D114",
+        f"{name} doesn't state how fast it moves {kind.does}; no other device's number is taken for it",
+        evidence=(("machine", name), ("lacks", f"the rate of an op of kind {kind.word}")),
     )
 
 

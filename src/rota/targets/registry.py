@@ -139,14 +139,12 @@ def _load(entry: EntryPoint) -> Device:
 
 def _unknown(name: str) -> DeclarationError:
     known = names()
-    return DeclarationError(
-        Finding(
-            code="D105",
-            message=f"no machine is named {name!r:.60}",
-            evidence=(("got", f"{name:.60}"), ("known", ", ".join(sorted(known)))),
-            fixes=(
-                *did_you_mean(name.lower(), known),
-                f"install the package that registers it in the entry-point group {ENTRY_POINT_GROUP!r}",
-            ),
-        )
+    return DeclarationError.of(
+        "D105",
+        f"no machine is named {name!r:.60}",
+        evidence=(("got", f"{name:.60}"), ("known", ", ".join(sorted(known)))),
+        fixes=(
+            *did_you_mean(name.lower(), known),
+            f"install the package that registers it in the entry-point group {ENTRY_POINT_GROUP!r}",
+        ),
     )

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from rota.emit.text import identifier
 from rota.emit.whole.whole_host import emit_launcher
 from rota.emit.whole.whole_kernel import emit_whole, whole_name
-from rota.errors import Finding, TuneError
+from rota.errors import TuneError
 from rota.targets.registry import device_named
 from rota.tune.point import schedule_again, whole_of
 from rota.tune.space import ProblemShape
@@ -229,9 +229,7 @@ def emit_configuration(configuration: Configuration) -> EmittedKernel:
     row, swizzle = configuration.row, configuration.swizzle
     compiled = schedule_again(row.point, row.answer)
     if compiled.certificate is None:
-        raise TuneError(
-            Finding(code="S401", message=f"{row.point.name} has no proof any more, and is not written", fixes=())
-        )
+        raise TuneError.of("S401", f"{row.point.name} has no proof any more, and is not written", fixes=())
     asked, geometry = whole_of(*swizzle), row.point.shape().geometry
     return EmittedKernel(
         configuration.kernel,

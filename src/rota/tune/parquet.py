@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rota.errors import Finding, ToolchainError, TuneError
+from rota.errors import ToolchainError, TuneError
 from rota.tune.tune_library import TunedLibrary
 
 
@@ -18,12 +18,8 @@ def write_parquet(library: TunedLibrary, place: str) -> list[str]:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError as error:
-        raise ToolchainError(
-            Finding(
-                code="T301",
-                message=f"Parquet files need the package {error.name}",
-                fixes=("pip install 'rota[parquet]'",),
-            )
+        raise ToolchainError.of(
+            "T301", f"Parquet files need the package {error.name}", fixes=("pip install 'rota[parquet]'",)
         ) from error
     written = []
     try:
@@ -35,7 +31,7 @@ def write_parquet(library: TunedLibrary, place: str) -> list[str]:
                 parquet.write_table(pa.Table.from_pylist(rows), out)
             written.append(f"{place.rstrip('/')}/{name}.parquet")
     except (OSError, ValueError, ImportError) as error:
-        raise TuneError(Finding(code="S201", message=f"{place} can't be written: {error}")) from error
+        raise TuneError.of("S201", f"{place} can't be written: {error}") from error
     return written
 
 

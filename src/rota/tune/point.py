@@ -170,13 +170,11 @@ def instruction_of(device: Device, element: str, side: int) -> tuple[str, int]:
         found = [name for name in known if f"_{side}x{side}x" in name and name.endswith(ending) and "scale" not in name]
         if found:
             return found[0], int(found[0].split(f"_{side}x{side}x")[1].split("_")[0])
-    raise DeclarationError(
-        Finding(
-            code="L110",
-            message=f"{device.name} has no matrix instruction of {side}x{side} for {element}",
-            evidence=(("known", ", ".join(known)),),
-            fixes=("mma = 16 or 32; bf16, fp16 or fp8",),
-        )
+    raise DeclarationError.of(
+        "L110",
+        f"{device.name} has no matrix instruction of {side}x{side} for {element}",
+        evidence=(("known", ", ".join(known)),),
+        fixes=("mma = 16 or 32; bf16, fp16 or fp8",),
     )
 
 
@@ -200,12 +198,10 @@ def _maker(place: str) -> Callable[[LoopPoint], ShapeOfLoop]:
     try:
         return cast("Callable[[LoopPoint], ShapeOfLoop]", getattr(importlib.import_module(module), name))
     except (ImportError, AttributeError, ValueError) as error:
-        raise DeclarationError(
-            Finding(
-                code="D105",
-                message=f"no function {place!r:.80} makes loops: {error}",
-                fixes=("make = package.module:function, of a module that can be imported wherever workers run",),
-            )
+        raise DeclarationError.of(
+            "D105",
+            f"no function {place!r:.80} makes loops: {error}",
+            fixes=("make = package.module:function, of a module that can be imported wherever workers run",),
         ) from error
 
 
@@ -277,7 +273,7 @@ class PointRow:
     @property
     def finding(self) -> Finding | None:
         """Why it isn't proved; None if it is."""
-        return Finding(code=self.code, message=f"{self.point.name}: {self.message}") if self.code else None
+        return Finding(self.code, f"{self.point.name}: {self.message}") if self.code else None
 
     def line(self) -> str:
         """As a worker writes it."""

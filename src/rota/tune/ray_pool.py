@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rota.errors import Finding, ToolchainError, TuneError
+from rota.errors import ToolchainError, TuneError
 from rota.tune.local_pool import DEATHS, Nursery, given_up
 from rota.tune.point import Job, PointLimits, PointRow, job_of, row_of
 
@@ -57,12 +57,10 @@ class RayPool:
             else:
                 ray.init(address=self.address, **options)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            raise TuneError(
-                Finding(
-                    code="S305",
-                    message=f"no Ray cluster at {self.address or 'this machine'}: {error!s:.200}",
-                    fixes=("start one: ray start --head", "--workers N needs no Ray"),
-                )
+            raise TuneError.of(
+                "S305",
+                f"no Ray cluster at {self.address or 'this machine'}: {error!s:.200}",
+                fixes=("start one: ray start --head", "--workers N needs no Ray"),
             ) from error
 
     def _rows(self, ray: Any, todo: deque[Job]) -> Iterator[Sequence[PointRow]]:  # noqa: ANN401  # Ray's module
@@ -119,11 +117,9 @@ def _ray() -> Any:  # noqa: ANN401  # Ray's module
     try:
         import ray
     except ImportError as error:
-        raise ToolchainError(
-            Finding(
-                code="T301",
-                message=f"a cluster needs the package {error.name}",
-                fixes=("pip install 'rota[ray]'", "--workers N needs no Ray"),
-            )
+        raise ToolchainError.of(
+            "T301",
+            f"a cluster needs the package {error.name}",
+            fixes=("pip install 'rota[ray]'", "--workers N needs no Ray"),
         ) from error
     return ray

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rota.check import is_int
-from rota.errors import Finding, RotaError, TuneError, did_you_mean
+from rota.errors import RotaError, TuneError, did_you_mean
 from rota.predict.predict_problem import GemmProblem
 from rota.program.kinds import Home
 from rota.targets.device import problem_facts_of
@@ -152,7 +152,7 @@ def _shape(name: str, line: int, sides: Iterable[int], element: str, result: str
 
 def _refuse_shapes(name: str, line: int, why: str, *fixes: str) -> TuneError:
     where = f"{name}:{line}" if line else name
-    return TuneError(Finding(code="S103", message=f"{where}: {why}", evidence=(("file", name),), fixes=fixes))
+    return TuneError.of("S103", f"{where}: {why}", evidence=(("file", name),), fixes=fixes)
 
 
 _MOST = 1_000_000
@@ -244,13 +244,11 @@ def sift(space: TuneSpace) -> Sifted:
         else:
             points[point.name] = point
     if not points:
-        raise TuneError(
-            Finding(
-                code="S102",
-                message=f"none of the {len(pruned)} loops of the space can be a kernel",
-                evidence=tuple((each.name, f"{each.code} {each.message}") for each in pruned[:5]),
-                fixes=("smaller tiles, or another number of waves",),
-            )
+        raise TuneError.of(
+            "S102",
+            f"none of the {len(pruned)} loops of the space can be a kernel",
+            evidence=tuple((each.name, f"{each.code} {each.message}") for each in pruned[:5]),
+            fixes=("smaller tiles, or another number of waves",),
         )
     return Sifted(tuple(points.values()), tuple(pruned))
 
@@ -266,14 +264,11 @@ def _check(point: LoopPoint) -> None:
     one = sum(value.size for value in loop.values if value.home is Home.LDS)
     copies = point.depth or 1
     if copies * one > device.lds_bytes.value:
-        raise TuneError(
-            Finding(
-                code="L103",
-                message=f"{copies} copies of the tiles take {copies * one:,} bytes; {device.name} has "
-                f"{device.lds_bytes.value:,}",
-                evidence=(("bytes", copies * one), ("limit", device.lds_bytes.value)),
-                fixes=("a smaller tile, or fewer copies",),
-            )
+        raise TuneError.of(
+            "L103",
+            f"{copies} copies of the tiles take {copies * one:,} bytes; {device.name} has {device.lds_bytes.value:,}",
+            evidence=(("bytes", copies * one), ("limit", device.lds_bytes.value)),
+            fixes=("a smaller tile, or fewer copies",),
         )
 
 
@@ -346,7 +341,7 @@ def _numbers(name: str, word: str, value: object, count: int) -> Iterator[int]:
 
 
 def _refuse_space(name: str, why: str, *fixes: str) -> TuneError:
-    return TuneError(Finding(code="S101", message=f"{name}: {why}", fixes=fixes))
+    return TuneError.of("S101", f"{name}: {why}", fixes=fixes)
 
 
 _DEVICES = ", ".join(f'"{name}"' for name in STANDS_FOR.values())

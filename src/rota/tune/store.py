@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from rota.errors import Finding, TuneError
+from rota.errors import TuneError
 from rota.tune.point import JobKind, PointRow, PointStatus, point_of
 
 FILE, LOCK = "library.sqlite", "library.lock"
@@ -51,13 +51,11 @@ class Store:
         if write:
             self._lock = _lock(folder)
         elif not self.path.is_file():
-            raise TuneError(
-                Finding(
-                    code="S401",
-                    message=f"{folder} holds no tuned library",
-                    evidence=(("looked for", FILE),),
-                    fixes=("`rota tune` makes one: -o names its folder",),
-                )
+            raise TuneError.of(
+                "S401",
+                f"{folder} holds no tuned library",
+                evidence=(("looked for", FILE),),
+                fixes=("`rota tune` makes one: -o names its folder",),
             )
         try:
             with self._findings():
@@ -182,16 +180,14 @@ class Store:
             raise unusable(self.path, str(error), name) from error
 
     def _damaged(self, why: str) -> TuneError:
-        return TuneError(
-            Finding(
-                code="S202",
-                message=f"{self.path.name} is damaged, or is not a store: {why}",
-                evidence=(("file", self.path.name),),
-                fixes=(
-                    "restore it, or take another folder: what it held is computed again",
-                    "`sqlite3 library.sqlite .recover` may save rows",
-                ),
-            )
+        return TuneError.of(
+            "S202",
+            f"{self.path.name} is damaged, or is not a store: {why}",
+            evidence=(("file", self.path.name),),
+            fixes=(
+                "restore it, or take another folder: what it held is computed again",
+                "`sqlite3 library.sqlite .recover` may save rows",
+            ),
         )
 
 
@@ -199,13 +195,11 @@ def unusable(path: Path, why: str, name: str = "") -> TuneError:
     """S201: nothing is lost of what was written before."""
     full = "full" in why.lower() or name.startswith(("SQLITE_FULL", "SQLITE_IOERR"))
     fixes = ("make room on the disk",) if full else ("a folder that can be written to: -o",)
-    return TuneError(
-        Finding(
-            code="S201",
-            message=f"{path.name} can't be used: {why}",
-            evidence=(("file", path.name), *((("error", name),) if name else ())),
-            fixes=(*fixes, "then run the same command again: it computes only what is missing"),
-        )
+    return TuneError.of(
+        "S201",
+        f"{path.name} can't be used: {why}",
+        evidence=(("file", path.name), *((("error", name),) if name else ())),
+        fixes=(*fixes, "then run the same command again: it computes only what is missing"),
     )
 
 
@@ -226,13 +220,11 @@ def _lock(folder: Path) -> IO[str]:
         lock.seek(0)
         holder = lock.read().strip() or "unknown"
         lock.close()
-        raise TuneError(
-            Finding(
-                code="S203",
-                message=f"another process is tuning into {folder.name}",
-                evidence=(("process", holder),),
-                fixes=("wait for it; `tune status` and its folder say how far it is", "or take another folder: -o"),
-            )
+        raise TuneError.of(
+            "S203",
+            f"another process is tuning into {folder.name}",
+            evidence=(("process", holder),),
+            fixes=("wait for it; `tune status` and its folder say how far it is", "or take another folder: -o"),
         ) from error
     with contextlib.suppress(OSError):
         lock.seek(0)

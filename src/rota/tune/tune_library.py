@@ -74,8 +74,8 @@ class TunedLibrary(NamedTuple):
         """S401 for each device on which shapes have no kernel."""
         return tuple(
             Finding(
-                code="S401",
-                message=f"{len(table.untuned)} of {len(table.untuned) + len(table.choices)} shapes have no proved "
+                "S401",
+                f"{len(table.untuned)} of {len(table.untuned) + len(table.choices)} shapes have no proved "
                 f"kernel on {table.device}",
                 evidence=tuple((str(shape), why) for shape, why in table.untuned[:5]),
                 fixes=("widen the space", "untuned.csv lists them all"),
@@ -218,9 +218,7 @@ def library_in(folder: Path) -> TunedLibrary:
     with Store(folder) as store:
         points, shapes = store.said("points"), store.said("shapes")
         if points is None or shapes is None:
-            raise TuneError(
-                Finding(code="S401", message=f"nothing was tuned into {folder.name} yet", fixes=("run `rota tune`",))
-            )
+            raise TuneError.of("S401", f"nothing was tuned into {folder.name} yet", fixes=("run `rota tune`",))
         return _read(folder, store)
 
 

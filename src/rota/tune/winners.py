@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rota.errors import Finding, MeasureError
+from rota.errors import MeasureError
 from rota.predict.calibrate import FEWEST, MeasuredGemm, calibrate, read_runs
 from rota.predict.predict_problem import (
     ABOVE_BEST,
@@ -292,13 +292,11 @@ def read_measured(path: Path, known: Collection[str]) -> list[KernelRun]:
     for device in _devices(path):
         for run in read_runs(path, device_named(device)).runs:
             if run.kernel not in known:
-                raise MeasureError(
-                    Finding(
-                        code="M204",
-                        message=f"{path.name}:{run.line}: {run.kernel or 'no kernel'!r:.80} is not of this library",
-                        evidence=(("kernels", len(known)),),
-                        fixes=("name kernels as the dispatch table does, in a column kernel",),
-                    )
+                raise MeasureError.of(
+                    "M204",
+                    f"{path.name}:{run.line}: {run.kernel or 'no kernel'!r:.80} is not of this library",
+                    evidence=(("kernels", len(known)),),
+                    fixes=("name kernels as the dispatch table does, in a column kernel",),
                 )
             sides = run.problem.m, run.problem.n, run.problem.k, run.problem.split_k
             found.append(KernelRun(run.kernel, device_named(device).name, *sides, run.us, path.name))
@@ -311,4 +309,4 @@ def _devices(path: Path) -> list[str]:
         with path.open(newline="", encoding="utf-8") as file:
             return list(dict.fromkeys(row["device"] for row in csv.DictReader(file) if row.get("device"))) or [""]
     except (OSError, UnicodeDecodeError) as error:
-        raise MeasureError(Finding(code="M201", message=f"{path.name}: it can't be read: {error}")) from error
+        raise MeasureError.of("M201", f"{path.name}: it can't be read: {error}") from error

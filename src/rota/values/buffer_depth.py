@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
 from rota.check import bad_field
-from rota.errors import Concern, Finding, OrderError
+from rota.errors import Concern, OrderError
 from rota.order.modulo.modulo_problem import (
     LONGEST,
     Arc,
@@ -274,13 +274,11 @@ def _no_room(loop: LoopSpec, machine: Machine, times: LoopTimes, allowed: Allowa
     need, limit = loop.lds_bytes(needed), machine.lds_bytes.value
     alone = set(needed.values()) <= {1}
     which = "one copy of each tile takes" if alone else "the fewest copies of the tiles that leave an order take"
-    return OrderError(
-        Finding(
-            code="L103",
-            message=f"{which} {need} bytes; {machine.name} has {limit}",
-            evidence=(("bytes", need), ("limit", limit)),
-            fixes=("a smaller tile, or a shallower K step",),
-        )
+    return OrderError.of(
+        "L103",
+        f"{which} {need} bytes; {machine.name} has {limit}",
+        evidence=(("bytes", need), ("limit", limit)),
+        fixes=("a smaller tile, or a shallower K step",),
     )
 
 
@@ -388,14 +386,12 @@ def check_length(loop: LoopSpec, times: LoopTimes) -> None:
     if length > LONGEST:
         op = max(loop.ops, key=lambda each: (each.instructions, each.moved))
         said = f"{op.instructions:,} instructions, {op.moved:,} bytes"
-        raise OrderError(
-            Finding(
-                code="L107",
-                message=f"one iteration of {loop.name} takes {length:,} slots; at most {LONGEST:,} are planned",
-                concerns=(Concern(label=op.name, role=said, source=op.source),),
-                evidence=(("busiest", unit.value), ("slots", length), ("limit", LONGEST)),
-                fixes=("give the op the instructions and bytes of one iteration",),
-            )
+        raise OrderError.of(
+            "L107",
+            f"one iteration of {loop.name} takes {length:,} slots; at most {LONGEST:,} are planned",
+            concerns=(Concern(label=op.name, role=said, source=op.source),),
+            evidence=(("busiest", unit.value), ("slots", length), ("limit", LONGEST)),
+            fixes=("give the op the instructions and bytes of one iteration",),
         )
 
 

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 _LONGEST_VALU = 4  # slots of one vector instruction: exponentials and the like have a quarter of the rate
 
 _ANOTHER_INTERVAL = Finding(
-    code="V108",
+    "V108",
+    "the interval's certificate is about another loop, machine or placement and was removed",
     severity=Severity.WARNING,
-    message="the interval's certificate is about another loop, machine or placement and was removed",
     fixes=("compile_loop() derives the interval of this loop",),
 )
 

@@ -61,13 +61,7 @@ class Loop:
         return self._value(name, Home.MEMORY, size)
 
     def load(
-        self,
-        tile: str,
-        *,
-        name: str | None = None,
-        instructions: int = 1,
-        moved: int,
-        needs: Sequence[str | Read] = (),
+        self, tile: str, *, name: str | None = None, instructions: int = 1, moved: int, needs: Sequence[str | Read] = ()
     ) -> str:
         """A DMA of `moved` bytes into a tile, `instructions` per wave; several loads may each bring a part.
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import NamedTuple
 
-from rota.errors import Finding, OrderError
+from rota.errors import OrderError
 from rota.order.modulo.handover import (
     Choice,
     Delivery,
@@ -116,13 +116,7 @@ def wanted_landing_slack(times: LoopTimes) -> int:
 
 
 def place_in_lockstep(
-    loop: LoopSpec,
-    times: LoopTimes,
-    ii: int,
-    depths: Sequence[Mapping[str, int]],
-    *,
-    deadline: Deadline,
-    landing: int,
+    loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]], *, deadline: Deadline, landing: int
 ) -> tuple[ModuloSchedule, Placement] | None:
     """A placement in which all waves run alike, at this interval and one of these depths; None if none was found.
 
@@ -226,13 +220,11 @@ def _report_no_turns(loop: LoopSpec, why: str = "") -> OrderError:
     refuted = f"{loop.name} has no {sought}: {why}"
     unknown = f"the search for a {sought} of {loop.name} ended with neither one nor a proof that there is none"
     other = () if why else ("scheduler=ModuloScheduler(time_limit=...) searches longer, seed=... otherwise",)
-    return OrderError(
-        Finding(
-            code="O302",
-            message=refuted if why else unknown,
-            evidence=(("wave groups", 2), ("barriers an iteration", 2 * _CLUSTERS)),
-            fixes=(*other, "stagger=False runs all waves alike"),
-        )
+    return OrderError.of(
+        "O302",
+        refuted if why else unknown,
+        evidence=(("wave groups", 2), ("barriers an iteration", 2 * _CLUSTERS)),
+        fixes=(*other, "stagger=False runs all waves alike"),
     )
 
 

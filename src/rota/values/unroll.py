@@ -252,8 +252,8 @@ def report_too_many(loop: LoopSpec, live: Live, limit: int, message: str) -> Fin
     rest = live.holders[_MOST_NAMED:]
     others = ((f"{len(rest)} smaller holders", sum(each.registers for each in rest)),) if rest else ()
     return Finding(
-        code="L104",
-        message=message,
+        "L104",
+        message,
         concerns=tuple(concerns),
         evidence=(("registers live at once", live.registers), ("limit", limit), *others),
         fixes=("a smaller tile per wave", "into=... lets a value take over registers that are no longer needed"),

@@ -184,10 +184,7 @@ class Meetings:
             for name, each in self.barriers.items()
         )
         logs = frozenset(
-            (
-                (name, role, number - first[name], arrival.clock - clocks[role]),
-                tuple(map(_since, arrival.knew, clocks)),
-            )
+            ((name, role, number - first[name], arrival.clock - clocks[role]), tuple(map(_since, arrival.knew, clocks)))
             for (name, role, number), arrival in self.logs.items()
         )
         return relative, counts, logs
@@ -207,8 +204,8 @@ def _since(known: int, clock: int) -> int | None:
 def _too_early(program: LoweredProgram, entry: Entry, role: int, other: int) -> Finding:
     names = [each.name for each in program.roles]
     return Finding(
-        code="B103",
-        message=f"{entry.op} waits for {names[other]}, which arrives only later in the program's order",
+        "B103",
+        f"{entry.op} waits for {names[other]}, which arrives only later in the program's order",
         concerns=(entry.concern(f"{entry.phase.value.lower()}, executed by {names[role]}"),),
         evidence=(("waits", names[role]), ("arrives later", names[other])),
         fixes=("let the role arrive earlier, or the other wait later",),
@@ -227,11 +224,7 @@ class Access:
     __slots__ = ("done", "entry", "issued", "number", "place", "run")
 
     def __init__(
-        self,
-        entry: Entry,
-        at: tuple[tuple[Phase, int], int, int],
-        issued: tuple[int, ...],
-        done: list[int | None],
+        self, entry: Entry, at: tuple[tuple[Phase, int], int, int], issued: tuple[int, ...], done: list[int | None]
     ) -> None:
         self.entry = entry
         self.place, self.run, self.number = at

@@ -181,8 +181,8 @@ def _list_places(things: Iterable[object]) -> str:
 def report_difference(step: Entry, what: str, due: object, found: object) -> Finding:
     """The finding of an entry that differs from its declaration."""
     return Finding(
-        code="V110",
-        message=f"{step.op} is not the op that the loop declares",
+        "V110",
+        f"{step.op} is not the op that the loop declares",
         concerns=(step.concern(),),
         evidence=((f"it {what}", str(found)), ("declared", str(due))),
     )
@@ -263,8 +263,8 @@ def find_wrong_blocks(machine: AbstractMachine, step: Entry) -> Iterator[Finding
         name, number = machine.blocks.get(place, (place.name, place.copy))
         if (name, number) != (place.name, place.copy):
             yield Finding(
-                code="V110",
-                message=f"{step.op} multiplies {place}, which hold the wrong block",
+                "V110",
+                f"{step.op} multiplies {place}, which hold the wrong block",
                 concerns=(step.concern(),),
                 evidence=(
                     ("it reads", f"block {number} of {name}"),
@@ -280,8 +280,8 @@ def find_outside_grid(program: LoweredProgram, declared: TileSum) -> Iterator[Fi
     for step in program.entries:
         if step.effect.kind is OpKind.MMA and accumulator_key(step) not in known:
             yield Finding(
-                code="V109",
-                message=f"{step.op} computes {step.effect.writes[0]}; the grid has {rows} x {columns} cells",
+                "V109",
+                f"{step.op} computes {step.effect.writes[0]}; the grid has {rows} x {columns} cells",
                 concerns=(step.concern(),),
                 evidence=(("rows", rows), ("columns", columns)),
             )
@@ -291,11 +291,7 @@ def find_undefined_reads(machine: AbstractMachine, step: Entry, places: Iterable
     """Find reads of places that nothing has written."""
     for place in places:
         if place not in machine.holds:
-            yield Finding(
-                code="V104",
-                message=f"{step.op} reads {place}, which nothing has written",
-                concerns=(step.concern(),),
-            )
+            yield Finding("V104", f"{step.op} reads {place}, which nothing has written", concerns=(step.concern(),))
 
 
 def accumulate(machine: AbstractMachine, step: Entry) -> Iterator[Finding]:
@@ -307,8 +303,8 @@ def accumulate(machine: AbstractMachine, step: Entry) -> Iterator[Finding]:
     if len(set(tiles.values())) > 1:
         text = ", ".join(f"{place} of K-tile {tile}" for place, tile in tiles.items())
         yield Finding(
-            code="V101",
-            message=f"{step.op} multiplies operands of different K-tiles",
+            "V101",
+            f"{step.op} multiplies operands of different K-tiles",
             concerns=(step.concern(),),
             evidence=(("operands", text),),
         )
@@ -320,8 +316,8 @@ def accumulate(machine: AbstractMachine, step: Entry) -> Iterator[Finding]:
         taken = machine.taken[key] = Taken()
     if not taken.add(tile):
         yield Finding(
-            code="V102",
-            message=f"{step.op} accumulates K-tile {tile} a second time",
+            "V102",
+            f"{step.op} accumulates K-tile {tile} a second time",
             concerns=(step.concern(),),
             evidence=(("K-tile", tile),),
         )
@@ -345,8 +341,8 @@ def check_complete(machine: AbstractMachine, declared: Iterable[TileProduct], to
         beyond = sorted({*taken.beyond, *range(total, taken.upto)})
         if beyond:
             yield Finding(
-                code="V105",
-                message=f"{key[0]} takes in K-tile {beyond[0]}, but the loop has {total}",
+                "V105",
+                f"{key[0]} takes in K-tile {beyond[0]}, but the loop has {total}",
                 concerns=(Concern(label=str(key[0])),),
                 evidence=(("K-tile", beyond[0]), ("tiles", total)),
             )
@@ -365,8 +361,8 @@ def _pass_on(contents: dict[Place, _Held], source: Place, target: Place) -> None
 
 def _missing(key: AccumulatorKey, tile: int) -> Finding:
     return Finding(
-        code="V103",
-        message=f"{key[0]} never takes in K-tile {tile}",
+        "V103",
+        f"{key[0]} never takes in K-tile {tile}",
         concerns=(Concern(label=str(key[0])),),
         evidence=(("K-tile", tile),),
     )
@@ -426,8 +422,8 @@ def find_wrong_versions(machine: AbstractMachine, step: Entry, k: int) -> Iterat
         elif found != due:
             lost = due.iteration < 0
             yield Finding(
-                code="V106",
-                message=f"{step.op} wants {'the initial ' if lost else ''}{due.name}, "
+                "V106",
+                f"{step.op} wants {'the initial ' if lost else ''}{due.name}, "
                 f"but {name_place(place, step)} hold{'s' if place.space is Space.LDS else ''} another version",
                 concerns=(step.concern(),),
                 evidence=(("due", str(due)), ("found", str(found or "nothing"))),
@@ -459,8 +455,8 @@ def check_runs_once(machine: AbstractMachine, step: Entry, k: int) -> Iterator[F
     number = instance.at(k).iteration
     if not machine.executed.setdefault(instance.name, Taken()).add(number):
         yield Finding(
-            code="V107",
-            message=f"{step.op} is executed a second time for iteration {number}",
+            "V107",
+            f"{step.op} is executed a second time for iteration {number}",
             concerns=(step.concern(),),
             evidence=(("iteration", number),),
         )
@@ -475,8 +471,8 @@ def find_lost_results(machine: AbstractMachine, results: Iterable[str], total: i
         last = Version(name, total - 1)
         if last not in held:
             yield Finding(
-                code="V112",
-                message=f"after the loop nothing holds the last {name}",
+                "V112",
+                f"after the loop nothing holds the last {name}",
                 concerns=(Concern(label=name),),
                 evidence=(("due", str(last)), ("iterations", total)),
             )
@@ -488,8 +484,8 @@ def check_all_ran(machine: AbstractMachine, declared: Iterable[str], total: int)
         taken = machine.executed.get(name, Taken())
         if taken.upto != total or taken.beyond:
             yield Finding(
-                code="V107",
-                message=f"{name} is not executed once for each of {total} iterations",
+                "V107",
+                f"{name} is not executed once for each of {total} iterations",
                 concerns=(Concern(label=name),),
                 evidence=(("iterations from 0 without a gap", taken.upto), ("due", total)),
             )

@@ -79,9 +79,9 @@ class Overlap(NamedTuple):
         role = next((r for r, done in enumerate(loader.done) if done is None and step.executed_by(r)), 0)
         witness = Witness(kind="REG", trip_count=trips_at(step, self.trip), ahead=role, behind=role)
         return Finding(
-            code="R105" if writes else "R104",
+            "R105" if writes else "R104",
+            f"the compiler will add {wait}: {message}" if compiler_waits else message,
             severity=Severity.NOTE if compiler_waits else Severity.ERROR,
-            message=f"the compiler will add {wait}: {message}" if compiler_waits else message,
             concerns=(
                 _describe_end(loader.entry, loader.issued, f"loads {where}"),
                 _describe_end(step, machine.clocks, f"{does} {where}"),
@@ -99,8 +99,8 @@ def report_initial_overwritten(machine: AbstractMachine, loader: Access, place: 
     """Report a load in flight into registers that get their initial value for the next run of the loop."""
     where = name_place(place, loader.entry)
     return Finding(
-        code="R105",
-        message=f"{where} get their initial value for the next run while a load into them may still land on top",
+        "R105",
+        f"{where} get their initial value for the next run while a load into them may still land on top",
         concerns=(_describe_end(loader.entry, loader.issued, f"loads {where}"),),
         evidence=(
             ("found", _explain_cover(machine, loader, loader.entry)),
@@ -122,8 +122,8 @@ def _race(code: str, machine: AbstractMachine, earlier: Access, step: Entry, *, 
     same_wave = kind == "WAW"
     where = name_place(place, earlier.entry, step)
     return Finding(
-        code=code,
-        message=_MESSAGES[code],
+        code,
+        _MESSAGES[code],
         concerns=(
             _describe_end(earlier.entry, earlier.issued, f"{first} {where}"),
             _describe_end(step, machine.clocks, f"{second} {where}"),

@@ -38,8 +38,8 @@ def check_arrivals_first(program: LoweredProgram) -> Iterator[Finding]:
                     ahead += (entry.effect.arrives == barrier.name) - (entry.effect.awaits == barrier.name)
                 if ahead < 0:
                     yield Finding(
-                        code="B103",
-                        message=f"{entry.op} waits for {program.roles[role].name} itself, which has yet to arrive",
+                        "B103",
+                        f"{entry.op} waits for {program.roles[role].name} itself, which has yet to arrive",
                         concerns=(entry.concern(),),
                         evidence=(("arrivals less waits", ahead),),
                         fixes=("let the role arrive before it waits",),
@@ -78,8 +78,8 @@ def _uneven(program: LoweredProgram, barrier: Barrier, where: str, part: tuple[E
     alone = [entry for entry in own if entry.roles is not None]
     numbers = dict.fromkeys((*counts.arrivals.values(), *counts.waits.values()))
     return Finding(
-        code="B101",
-        message=f"{where}: roles execute {' and '.join(map(str, numbers))} barriers; one would wait forever",
+        "B101",
+        f"{where}: roles execute {' and '.join(map(str, numbers))} barriers; one would wait forever",
         concerns=tuple(
             entry.concern(f"only {' and '.join(names[role] for role in entry.roles or ())}") for entry in alone
         ),
@@ -116,8 +116,8 @@ def _report_misplaced(program: LoweredProgram, entry: Entry, roles: tuple[int, .
         return " and ".join(program.roles[n].name for n in numbers) or "no role"
 
     return Finding(
-        code="B102",
-        message=f"{entry.op} is executed by {named(roles)} alone; it is for {named(due)}",
+        "B102",
+        f"{entry.op} is executed by {named(roles)} alone; it is for {named(due)}",
         concerns=(entry.concern(),),
         evidence=(("executed by", named(roles)), ("for", named(due))),
     )
@@ -149,8 +149,8 @@ def check_private_registers(program: LoweredProgram) -> Iterator[Finding]:
 def _another_writes(program: LoweredProgram, entry: Entry, place: Place, roles: set[int]) -> Finding:
     does, done = ("reads", "read by") if place in entry.effect.reads else ("adds to", "added to by")
     return Finding(
-        code="B104",
-        message=f"{entry.op} {does} {place}, which another role writes; registers belong to one wave",
+        "B104",
+        f"{entry.op} {does} {place}, which another role writes; registers belong to one wave",
         concerns=(entry.concern(),),
         evidence=((done, ", ".join(program.roles[n].name for n in sorted(roles))),),
         fixes=("hand the data over through LDS",),
@@ -167,8 +167,8 @@ def check_wait_encodings(program: LoweredProgram) -> Iterator[Finding]:
         if counter is not None and count >= machine.no_wait(counter):
             largest = machine.largest_wait(counter)
             yield Finding(
-                code="L101",
-                message=f"{step.op} waits for nothing: the largest {counter} wait is {largest}",
+                "L101",
+                f"{step.op} waits for nothing: the largest {counter} wait is {largest}",
                 concerns=(step.concern(),),
                 evidence=(("count", count), ("largest real wait", largest)),
                 fixes=(f"{wait_name(counter)}({largest})",),
@@ -180,9 +180,9 @@ def check_counters(fullest: dict[str, tuple[int, Entry | None]], machine: Machin
     for counter, (pending, step) in fullest.items():
         if step is not None and pending > machine.no_wait(counter):
             yield Finding(
-                code="L102",
+                "L102",
+                f"{pending} tokens are in flight at once; {counter} holds {machine.no_wait(counter)}",
                 severity=Severity.NOTE,
-                message=f"{pending} tokens are in flight at once; {counter} holds {machine.no_wait(counter)}",
                 concerns=(step.concern("stalls until an older op has completed"),),
                 evidence=(("tokens", pending), ("counter holds", machine.no_wait(counter))),
             )
@@ -194,14 +194,14 @@ def check_budgets(
     """Check that the sizes the schedule states fit the machine."""
     if lds_bytes is not None and lds_bytes > machine.lds_bytes.value:
         yield Finding(
-            code="L103",
-            message=f"the tiles take {lds_bytes} bytes of LDS; {machine.name} has {machine.lds_bytes.value}",
+            "L103",
+            f"the tiles take {lds_bytes} bytes of LDS; {machine.name} has {machine.lds_bytes.value}",
             evidence=(("bytes", lds_bytes), ("limit", machine.lds_bytes.value)),
         )
     if registers is not None and register_limit is not None and registers > register_limit:
         yield Finding(
-            code="L104",
-            message=f"the loop needs {registers} registers a lane; its waves on {machine.name} have {register_limit}",
+            "L104",
+            f"the loop needs {registers} registers a lane; its waves on {machine.name} have {register_limit}",
             evidence=(("registers", registers), ("limit", register_limit)),
         )
 
@@ -220,8 +220,8 @@ def find_impossible(loop: LoopSpec, machine: Machine) -> Iterator[Finding]:
     most = machine.waves_per_workgroup.value
     if loop.waves > most:
         yield Finding(
-            code="L105",
-            message=f"{loop.name} has {loop.waves} waves; a workgroup of {machine.name} has at most {most}",
+            "L105",
+            f"{loop.name} has {loop.waves} waves; a workgroup of {machine.name} has at most {most}",
             evidence=(("waves", loop.waves), ("limit", most)),
         )
     values = {value.name: value for value in loop.values}
@@ -238,9 +238,8 @@ def _find_untracked(op: LoopOp, machine: Machine) -> Iterator[Finding]:
     """Find memory ops that no counter tracks: the machine has no such instruction."""
     if op.kind.asynchronous and machine.counter_of(op.kind) is None:
         yield Finding(
-            code="L110",
-            message=f"{op.name} is an op of kind {op.kind.word} ({op.kind.does}); "
-            f"{machine.name} has no such instruction",
+            "L110",
+            f"{op.name} is an op of kind {op.kind.word} ({op.kind.does}); {machine.name} has no such instruction",
             concerns=(Concern(label=op.name, source=op.source),),
             evidence=(("kind", op.kind.word), ("machine", machine.name)),
         )
@@ -255,8 +254,8 @@ def _find_overfilled(loop: LoopSpec, values: Mapping[str, Value]) -> Iterator[Fi
         moved, size = sum(op.moved for op in ops), values[name].size
         if values[name].home is Home.LDS and moved > size:
             yield Finding(
-                code="L108",
-                message=f"{moved} bytes are written into {name}, which holds {size}",
+                "L108",
+                f"{moved} bytes are written into {name}, which holds {size}",
                 concerns=tuple(Concern(label=op.name, role=f"{op.moved} bytes", source=op.source) for op in ops),
                 evidence=(("bytes written", moved), ("bytes of the tile", size)),
             )
@@ -270,8 +269,8 @@ def _find_too_wide(op: LoopOp, lanes: int, machine: Machine) -> Iterator[Finding
     if op.moved > widest * turns:
         path = _PATHS.get(op.kind, "an LDS access")
         yield Finding(
-            code="L106",
-            message=f"{op.name} would move {-(-op.moved // turns)} bytes per lane and instruction; "
+            "L106",
+            f"{op.name} would move {-(-op.moved // turns)} bytes per lane and instruction; "
             f"{path} of {machine.name} moves at most {widest}",
             concerns=(Concern(label=op.name, source=op.source),),
             evidence=(("bytes", op.moved), ("instructions x waves x lanes", turns), ("widest", widest)),
@@ -294,8 +293,8 @@ def _find_too_few_registers(op: LoopOp, values: Mapping[str, Value]) -> Iterator
         size = sum(values[name].size for name in names)
         if size < least:
             yield Finding(
-                code="L109",
-                message=f"the {what} of {op.name}, {' and '.join(names) or 'none'}, "
+                "L109",
+                f"the {what} of {op.name}, {' and '.join(names) or 'none'}, "
                 f"{'has' if what == 'result' else 'have'} {size} registers; one {op.instruction} takes {least}",
                 concerns=(Concern(label=op.name, source=op.source),),
                 evidence=(("registers", size), ("of one instruction", least)),

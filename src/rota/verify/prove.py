@@ -220,7 +220,7 @@ class _Proof:
         """Report V111: a place that is never rewritten ages with each trip, and who never waits knows ever less."""
         if not self._wrong():
             message = f"nothing is proved: {what} within {most} {unit}"
-            self._record([Finding(code="V111", message=message, evidence=((f"{unit} looked at", most),))])
+            self._record([Finding("V111", message, evidence=((f"{unit} looked at", most),))])
 
     def _run(self, machine: AbstractMachine, phase: Phase, trip: int) -> None:
         k, move = self.program.k_of(phase, trip), self.contents.apply

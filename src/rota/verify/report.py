@@ -116,9 +116,9 @@ def check_subject(proved: LoweredProgram | None, given: LoweredProgram) -> Findi
     if proved == given:
         return None
     return Finding(
-        code="V108",
+        "V108",
+        "the certificate is about another schedule and was removed; this one is not proved",
         severity=Severity.WARNING,
-        message="the certificate is about another schedule and was removed; this one is not proved",
         evidence=_differences(proved, given) if proved else (("certificate", "doesn't say what it is about"),),
         fixes=("verify() says whether this schedule is right",),
     )

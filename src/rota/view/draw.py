@@ -21,12 +21,7 @@ from rota.view.scene import PREDICTED, Bar, Buffer, Curve, Mark, Scene, Stripe, 
 
 Rgb = tuple[int, int, int]
 
-HUES: dict[Lane, str] = {
-    Lane.MMA: "#d55e00",
-    Lane.VALU: "#cc79a7",
-    Lane.LDS: "#009e73",
-    Lane.GLOBAL: "#0072b2",
-}
+HUES: dict[Lane, str] = {Lane.MMA: "#d55e00", Lane.VALU: "#cc79a7", Lane.LDS: "#009e73", Lane.GLOBAL: "#0072b2"}
 SHADES = (1.0, 0.62, 0.42, 0.27)
 """How much of the hue a stage keeps; the rest is white, which is seen on dark too.  Later stages begin again."""
 
@@ -548,7 +543,7 @@ class _Drawing:
             (
                 '<svg x="{bar}" y="{y}" overflow="visible"><path class="wait" d="M0,2l3,6h-6z"/></svg>',
                 "a wait is passed",
-            ),
+            )
         ]
         if self.scene.buffers:
             pale = f'<g class="bar {class_of(Lane.GLOBAL, 1)}"><rect x="{{x}}" y="{{y}}" width="16" height="10"/></g>'

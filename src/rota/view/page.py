@@ -171,11 +171,7 @@ VIEWS: Registry[View] = Registry(
     what="view",
     group="rota.views",
     own=MappingProxyType(
-        {
-            "text": "rota.view.page:Shown.__str__",
-            "svg": "rota.view.page:Shown.svg",
-            "html": "rota.view.page:Shown.html",
-        }
+        {"text": "rota.view.page:Shown.__str__", "svg": "rota.view.page:Shown.svg", "html": "rota.view.page:Shown.html"}
     ),
     expected="a function that takes what is shown and gives text",
     lacks=lambda made: None if callable(made) else "can't be called",

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.cycles.timeline import Lane, Slice, Stall, Timeline
-from rota.errors import Finding, ToolchainError
+from rota.errors import ToolchainError
 from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import Lowerable
 from rota.view.draw import pack
@@ -66,13 +66,11 @@ def perfetto_trace(compiled: Lowerable, timeline: Timeline) -> bytes:
     try:
         from perfetto.protos.perfetto.trace import perfetto_trace_pb2
     except ImportError as missing:
-        raise ToolchainError(
-            Finding(
-                code="T301",
-                message="a Perfetto trace needs the package perfetto",
-                evidence=(("missing", (missing.name or "perfetto").partition(".")[0]),),
-                fixes=("pip install 'rota[trace]'",),
-            )
+        raise ToolchainError.of(
+            "T301",
+            "a Perfetto trace needs the package perfetto",
+            evidence=(("missing", (missing.name or "perfetto").partition(".")[0]),),
+            fixes=("pip install 'rota[trace]'",),
         ) from missing
     reasons = reasons_of(compiled)
     events = [*_slices(timeline, reasons), *_stalls(timeline, reasons), *_levels(timeline)]

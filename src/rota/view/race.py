@@ -247,10 +247,7 @@ def _legend(y: int, right: float, *, barrier: bool) -> tuple[str, int]:
     if barrier:
         keys += [
             ('<rect class="wait" x="{bar}" y="{y}" width="2" height="11"/>', "barrier"),
-            (
-                _DASHED,
-                "the wait that is missing",
-            ),
+            (_DASHED, "the wait that is missing"),
         ]
     x, parts = float(_LEFT), []
     for shape, text in keys:

@@ -106,12 +106,7 @@ def modes_and_scalars() -> Iterator[Twin]:
     yield both("mode", table("S_SETREG; S_SETREG same"), mode, mode, 2)
     yield both("vskip_read", table("SET_VSKIP; S_GETREG MODE"), "s_setvskip s20, 0", get, 2)
     skip = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 28, 1), 0"
-    for what, then in {
-        "VALU": READ,
-        "VM": MEMORY["global"],
-        "LDS": MEMORY["LDS"],
-        "MFMA": FACTORS["MFMA, A"],
-    }.items():
+    for what, then in {"VALU": READ, "VM": MEMORY["global"], "LDS": MEMORY["LDS"], "MFMA": FACTORS["MFMA, A"]}.items():
         yield both("vskip", table(f"S_SETREG MODE.vskip; vector op, {what}"), skip, then, 2)
     yield both("zero", table("VALU sets VCC; VCCZ as data"), COMPARE, "v_mov_b32_e32 v2, src_vccz", 5)
     yield both("zero", table("VALU sets EXEC; EXECZ as data"), COMPARE_EXEC, "v_mov_b32_e32 v2, src_execz", 5)
@@ -218,11 +213,7 @@ def vectors() -> Iterator[Twin]:
     for name in _TRANS:
         wide = 2 if name.endswith("64") else 1
         yield both(
-            "transcendental",
-            f"table 12: {name}; VALU consumes it",
-            f"{name}_e32 {_v(0, wide)}, {_v(2, wide)}",
-            READ,
-            1,
+            "transcendental", f"table 12: {name}; VALU consumes it", f"{name}_e32 {_v(0, wide)}, {_v(2, wide)}", READ, 1
         )
     yield both("", "table 11: trans; trans consumes it", "v_exp_f32_e32 v0, v1", "v_log_f32_e32 v2, v0", 0)
     swaps = {

@@ -60,11 +60,7 @@ def one_after_another(loop: LoopSpec, machine: Machine = GFX950) -> CompiledSche
 def llvm_latencies(machine: Machine) -> Parameters:
     """LLVM's latencies, no cost for what llvm-mca does not see."""
     base = nominal(device_of(machine))
-    return base.but(
-        lds_latency=base.turn * _LDS_UNITS - base.turn,
-        dma_latency=base.turn * _GLOBAL_UNITS,
-        loop_edge=0,
-    )
+    return base.but(lds_latency=base.turn * _LDS_UNITS - base.turn, dma_latency=base.turn * _GLOBAL_UNITS, loop_edge=0)
 
 
 def one_wave(code: Code) -> Code:

@@ -64,11 +64,7 @@ def regret_of(rows: Rows, problems: Mapping[str, Sequence[int]], pick: Callable[
             lost.append(chosen / rows.us[list(numbers)].min() - 1)
     found = np.array(lost or [np.nan])
     return Regret(
-        len(lost),
-        float(found.mean()),
-        float(np.quantile(found, 0.9)),
-        float(found.max()),
-        float((found < 1e-9).mean()),
+        len(lost), float(found.mean()), float(np.quantile(found, 0.9)), float(found.max()), float((found < 1e-9).mean())
     )
 
 

@@ -11,8 +11,7 @@ from rota.emit.whole.whole_options import Output, WholeGemm, parse_epilogue
 
 LOOP, BY_COLUMNS = "small", "small_kn"
 LINEAR = WholeGemm(
-    output=Output.BF16,
-    epilogue=parse_epilogue(["alpha", "row_scale", "column_scale", "column_bias", "relu", "beta"]),
+    output=Output.BF16, epilogue=parse_epilogue(["alpha", "row_scale", "column_scale", "column_bias", "relu", "beta"])
 )
 GATED = WholeGemm(output=Output.F32, epilogue=parse_epilogue(["row_scale", "gated_silu"]))
 CURVED = WholeGemm(output=Output.F16, epilogue=parse_epilogue(["row_bias", "gelu_tanh"]), xcds=1)
@@ -191,11 +190,7 @@ FAULTS: tuple[Fault, ...] = (
         ("C has D's rows", "row * c_stride;", "row * d_stride;"),
         ("C is the first matrix's", "(const element*)C + batch * c_batch", "(const element*)C"),
         ("bias by row", "((const element*)bias)[ROTA_COLUMN(e)]", "((const element*)bias)[row % N]"),
-        (
-            "bias of a run's first column",
-            "((const element*)bias)[ROTA_COLUMN(e)]",
-            "((const element*)bias)[column]",
-        ),
+        ("bias of a run's first column", "((const element*)bias)[ROTA_COLUMN(e)]", "((const element*)bias)[column]"),
         ("bias beyond N", "((const element*)bias)[ROTA_COLUMN(e)]", "((const element*)bias)[column + e]"),
         ("C beyond N", "old[ROTA_COLUMN(e)]", "old[column + e]"),
         ("row scales are the first matrix's", "row_scale[batch * M + row]", "row_scale[row]"),

@@ -81,22 +81,11 @@ LOOPS: dict[str, tuple[GemmShape, Machine]] = {
     "block_fp8_small": (BLOCK_FP8_SMALL, GFX950),
     "block_fp8_low": (replace(BLOCK_FP8_SMALL, name="gemm_block_fp8_64x128x128_4wave", rows=64), GFX950),
     "block_fp8_mi300x": (replace(_FP8_942, name="gemm_block_fp8_128x128x128_4wave_mi300x", block_scales=True), GFX942),
-    "small_mi300x_kn": (
-        replace(_SMALL_942, name="gemm_bf16_128x128x64_4wave_mi300x_kn", b_layout=BLayout.KN),
-        GFX942,
-    ),
-    "low_mi300x_kn": (
-        _fp16(_SMALL_942, "gemm_f16_64x128x64_4wave_mi300x_kn", rows=64, b_layout=BLayout.KN),
-        GFX942,
-    ),
+    "small_mi300x_kn": (replace(_SMALL_942, name="gemm_bf16_128x128x64_4wave_mi300x_kn", b_layout=BLayout.KN), GFX942),
+    "low_mi300x_kn": (_fp16(_SMALL_942, "gemm_f16_64x128x64_4wave_mi300x_kn", rows=64, b_layout=BLayout.KN), GFX942),
     "wide_mi300x_kn": (
         replace(
-            _SMALL_942,
-            name="gemm_bf16_128x256x32_8wave_mi300x_kn",
-            columns=256,
-            waves=8,
-            depth=32,
-            b_layout=BLayout.KN,
+            _SMALL_942, name="gemm_bf16_128x256x32_8wave_mi300x_kn", columns=256, waves=8, depth=32, b_layout=BLayout.KN
         ),
         GFX942,
     ),

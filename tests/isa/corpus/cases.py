@@ -69,10 +69,7 @@ DUE = {
     "races/waw": Due(code="I109", ends=("ds_write_b32 v1, v0", "ds_write_b32 v1, v0"), why=_HIP),
     "triton-3.8.0/pp_on": Due(
         code="I109",
-        ends=(
-            "ds_write2st64_b32 v41, v100, v104 offset1:32",
-            "ds_read2_b32 v[180:181], v68 offset0:32 offset1:48",
-        ),
+        ends=("ds_write2st64_b32 v41, v100, v104 offset1:32", "ds_read2_b32 v[180:181], v68 offset0:32 offset1:48"),
         why="triton-lang/triton issue 11696",
     ),
     "g_mm_wrongwait": Due(

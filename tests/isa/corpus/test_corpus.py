@@ -64,7 +64,7 @@ def test_every_kernel_has_a_launch() -> None:
 
 def verdict(*ends: str, off: float | None = 0.0) -> Verdict:
     """One finding with these ends, of a kernel in which ds_write and ds_read race."""
-    finding = Finding(code="I109", message="", concerns=tuple(Concern(label=end) for end in ends))
+    finding = Finding("I109", "", concerns=tuple(Concern(label=end) for end in ends))
     raced = Case(path=Path("raw_nosync.gfx950.hsaco"), name="races/raw_nosync.gfx950")
     return Verdict(case=raced, off=off, findings=(finding,) if ends else ())
 

@@ -72,10 +72,7 @@ def special_text(random: Random, name: str) -> tuple[str, dict[int, str]]:
         "v_mbcnt_lo_u32_b32": (f"v8, {random.choice(('s2', '-1', 'v0'))}, v2", {0: "u32"}),
         "v_mbcnt_hi_u32_b32": (f"v8, {random.choice(('s2', '-1', 'v0'))}, v2", {0: "u32"}),
         "v_bitop3_b32": (f"v8, v0, {random.choice(('v2', 's2'))}, v4 bitop3:{random.randrange(1, 256):#x}", {}),
-        "v_bitop3_b16": (
-            f"v8, v0, v2, v4 bitop3:{random.randrange(1, 256):#x} op_sel:[{_four(random)}]",
-            {},
-        ),
+        "v_bitop3_b16": (f"v8, v0, v2, v4 bitop3:{random.randrange(1, 256):#x} op_sel:[{_four(random)}]", {}),
         "v_pack_b32_f16": (f"v8, v0, v2 op_sel:[{random.getrandbits(1)},{random.getrandbits(1)},0]", {}),
         "v_pk_mov_b32": (f"v[8:9], v[0:1], v[2:3] op_sel:[{random.getrandbits(1)},{random.getrandbits(1)}]", {}),
         "v_cndmask_b32": _conditional(random),

@@ -115,10 +115,7 @@ _PLACES = 4  # elements of each result that are compared
 _PLAIN = "second definition, fractions and integers"
 FAMILIES: list[Family] = [
     Family(
-        name="functions",
-        oracle=_PLAIN,
-        opcodes=(*FUNCTIONS, *ON_ITSELF, *PACKED),
-        judge=_judge(_function, run_vector),
+        name="functions", oracle=_PLAIN, opcodes=(*FUNCTIONS, *ON_ITSELF, *PACKED), judge=_judge(_function, run_vector)
     ),
     Family(name="special", oracle=_PLAIN, opcodes=SPECIALS, judge=_judge(_special, run_vector)),
     Family(name="comparisons", oracle=_PLAIN, opcodes=tuple(COMPARES), judge=_judge(_special, run_vector)),

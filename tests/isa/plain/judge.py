@@ -89,11 +89,7 @@ def wave_of(state: State, architecture: Architecture) -> Wave:
 
 
 def judged(
-    text: str,
-    instruction: Instruction,
-    state: State,
-    arch: str,
-    expected: Callable[[str, State], None],
+    text: str, instruction: Instruction, state: State, arch: str, expected: Callable[[str, State], None]
 ) -> Verdict:
     """Runs an instruction both ways from one state and compares all registers."""
     architecture = architecture_named(arch)

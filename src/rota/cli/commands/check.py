@@ -287,7 +287,7 @@ def check_machine_code(  # noqa: C901
             except click.UsageError as error:
                 if not several_files:
                     raise
-                failed.append((file, ToolchainError(Finding(code="T103", message=error.message))))
+                failed.append((file, ToolchainError.of("T103", error.message)))
                 continue
             except RotaError as error:  # one damaged file doesn't hide the others
                 failed.append((file, error))

@@ -11,7 +11,7 @@ import click
 
 from rota.cli.arguments import compile_kernel, find_kernel, set_option
 from rota.cli.output import give, json_option, progress, write
-from rota.errors import Finding, MeasureError
+from rota.errors import MeasureError
 
 if TYPE_CHECKING:
     from rota.predict.predict_problem import ProblemPrediction, TiledGemm
@@ -101,13 +101,11 @@ def gemm_named(name: str, settings: Sequence[str], device: str | None, element: 
     with progress(f"predicting {chosen.name}"):
         found = tiled_gemm(compiled, (geometry.BM, geometry.BN, geometry.BK), chosen.shape())
     if element is not None and element != found.element:
-        raise MeasureError(
-            Finding(
-                code="M102",
-                message=f"{name} multiplies {found.element}, not {element}",
-                evidence=(("kernel", name), ("asked for", element)),
-                fixes=(f"leave --type out, or take a kernel of {element}; `rota kernels` lists them",),
-            )
+        raise MeasureError.of(
+            "M102",
+            f"{name} multiplies {found.element}, not {element}",
+            evidence=(("kernel", name), ("asked for", element)),
+            fixes=(f"leave --type out, or take a kernel of {element}; `rota kernels` lists them",),
         )
     return replace(found, name=chosen.name)
 

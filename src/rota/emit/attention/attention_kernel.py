@@ -765,10 +765,7 @@ def _conditions(kernel: AttentionKernel) -> Iterator[tuple[str, str]]:
     yield f"p.keys >= 1 && p.keys <= {_MOST_ROWS}", f"keys are 1 to {_MOST_ROWS}"
     yield f"p.heads >= 1 && p.heads <= {_MOST_Y}", f"heads are 1 to {_MOST_Y}"
     yield f"p.batches >= 1 && p.batches <= {_MOST_Y}", f"batches are 1 to {_MOST_Y}"
-    yield (
-        "p.kv_heads >= 1 && p.heads % p.kv_heads == 0",
-        "heads of Q are a multiple of those of K and V",
-    )
+    yield ("p.kv_heads >= 1 && p.heads % p.kv_heads == 0", "heads of Q are a multiple of those of K and V")
     yield f"p.shift >= -{_MOST_ROWS} && p.shift <= {_MOST_ROWS}", f"shift is at most {_MOST_ROWS} either way"
     yield "std::isfinite(p.scale) && p.scale > 0", "scale is a number more than 0"
     for letter in "qkvo":

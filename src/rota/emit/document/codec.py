@@ -90,7 +90,7 @@ def _read(reader: Reader, value: object, path: str) -> Decoded:
 def refuse_malformed(path: str, message: str, **both: object) -> EmissionError:
     """The T204 error for a path; `both` are what is there and what should be."""
     told = tuple((name, str(value)) for name, value in both.items())
-    return EmissionError(Finding(code="T204", message=f"{path}: {message}", evidence=(("at", path), *told)))
+    return EmissionError.of("T204", f"{path}: {message}", evidence=(("at", path), *told))
 
 
 @cache

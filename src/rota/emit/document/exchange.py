@@ -502,13 +502,11 @@ def to_json(compiled: CompiledSchedule) -> str:
     """The schedule as a document."""
     kind = next((name for name, each in FRONT_ENDS.items() if type(compiled) is each.result), None)
     if kind is None:
-        raise EmissionError(
-            Finding(
-                code="T208",
-                message=f"{compiled.name} is a {type(compiled).__name__}, which can't be derived again from a document",
-                evidence=(("known", ", ".join(each.result.__name__ for each in FRONT_ENDS.values())),),
-                fixes=("declare the loop by stages (PipelineSchedule) or by values (Loop)",),
-            )
+        raise EmissionError.of(
+            "T208",
+            f"{compiled.name} is a {type(compiled).__name__}, which can't be derived again from a document",
+            evidence=(("known", ", ".join(each.result.__name__ for each in FRONT_ENDS.values())),),
+            fixes=("declare the loop by stages (PipelineSchedule) or by values (Loop)",),
         )
     schedule = encode(compiled) | {"machine": encode(machine_said(compiled.machine))}
     return json.dumps(dict(zip(_KEYS, (FORMAT, VERSION, kind, schedule), strict=True)), indent=1)

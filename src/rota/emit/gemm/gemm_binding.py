@@ -418,10 +418,7 @@ class GemmBinding:
                 ("needed", due),
                 ("here", f"a tile of {geometry.BM}x{geometry.BN}x{geometry.BK} by {self.tile.waves} waves"),
             ),
-            fixes=[
-                self._operands.fix(entry, due),
-                "or give the geometry and the waves that the schedule was made for",
-            ],
+            fixes=[self._operands.fix(entry, due), "or give the geometry and the waves that the schedule was made for"],
         )
 
     def _dmas(self, entry: Entry) -> Iterator[BoundInstruction]:

@@ -261,10 +261,7 @@ _HOMES = {
     OpKind.MMA: (Home.REGISTERS, Home.ACCUMULATOR),
     OpKind.VALU: (Home.REGISTERS, Home.REGISTERS),
 }
-_BLOCK_HOMES = _HOMES | {
-    OpKind.MMA: (Home.REGISTERS, Home.REGISTERS),
-    OpKind.VALU: (Home.REGISTERS, Home.ACCUMULATOR),
-}
+_BLOCK_HOMES = _HOMES | {OpKind.MMA: (Home.REGISTERS, Home.REGISTERS), OpKind.VALU: (Home.REGISTERS, Home.ACCUMULATOR)}
 _SAY = 'a GEMM\'s LDS tiles say whose rows they hold: loop.tile(..., operand="A"), or "B"'
 
 
@@ -363,8 +360,7 @@ class GemmLoop:
             unturned = wrong in self.pairs.reads
             what = "pairs of B's columns that no vector op has turned" if unturned else "no part of A or B"
             raise no_product(
-                f"{op} multiplies {wrong}, which is {what}",
-                concerns=[Concern(label=op.name, source=op.source)],
+                f"{op} multiplies {wrong}, which is {what}", concerns=[Concern(label=op.name, source=op.source)]
             )
         operands = [self.pieces[name][0].operand for name in names]
         concern = Concern(label=op.name, source=op.source)

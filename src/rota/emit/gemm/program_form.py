@@ -14,7 +14,7 @@ from rota.emit.emission import no_product, unfit
 from rota.emit.gemm.gemm_loop import GemmLoop, SumParts
 from rota.emit.gemm.gemm_tile import ColumnPair, Factor, GemmTile, Piece
 from rota.emit.text import FunctionCall, identifier
-from rota.errors import EmissionError, Finding
+from rota.errors import EmissionError
 from rota.program.entry import Entry, Place, Space
 from rota.program.kinds import OpKind, Phase
 from rota.program.loop_spec import SCALE_OPERANDS, LoopSpec
@@ -47,14 +47,12 @@ def follow_k_tiles(program: LoweredProgram) -> KTiles:
     for trips in _TRIPS:
         for phase, place, entry, tile in _follow(program, trips):
             if found.setdefault((phase, place), tile) != tile:
-                raise EmissionError(
-                    Finding(
-                        code="T203",
-                        message=f"{entry.op} works on another K-tile, counted from the trip's k, in one trip than "
-                        "in another; no function could be told which",
-                        concerns=(entry.concern(),),
-                        evidence=(("K-tile", f"k {found[phase, place]:+d}"), ("in another trip", f"k {tile:+d}")),
-                    )
+                raise EmissionError.of(
+                    "T203",
+                    f"{entry.op} works on another K-tile, counted from the trip's k, in one trip than "
+                    "in another; no function could be told which",
+                    concerns=(entry.concern(),),
+                    evidence=(("K-tile", f"k {found[phase, place]:+d}"), ("in another trip", f"k {tile:+d}")),
                 )
     return {phase: [found[phase, place] for place in range(len(program.phase(phase)))] for phase in Phase}
 

@@ -16,7 +16,7 @@ from rota.emit.text import identifier
 from rota.emit.whole.whole_finish import PARTIAL_UNIT
 from rota.emit.whole.whole_kernel import WholeKernel, emit_whole, whole_name
 from rota.emit.whole.whole_options import PARAMETERS, REDUCTION_THREADS, EpilogueStep, Output, WholeGemm, spoken
-from rota.errors import EmissionError, Finding
+from rota.errors import EmissionError
 from rota.pipeline.geometry import KernelGeometry
 from rota.targets.architecture import Float8, architecture_of
 
@@ -375,13 +375,11 @@ def emit_project(
     planned = with_register_waits(compiled)
     tile = gemm_tile(planned, geometry, element=element, waves=waves)
     if tile.element is Element.FP4 or tile.has_scales:
-        raise EmissionError(
-            Finding(
-                code="T209",
-                message="there is no project around a kernel of fp4, or with scales of blocks, yet: its test and its "
-                "binding fill whole bytes and have no such scales",
-                fixes=("`--form kernel` and `--form launcher` write the kernel and the header that launches it",),
-            )
+        raise EmissionError.of(
+            "T209",
+            "there is no project around a kernel of fp4, or with scales of blocks, yet: its test and its "
+            "binding fill whole bytes and have no such scales",
+            fixes=("`--form kernel` and `--form launcher` write the kernel and the header that launches it",),
         )
     name = whole_name(planned, asked)
     found = {

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rota.check import check_ints, check_types
 from rota.emit.gemm.gemm_tile import BLayout, BlockScales, GemmTile
-from rota.errors import EmissionError, Finding
+from rota.errors import EmissionError
 
 # What is done to a sum before it is stored.
 #
@@ -140,7 +140,7 @@ def _activate(step: EpilogueStep) -> str:
 
 
 def _refuse(message: str, *, evidence: tuple[tuple[str, str], ...] = (), fixes: tuple[str, ...] = ()) -> EmissionError:
-    return EmissionError(Finding(code="T209", message=message, evidence=evidence, fixes=fixes))
+    return EmissionError.of("T209", message, evidence=evidence, fixes=fixes)
 
 
 _VECTOR_BYTES = 16  # the widest store
@@ -346,4 +346,4 @@ def _number(told: Mapping[str, str], name: str, default: int) -> int:
 
 
 def _unknown(message: str, *evidence: tuple[str, str], fixes: tuple[str, ...] = ()) -> EmissionError:
-    return EmissionError(Finding(code="T209", message=message, evidence=evidence, fixes=fixes))
+    return EmissionError.of("T209", message, evidence=evidence, fixes=fixes)

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
-from rota.errors import Finding, IsaError, ToolchainError, did_you_mean
+from rota.errors import IsaError, ToolchainError, did_you_mean
 from rota.isa.binary.elf import (
     NO_LINES,
     ElfFile,
@@ -73,12 +73,10 @@ class CodeObject:
         for kernel in self.kernels:
             if kernel.name == name:
                 return kernel
-        raise ToolchainError(
-            Finding(
-                code="T103",
-                message=f"the code object has no kernel named {name!r}" if name else "several kernels: name one",
-                fixes=did_you_mean(name or "", (kernel.name for kernel in self.kernels)),
-            )
+        raise ToolchainError.of(
+            "T103",
+            f"the code object has no kernel named {name!r}" if name else "several kernels: name one",
+            fixes=did_you_mean(name or "", (kernel.name for kernel in self.kernels)),
         )
 
     def image(self) -> bytes:
@@ -232,11 +230,9 @@ def _arch(flags: int, target: str | None) -> str:
     message = "the code object is for an architecture that rota doesn't know"
     if arch is not None:
         message = "the flags of the code object and its notes name two architectures"
-    raise IsaError(
-        Finding(
-            code="I111",
-            message=message,
-            evidence=(("ELF flags", f"{number:#x}, {arch or 'unknown'}"), ("notes", target or "no target")),
-            fixes=(f"known: {', '.join(sorted(each.arch for each in list_architectures()))}",),
-        )
+    raise IsaError.of(
+        "I111",
+        message,
+        evidence=(("ELF flags", f"{number:#x}, {arch or 'unknown'}"), ("notes", target or "no target")),
+        fixes=(f"known: {', '.join(sorted(each.arch for each in list_architectures()))}",),
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rota.errors import Finding, SourceLine, ToolchainError
+from rota.errors import SourceLine, ToolchainError
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
@@ -120,7 +120,7 @@ def read_elf(contents: bytes) -> ElfFile:
 
 
 def unreadable(why: str) -> ToolchainError:
-    return ToolchainError(Finding(code="T103", message=f"the code object can't be read: {why}"))
+    return ToolchainError.of("T103", f"the code object can't be read: {why}")
 
 
 def damaged(why: str) -> ToolchainError:
@@ -364,12 +364,10 @@ _MOST_NAME = 1000
 def unbundle(contents: bytes, arch: str | None = None) -> bytes:
     """The code object itself; of a bundle, the one for `arch`, or the only one for a GPU."""
     if contents.startswith(_PACKED):
-        raise ToolchainError(
-            Finding(
-                code="T103",
-                message="the code object can't be read: it is in a compressed bundle",
-                fixes=("compile with --no-offload-compress", "unpack it with clang-offload-bundler --unbundle"),
-            )
+        raise ToolchainError.of(
+            "T103",
+            "the code object can't be read: it is in a compressed bundle",
+            fixes=("compile with --no-offload-compress", "unpack it with clang-offload-bundler --unbundle"),
         )
     if not contents.startswith(_MAGIC):
         return contents
@@ -379,12 +377,8 @@ def unbundle(contents: bytes, arch: str | None = None) -> bytes:
         return fitting[0]
     held = ", ".join(_arch(name) for name, _ in entries) or "none"
     wanted = "name the architecture of one" if arch is None else f"{len(fitting)} are for {arch}"
-    raise ToolchainError(
-        Finding(
-            code="T103",
-            message=f"a bundle holds {len(entries)} code objects; {wanted}",
-            evidence=(("code objects for", held[:200]),),
-        )
+    raise ToolchainError.of(
+        "T103", f"a bundle holds {len(entries)} code objects; {wanted}", evidence=(("code objects for", held[:200]),)
     )
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from rota.errors import Finding, ToolchainError
+from rota.errors import ToolchainError
 from rota.isa.binary.code_object import CodeObject, kernels_of, read_kernels
 from rota.isa.binary.elf import ElfFile, read_elf, read_lines, unbundle
 from rota.isa.binary.kernel_facts import KernelFacts
@@ -121,13 +121,11 @@ def _plain(name: str, address: int) -> str:
 
 
 def _refuse_disassembly(code: str, message: str, command: Iterable[str], said: str) -> ToolchainError:
-    return ToolchainError(
-        Finding(
-            code=code,
-            message=message,
-            evidence=(("command", " ".join(command)), ("said", said.strip()[:200] or "nothing")),
-            fixes=("apt-get install llvm-22",) if code == "T101" else (),
-        )
+    return ToolchainError.of(
+        code,
+        message,
+        evidence=(("command", " ".join(command)), ("said", said.strip()[:200] or "nothing")),
+        fixes=("apt-get install llvm-22",) if code == "T101" else (),
     )
 
 
@@ -346,26 +344,22 @@ def _companion(clang: Path, tool: str, suffix: str) -> str | None:
 
 
 def _absent(wanted: str) -> ToolchainError:
-    return ToolchainError(
-        Finding(
-            code="T101",
-            message=f"no toolchain found: {wanted}",
-            evidence=(("looked in", "ROCM_PATH, /opt/rocm, PATH, the packages of this Python"),),
-            fixes=_INSTALL,
-        )
+    return ToolchainError.of(
+        "T101",
+        f"no toolchain found: {wanted}",
+        evidence=(("looked in", "ROCM_PATH, /opt/rocm, PATH, the packages of this Python"),),
+        fixes=_INSTALL,
     )
 
 
 def _refuse_compilation(toolchain: str, arch: str, command: tuple[str, ...], said: str) -> ToolchainError:
     """Quotes the compiler's first errors, without the lines of context around them."""
     lines = [line for line in said.splitlines() if "error" in line.lower()] or said.splitlines()
-    return ToolchainError(
-        Finding(
-            code="T102",
-            message=f"{toolchain} refused the source for {arch}: {lines[0] if lines else 'no message'}",
-            evidence=(
-                ("command", " ".join(command)),
-                *((f"error {number}", line) for number, line in enumerate(lines[:_ERROR_LINES], 1)),
-            ),
-        )
+    return ToolchainError.of(
+        "T102",
+        f"{toolchain} refused the source for {arch}: {lines[0] if lines else 'no message'}",
+        evidence=(
+            ("command", " ".join(command)),
+            *((f"error {number}", line) for number, line in enumerate(lines[:_ERROR_LINES], 1)),
+        ),
     )

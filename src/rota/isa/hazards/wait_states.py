@@ -445,8 +445,8 @@ def check_spacing(instructions: Sequence[Instruction], architecture: Architectur
 def _finding(instructions: Sequence[Instruction], early: Early) -> Finding:
     then, first = instructions[early.then], instructions[early.first]
     return Finding(
-        code="I104",
-        message=early_message(then, early.need, early.short),
+        "I104",
+        early_message(then, early.need, early.short),
         concerns=(
             Concern(label=then.text, index=then.line, role="line of the listing"),
             Concern(label=first.text, index=first.line, role="the other one"),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rota.errors import Concern, Finding, IsaError
+from rota.errors import Concern, IsaError
 from rota.isa.binary.kernel_facts import LANES, Argument, KernelFacts
 from rota.isa.wave.operand import EXEC
 from rota.isa.wave.wave import POISON
@@ -144,12 +144,10 @@ def _pack_unnamed(facts: KernelFacts, values: Sequence[Value], address: Callable
             )
         segment += bytes(-len(segment) % len(packed)) + packed
     if len(segment) > facts.kernarg_bytes:
-        raise IsaError(
-            Finding(
-                code="I107",
-                message=f"the launch doesn't fit kernel {facts.name}",
-                evidence=(("kernarg segment", f"{len(segment)} bytes given, {facts.kernarg_bytes} declared"),),
-            )
+        raise IsaError.of(
+            "I107",
+            f"the launch doesn't fit kernel {facts.name}",
+            evidence=(("kernarg segment", f"{len(segment)} bytes given, {facts.kernarg_bytes} declared"),),
         )
     return bytes(segment.ljust(facts.kernarg_bytes, b"\0"))
 
@@ -181,14 +179,12 @@ def _pack_value(argument: Argument, number: int, value: Value, address: Callable
 
 
 def _misfit(argument: Argument, number: int, why: str, *fixes: str) -> IsaError:
-    return IsaError(
-        Finding(
-            code="I107",
-            message=f"argument {number} doesn't fit the kernel",
-            concerns=(Concern(label=argument.name, index=number, role=argument.kind),),
-            evidence=(("it is", why),),
-            fixes=fixes,
-        )
+    return IsaError.of(
+        "I107",
+        f"argument {number} doesn't fit the kernel",
+        concerns=(Concern(label=argument.name, index=number, role=argument.kind),),
+        evidence=(("it is", why),),
+        fixes=fixes,
     )
 
 
@@ -316,18 +312,16 @@ def check_sizes(program: KernelProgram, values: Sequence[Value], grid: Triple, b
     ):
         return Sizes(grid=grid, block=block, fixed_lds=sizes.fixed_lds, dynamic_lds=more)
     missing = declared[len(values) :] if not counted else []
-    raise IsaError(
-        Finding(
-            code="I107",
-            message=f"the launch doesn't fit kernel {facts.name}",
-            evidence=(
-                ("arguments", f"{len(values)} given, {len(declared)} declared"),
-                *(("missing", f"{each.name}, {each.kind} of {each.size} bytes") for each in missing),
-                *((("grid", f"{grid} workgroups, at most {MOST_WORKGROUPS} in all"),) if not whole else ()),
-                ("workgroup", f"{block} work-items, at most {facts.max_workgroup} in all"),
-                *((("compiled for", f"{facts.required_workgroup} work-items"),) if not meant else ()),
-                ("LDS", f"{lds} bytes; {machine.arch} has {machine.lds_bytes.value}"),
-            ),
-            fixes=(_TRITON,) if [each.kind for each in missing] == ["global_buffer"] * 2 else (),
-        )
+    raise IsaError.of(
+        "I107",
+        f"the launch doesn't fit kernel {facts.name}",
+        evidence=(
+            ("arguments", f"{len(values)} given, {len(declared)} declared"),
+            *(("missing", f"{each.name}, {each.kind} of {each.size} bytes") for each in missing),
+            *((("grid", f"{grid} workgroups, at most {MOST_WORKGROUPS} in all"),) if not whole else ()),
+            ("workgroup", f"{block} work-items, at most {facts.max_workgroup} in all"),
+            *((("compiled for", f"{facts.required_workgroup} work-items"),) if not meant else ()),
+            ("LDS", f"{lds} bytes; {machine.arch} has {machine.lds_bytes.value}"),
+        ),
+        fixes=(_TRITON,) if [each.kind for each in missing] == ["global_buffer"] * 2 else (),
     )

@@ -160,8 +160,8 @@ class _Arguments:
                     key for key, span in self.spans.items() if (place_of(span, self.regions) or (None,))[0] == number
                 ]
                 yield Finding(
-                    code="I107",
-                    message="the kernel writes to a read-only array",
+                    "I107",
+                    "the kernel writes to a read-only array",
                     concerns=tuple(Concern(label=f"argument {each}", index=each) for each in mine),
                     evidence=(("bytes", int((old != new).sum())),),
                 )
@@ -171,7 +171,7 @@ def _triple(sizes: int | Sequence[int], name: str) -> Triple:
     """One to three sizes; missing ones are 1."""
     given = (sizes,) if isinstance(sizes, int | np.integer) else tuple(sizes)
     if not 1 <= len(given) <= 3 or min(given) < 1:
-        raise IsaError(Finding(code="I107", message=f"{name} is {sizes!r:.60}, not one to three sizes greater than 0"))
+        raise IsaError.of("I107", f"{name} is {sizes!r:.60}, not one to three sizes greater than 0")
     x, y, z = (*map(int, given), 1, 1)[:3]
     return x, y, z
 
@@ -228,8 +228,8 @@ def _compare_outputs(launch: Mapping[str, Any]) -> Iterator[Finding]:
         if off.any():
             where = tuple(int(each) for each in np.argwhere(off)[0])
             yield Finding(
-                code="I123",
-                message=f"argument {number} differs from the expected values",
+                "I123",
+                f"argument {number} differs from the expected values",
                 concerns=(Concern(label=f"argument {number}", index=number),),
                 evidence=(
                     ("elements", f"{int(off.sum())} of {off.size}, the first at {where}"),
@@ -240,13 +240,11 @@ def _compare_outputs(launch: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _malformed(why: str, *fixes: str) -> IsaError:
-    return IsaError(
-        Finding(
-            code="I107",
-            message="the description of a launch is malformed",
-            evidence=(("given", why),),
-            fixes=(*fixes, 'give {"args": [...], "grid": ..., "block": ..., "expected": {number: array}}'),
-        )
+    return IsaError.of(
+        "I107",
+        "the description of a launch is malformed",
+        evidence=(("given", why),),
+        fixes=(*fixes, 'give {"args": [...], "grid": ..., "block": ..., "expected": {number: array}}'),
     )
 
 
@@ -293,4 +291,4 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         why = error.strerror or str(error)
-        raise ToolchainError(Finding(code="T103", message=f"{path} can't be read: {why}")) from error
+        raise ToolchainError.of("T103", f"{path} can't be read: {why}") from error

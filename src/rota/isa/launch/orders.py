@@ -139,13 +139,11 @@ def _as_numbers(tensor: Any) -> NDArray[Any] | None:  # noqa: ANN401  # see abov
 
 
 def _refuse(name: str, why: str) -> IsaError:
-    return IsaError(
-        Finding(
-            code="I107",
-            message=f"argument {name} can't be passed to a kernel",
-            evidence=(("given", why),),
-            fixes=("pass a NumPy array, a CPU tensor, or anything with the buffer protocol",),
-        )
+    return IsaError.of(
+        "I107",
+        f"argument {name} can't be passed to a kernel",
+        evidence=(("given", why),),
+        fixes=("pass a NumPy array, a CPU tensor, or anything with the buffer protocol",),
     )
 
 
@@ -347,8 +345,8 @@ class OrderRuns:
         where = tuple(int(each) for each in np.argwhere(elements)[0])
         severity, why = weight_of([step.instruction.opcode for step in self.program.steps])
         yield Finding(
-            code="I122",
-            message=f"the contents of argument {number} depend on the order of waves",
+            "I122",
+            f"the contents of argument {number} depend on the order of waves",
             severity=severity,
             concerns=(Concern(label=self._name(number), index=number, role="argument"),),
             evidence=(

@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
-from rota.errors import Finding, IsaError
+from rota.errors import IsaError
 
 if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
@@ -39,7 +39,7 @@ _WORKERS = "PYTEST_XDIST_WORKER_COUNT"  # number of processes that share the mac
 def processes_of(asked: int | None) -> int:
     """The number of processes: as asked, by default one per processor that this process may use."""
     if asked is not None and (type(asked) is not int or not 1 <= asked <= _MOST):
-        raise IsaError(Finding(code="I107", message=f"processes is {asked!r:.60}, not a number from 1 to {_MOST}"))
+        raise IsaError.of("I107", f"processes is {asked!r:.60}, not a number from 1 to {_MOST}")
     if not sys.platform.startswith("linux"):  # macOS has fork, and libraries that don't survive one
         return 1
     shared = os.environ.get(_WORKERS, "1")
@@ -143,11 +143,9 @@ def time_limit(seconds: float) -> Iterator[None]:
 def check_time(wave: int, instruction: Instruction | None = None) -> None:
     """Raises I108 if the time limit has passed; called at backward branches."""
     if (until := _until.get()) is not None and monotonic() > until[0]:
-        raise IsaError(
-            Finding(
-                code="I108",
-                message=f"wave {wave} did not end within {until[1]:g} seconds",
-                concerns=() if instruction is None else (instruction.concern(),),
-                fixes=("run a smaller problem, or allow more time if the kernel is that long",),
-            )
+        raise IsaError.of(
+            "I108",
+            f"wave {wave} did not end within {until[1]:g} seconds",
+            concerns=() if instruction is None else (instruction.concern(),),
+            fixes=("run a smaller problem, or allow more time if the kernel is that long",),
         )

@@ -242,21 +242,19 @@ def _report_deadlock(group: WaveGroup, groups: int) -> IsaError:
     for wave in (*spinning, *waiting):
         role = f"wave {wave.number} {'waits here' if wave.waiting else 'repeats from here'}"
         places.setdefault(wave.pc - wave.waiting, role)
-    return IsaError(
-        Finding(
-            code="I108",
-            message="the kernel doesn't end: waves repeat a loop in which nothing changes",
-            concerns=tuple(
-                Concern(label=steps[at].instruction.text, index=steps[at].instruction.line, role=role)
-                for at, role in places.items()
-            ),
-            evidence=(
-                ("workgroup", f"{group.number}, one of {groups} that can't go on" if groups > 1 else group.number),
-                ("waves that repeat", ", ".join(str(wave.number) for wave in spinning)),
-                *((("waves at a barrier", ", ".join(str(wave.number) for wave in waiting)),) if waiting else ()),
-            ),
-            fixes=("let a wave that still runs write what the loop waits for",),
-        )
+    return IsaError.of(
+        "I108",
+        "the kernel doesn't end: waves repeat a loop in which nothing changes",
+        concerns=tuple(
+            Concern(label=steps[at].instruction.text, index=steps[at].instruction.line, role=role)
+            for at, role in places.items()
+        ),
+        evidence=(
+            ("workgroup", f"{group.number}, one of {groups} that can't go on" if groups > 1 else group.number),
+            ("waves that repeat", ", ".join(str(wave.number) for wave in spinning)),
+            *((("waves at a barrier", ", ".join(str(wave.number) for wave in waiting)),) if waiting else ()),
+        ),
+        fixes=("let a wave that still runs write what the loop waits for",),
     )
 
 
@@ -512,6 +510,4 @@ def _run_wave(  # noqa: C901  # the inner loop
 
 
 def _report_endless(wave: Wave, instruction: Instruction, why: str, *fixes: str) -> IsaError:
-    return IsaError(
-        Finding(code="I108", message=f"wave {wave.number} {why}", concerns=(instruction.concern(),), fixes=fixes)
-    )
+    return IsaError.of("I108", f"wave {wave.number} {why}", concerns=(instruction.concern(),), fixes=fixes)

@@ -78,10 +78,7 @@ def width_of(verb: str, text: str) -> Width | None:
     name, _, half = text.partition("_")
     plain = name if name in SIZES else name[1:]
     return Width(
-        size=SIZES[plain],
-        signed=name in {"sbyte", "sshort"},
-        half=bool(half) and verb == "load",
-        high=half == "d16_hi",
+        size=SIZES[plain], signed=name in {"sbyte", "sshort"}, half=bool(half) and verb == "load", high=half == "d16_hi"
     )
 
 

@@ -48,8 +48,8 @@ def check_float_mode(facts: KernelFacts) -> tuple[Finding, ...]:
     if mode.round_32 or mode.round_64:
         return (
             Finding(
-                code="I132",
-                message=f"kernel {facts.name} sets a rounding mode that the interpreter lacks",
+                "I132",
+                f"kernel {facts.name} sets a rounding mode that the interpreter lacks",
                 evidence=(
                     ("floats of 32 bits", _ROUNDING[mode.round_32]),
                     ("floats of 16 and 64 bits", _ROUNDING[mode.round_64]),
@@ -63,8 +63,8 @@ def check_float_mode(facts: KernelFacts) -> tuple[Finding, ...]:
         return ()
     return (
         Finding(
-            code="I132",
-            message=f"kernel {facts.name} sets a float mode in which rare values differ from the interpreter's",
+            "I132",
+            f"kernel {facts.name} sets a float mode in which rare values differ from the interpreter's",
             severity=Severity.WARNING,
             evidence=differs,
             fixes=("if such values matter, compile the kernel with denormals kept",),
@@ -142,14 +142,12 @@ def _call(instruction: Instruction, places: Mapping[int, int]) -> Step:
             write(wave, return_address)
         for address in addresses:
             if address - CODE_BASE not in places:
-                raise IsaError(
-                    Finding(
-                        code="I131",
-                        message=f"{instruction.opcode} jumps to {address:#x}, where the kernel has no instruction",
-                        concerns=(instruction.concern(),),
-                        evidence=(("wave", wave.number),),
-                        fixes=("a function that only a pointer leads to has to be in the code object, with a symbol",),
-                    )
+                raise IsaError.of(
+                    "I131",
+                    f"{instruction.opcode} jumps to {address:#x}, where the kernel has no instruction",
+                    concerns=(instruction.concern(),),
+                    evidence=(("wave", wave.number),),
+                    fixes=("a function that only a pointer leads to has to be in the code object, with a symbol",),
                 )
             return places[address - CODE_BASE]
         return target
@@ -159,13 +157,11 @@ def _call(instruction: Instruction, places: Mapping[int, int]) -> Step:
 
 def _trap(instruction: Instruction, _: Architecture) -> Step:
     def act(wave: Wave) -> None:
-        raise IsaError(
-            Finding(
-                code="I131",
-                message=f"wave {wave.number} traps: {instruction.text}",
-                concerns=(instruction.concern(),),
-                fixes=("compilers emit traps for failed assertions and for unreachable code: find which one this is",),
-            )
+        raise IsaError.of(
+            "I131",
+            f"wave {wave.number} traps: {instruction.text}",
+            concerns=(instruction.concern(),),
+            fixes=("compilers emit traps for failed assertions and for unreachable code: find which one this is",),
         )
 
     return make_step(instruction, act)
@@ -242,13 +238,11 @@ def _mode(instruction: Instruction, _: Architecture) -> Step:
     def act(wave: Wave) -> None:
         mode = wave.mode & ~among | take(wave) << offset & among
         if not is_supported_mode(mode):
-            raise IsaError(
-                Finding(
-                    code="I132",
-                    message=f"wave {wave.number} sets a float mode that the interpreter lacks",
-                    concerns=(instruction.concern(),),
-                    evidence=(("bits 7:0 of MODE", f"{mode & 0xFF:#04x}"),),
-                )
+            raise IsaError.of(
+                "I132",
+                f"wave {wave.number} sets a float mode that the interpreter lacks",
+                concerns=(instruction.concern(),),
+                evidence=(("bits 7:0 of MODE", f"{mode & 0xFF:#04x}"),),
             )
         wave.mode = mode
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rota.errors import Finding, IsaError
+from rota.errors import IsaError
 
 if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
@@ -102,12 +102,8 @@ def parse_operand(text: str, instruction: Instruction) -> Operand:
 def unknown(instruction: Instruction, what: str = "") -> IsaError:
     """The I102 error: the interpreter refuses rather than guesses."""
     part = f"; its {what} is not known" if what else ""
-    return IsaError(
-        Finding(
-            code="I102",
-            message=f"the interpreter doesn't know {instruction.opcode}{part}",
-            concerns=(instruction.concern(),),
-        )
+    return IsaError.of(
+        "I102", f"the interpreter doesn't know {instruction.opcode}{part}", concerns=(instruction.concern(),)
     )
 
 

@@ -199,8 +199,8 @@ class Faults:
         known.pop(None, None)  # now its other end is known
         ends = ((instruction, "line of the listing"), (other, "the other one"))
         known[end] = Finding(
-            code=code,
-            message=message,
+            code,
+            message,
             severity=severity,
             concerns=tuple(each.concern(role) for each, role in ends if each),
             evidence=evidence,

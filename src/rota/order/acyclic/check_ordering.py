@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from rota.check import is_int
-from rota.errors import Concern, Finding, OrderError
+from rota.errors import Concern, OrderError
 from rota.order.acyclic.greedy import greedy_order
 from rota.order.acyclic.problem import (
     OrderCertificate,
@@ -199,4 +199,4 @@ def _check_registers(problem: OrderProblem, ordering: Ordering) -> None:
 def _broken(
     code: str, message: str, concerns: tuple[Concern, ...], evidence: tuple[tuple[str, str | int], ...]
 ) -> OrderError:
-    return OrderError(Finding(code=code, message=message, concerns=concerns, evidence=evidence))
+    return OrderError.of(code, message, concerns=concerns, evidence=evidence)

@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from rota.check import bad_field, check_ints, check_seconds
-from rota.errors import Concern, Finding, GraphError, OrderError
+from rota.errors import Concern, GraphError, OrderError
 from rota.order.acyclic.check_ordering import check_ordering, loads_between_computes, surplus_note
 from rota.order.acyclic.greedy import greedy_order, measured
 from rota.order.acyclic.problem import (
@@ -151,12 +151,10 @@ class Facts:
         try:
             chained = LoopBody(body.ops, body.edges + links)
         except GraphError as error:
-            raise OrderError(
-                Finding(
-                    code="O101",
-                    message="the solver's answer is not an order: some ops would come before each other",
-                    evidence=(("cycle", str(dict(error.findings[0].evidence).get("cycle", ""))),),
-                )
+            raise OrderError.of(
+                "O101",
+                "the solver's answer is not an order: some ops would come before each other",
+                evidence=(("cycle", str(dict(error.findings[0].evidence).get("cycle", ""))),),
             ) from error
         return greedy_order(OrderProblem(body=chained, partitions=self.problem.partitions))
 
@@ -245,14 +243,12 @@ class Refusal:
 def report_over_budget(facts: Facts) -> OrderError:
     """O201 without a search: no op frees a register, so every order has the same peak."""
     total, budget = facts.most_registers, facts.problem.max_vgpr
-    return OrderError(
-        Finding(
-            code="O201",
-            message=f"the ops define {total} registers and free none, but max_vgpr is {budget}",
-            concerns=_find_peak_op(facts, facts.seed),
-            evidence=(("max_vgpr", budget), ("registers live at the end of any order", total)),
-            fixes=(f"max_vgpr={total}", "declare vgpr_kill on the ops that use a register last"),
-        )
+    return OrderError.of(
+        "O201",
+        f"the ops define {total} registers and free none, but max_vgpr is {budget}",
+        concerns=_find_peak_op(facts, facts.seed),
+        evidence=(("max_vgpr", budget), ("registers live at the end of any order", total)),
+        fixes=(f"max_vgpr={total}", "declare vgpr_kill on the ops that use a register last"),
     )
 
 
@@ -293,9 +289,7 @@ def report_no_order(facts: Facts, refusal: Refusal) -> OrderError:
         for name, outcome in (("max_vgpr", refusal.budget_alone), ("max_globals", refusal.loads_alone))
         if outcome is Outcome.OPEN
     ]
-    return OrderError(
-        Finding(code=code, message=message, concerns=concerns, evidence=tuple(evidence), fixes=(*fixes, _KEEP_SEED))
-    )
+    return OrderError.of(code, message, concerns=concerns, evidence=tuple(evidence), fixes=(*fixes, _KEEP_SEED))
 
 
 def report_time_limit(facts: Facts, seed: Evaluation, fullest_gap: int, time_limit: float) -> OrderError:
@@ -306,13 +300,11 @@ def report_time_limit(facts: Facts, seed: Evaluation, fullest_gap: int, time_lim
         evidence += [("register peak of the greedy order", seed.vgpr_peak), ("max_vgpr", problem.max_vgpr)]
     if 0 < problem.max_globals < fullest_gap:
         evidence += [("loads in the greedy order's fullest gap", fullest_gap), ("max_globals", problem.max_globals)]
-    return OrderError(
-        Finding(
-            code="O204",
-            message=f"no order of {len(problem.body.ops)} ops was found in {time_limit:g} s; one may still exist",
-            evidence=tuple(evidence),
-            fixes=(f"CpSatScheduler(time_limit={time_limit * 10:g})", _KEEP_SEED),
-        )
+    return OrderError.of(
+        "O204",
+        f"no order of {len(problem.body.ops)} ops was found in {time_limit:g} s; one may still exist",
+        evidence=tuple(evidence),
+        fixes=(f"CpSatScheduler(time_limit={time_limit * 10:g})", _KEEP_SEED),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from rota.errors import Finding, OrderError
+from rota.errors import OrderError
 from rota.order.acyclic.problem import (
     LoopBody,
     OrderCertificate,
@@ -69,23 +69,21 @@ def check_partitions_forward(problem: OrderProblem) -> None:
     for edge in problem.body.edges:
         first, second = problem.partition_of(edge.producer_idx), problem.partition_of(edge.consumer_idx)
         if edge.loop_distance == 0 and first > second:
-            raise OrderError(
-                Finding(
-                    code="O103",
-                    message=f"partition {second} would have to wait for partition {first} of the same iteration",
-                    concerns=(
-                        ops[edge.producer_idx].concern(edge.producer_idx, f"partition {first}, must come first"),
-                        ops[edge.consumer_idx].concern(edge.consumer_idx, f"partition {second}, must come later"),
-                    ),
-                    evidence=(
-                        ("edge", f"{edge.dep_kind.value} distance {edge.loop_distance}"),
-                        ("partitions", problem.partitions),
-                    ),
-                    fixes=(
-                        "scheduling=SchedulingStrategy.IDENTITY keeps the body's order",
-                        "loop_distance=1 if the later partition of the iteration before is meant",
-                    ),
-                )
+            raise OrderError.of(
+                "O103",
+                f"partition {second} would have to wait for partition {first} of the same iteration",
+                concerns=(
+                    ops[edge.producer_idx].concern(edge.producer_idx, f"partition {first}, must come first"),
+                    ops[edge.consumer_idx].concern(edge.consumer_idx, f"partition {second}, must come later"),
+                ),
+                evidence=(
+                    ("edge", f"{edge.dep_kind.value} distance {edge.loop_distance}"),
+                    ("partitions", problem.partitions),
+                ),
+                fixes=(
+                    "scheduling=SchedulingStrategy.IDENTITY keeps the body's order",
+                    "loop_distance=1 if the later partition of the iteration before is meant",
+                ),
             )
 
 

@@ -13,7 +13,7 @@ from textwrap import wrap
 from typing import NamedTuple, Protocol
 
 from rota.check import bad_field, check_elements, check_ints, check_types, expect, is_int
-from rota.errors import Concern, Finding, GraphError, OrderError, several
+from rota.errors import Concern, GraphError, OrderError, several
 from rota.markup import Link, arcs, card
 from rota.printing import WIDTH, NamedMember, Pasted
 from rota.program.kinds import OpRole, ResourceKind
@@ -155,32 +155,26 @@ class LoopBody:
     def _check_edge(self, edge: DepEdge) -> None:
         for role, index in (("producer", edge.producer_idx), ("consumer", edge.consumer_idx)):
             if not 0 <= index < len(self.ops):
-                raise GraphError(
-                    Finding(
-                        code="G101",
-                        message=f"the edge's {role} is op {index}, but the body has ops 0..{len(self.ops) - 1}",
-                        concerns=(Concern(label=f"{edge.producer_idx} -> {edge.consumer_idx} {edge.dep_kind.value}"),),
-                        evidence=((f"{role} index", index), ("ops", len(self.ops))),
-                    )
+                raise GraphError.of(
+                    "G101",
+                    f"the edge's {role} is op {index}, but the body has ops 0..{len(self.ops) - 1}",
+                    concerns=(Concern(label=f"{edge.producer_idx} -> {edge.consumer_idx} {edge.dep_kind.value}"),),
+                    evidence=((f"{role} index", index), ("ops", len(self.ops))),
                 )
         if edge.loop_distance < 0:
-            raise GraphError(
-                Finding(
-                    code="G104",
-                    message=f"an edge can't reach {several(-edge.loop_distance, 'iteration')} back in time",
-                    concerns=self._ends(edge),
-                    evidence=(("distance", edge.loop_distance), ("least", 0)),
-                )
+            raise GraphError.of(
+                "G104",
+                f"an edge can't reach {several(-edge.loop_distance, 'iteration')} back in time",
+                concerns=self._ends(edge),
+                evidence=(("distance", edge.loop_distance), ("least", 0)),
             )
         if edge.producer_idx == edge.consumer_idx and edge.loop_distance == 0:
-            raise GraphError(
-                Finding(
-                    code="G102",
-                    message=f"{self.ops[edge.producer_idx]} would have to come before itself",
-                    concerns=self._ends(edge)[:1],
-                    evidence=(("edge", f"{edge.producer_idx} -> {edge.consumer_idx}"), ("distance", 0)),
-                    fixes=("loop_distance=1 if the op needs its own result of the iteration before",),
-                )
+            raise GraphError.of(
+                "G102",
+                f"{self.ops[edge.producer_idx]} would have to come before itself",
+                concerns=self._ends(edge)[:1],
+                evidence=(("edge", f"{edge.producer_idx} -> {edge.consumer_idx}"), ("distance", 0)),
+                fixes=("loop_distance=1 if the op needs its own result of the iteration before",),
             )
 
     def _ends(self, edge: DepEdge) -> tuple[Concern, Concern]:
@@ -214,14 +208,12 @@ class LoopBody:
             index = next(p for p in self._before[index] if p in stuck)
         cycle = path[path.index(index) :][::-1]
         text = " -> ".join(f"#{i} {self.ops[i]}" for i in [*cycle, cycle[0]])
-        return GraphError(
-            Finding(
-                code="G103",
-                message=f"{len(cycle)} ops wait for each other within one iteration",
-                concerns=tuple(self.ops[i].concern(i) for i in cycle),
-                evidence=(("cycle", text), ("loop distance around it", 0)),
-                fixes=("give the edge that crosses the loop edge loop_distance=1",),
-            )
+        return GraphError.of(
+            "G103",
+            f"{len(cycle)} ops wait for each other within one iteration",
+            concerns=tuple(self.ops[i].concern(i) for i in cycle),
+            evidence=(("cycle", text), ("loop distance around it", 0)),
+            fixes=("give the edge that crosses the loop edge loop_distance=1",),
         )
 
 
@@ -324,12 +316,10 @@ def evaluate_order(body: LoopBody, order: Sequence[int], lds_contention_penalty:
     """Makespan and register peak of `order`; a predecessor that comes later in the order is ignored."""
     before = expect("the body", body, LoopBody).predecessors()
     if sorted(order) != list(range(len(body.ops))):
-        raise OrderError(
-            Finding(
-                code="O101",
-                message=f"{list(order)!r} is not an order of {len(body.ops)} ops",
-                evidence=(("given", len(order)), ("ops", len(body.ops))),
-            )
+        raise OrderError.of(
+            "O101",
+            f"{list(order)!r} is not an order of {len(body.ops)} ops",
+            evidence=(("given", len(order)), ("ops", len(body.ops))),
         )
     finish: dict[int, int] = {}
     unit_free = dict.fromkeys(SERIAL_UNITS, 0)

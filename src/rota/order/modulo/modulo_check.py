@@ -6,7 +6,7 @@ It shares nothing with the search: edges and resources are examined as the probl
 from __future__ import annotations
 
 from rota.check import is_int
-from rota.errors import Concern, Finding, OrderError
+from rota.errors import Concern, OrderError
 from rota.order.modulo.modulo_problem import ModuloCertificate, ModuloProblem, ModuloProof, ModuloSchedule, derive_mii
 
 
@@ -107,4 +107,4 @@ def _check_certificate(problem: ModuloProblem, schedule: ModuloSchedule) -> None
 
 
 def _broken(code: str, message: str, concerns: tuple[Concern, ...], *evidence: tuple[str, str | int]) -> OrderError:
-    return OrderError(Finding(code=code, message=message, concerns=concerns, evidence=evidence))
+    return OrderError.of(code, message, concerns=concerns, evidence=evidence)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rota.check import bad_field, check_elements, check_ints, check_types, is_int
-from rota.errors import Concern, Finding, GraphError, did_you_mean, several
+from rota.errors import Concern, GraphError, did_you_mean, several
 
 # Longest paths with loop distances.
 #
@@ -336,56 +336,48 @@ class ModuloProblem:
         for index, op in enumerate(self.ops):
             for use in op.uses:
                 if use.resource not in known:
-                    raise GraphError(
-                        Finding(
-                            code="G105",
-                            message=f"{op.name} uses {use.resource!r}, a resource that the problem doesn't have",
-                            concerns=(op.concern(index, f"holds it for {use.occupancy} slots"),),
-                            evidence=(("resource", use.resource), ("resources", len(known))),
-                            fixes=did_you_mean(use.resource, known),
-                        )
+                    raise GraphError.of(
+                        "G105",
+                        f"{op.name} uses {use.resource!r}, a resource that the problem doesn't have",
+                        concerns=(op.concern(index, f"holds it for {use.occupancy} slots"),),
+                        evidence=(("resource", use.resource), ("resources", len(known))),
+                        fixes=did_you_mean(use.resource, known),
                     )
 
     def _check_edge(self, edge: ModuloEdge) -> None:
         for role, index in (("producer", edge.producer), ("consumer", edge.consumer)):
             if not 0 <= index < len(self.ops):
-                raise GraphError(
-                    Finding(
-                        code="G101",
-                        message=f"the edge's {role} is op {index}, but the problem has {len(self.ops)} ops, from 0 on",
-                        concerns=(Concern(label=f"{edge.producer} -> {edge.consumer}"),),
-                        evidence=((f"{role} index", index), ("ops", len(self.ops))),
-                    )
+                raise GraphError.of(
+                    "G101",
+                    f"the edge's {role} is op {index}, but the problem has {len(self.ops)} ops, from 0 on",
+                    concerns=(Concern(label=f"{edge.producer} -> {edge.consumer}"),),
+                    evidence=((f"{role} index", index), ("ops", len(self.ops))),
                 )
         if edge.distance < 0:
-            raise GraphError(
-                Finding(
-                    code="G104",
-                    message=f"an edge can't reach {several(-edge.distance, 'iteration')} back in time",
-                    concerns=(
-                        self.ops[edge.producer].concern(edge.producer, "comes first"),
-                        self.ops[edge.consumer].concern(edge.consumer, "comes later"),
-                    ),
-                    evidence=(("distance", edge.distance), ("least", 0)),
-                )
+            raise GraphError.of(
+                "G104",
+                f"an edge can't reach {several(-edge.distance, 'iteration')} back in time",
+                concerns=(
+                    self.ops[edge.producer].concern(edge.producer, "comes first"),
+                    self.ops[edge.consumer].concern(edge.consumer, "comes later"),
+                ),
+                evidence=(("distance", edge.distance), ("least", 0)),
             )
 
     def _cycle_error(self, cycle: Cycle) -> GraphError:
         alone = len(cycle.arcs) == 1
         first = self.ops[cycle.ops[0]].name
         who = f"{first} waits for itself" if alone else f"{len(cycle.arcs)} ops wait for each other"
-        return GraphError(
-            Finding(
-                code="G102" if alone else "G103",
-                message=f"{who} within one iteration",
-                concerns=tuple(self.ops[op].concern(op) for op in cycle.ops),
-                evidence=(
-                    ("cycle", self.describe(cycle)),
-                    ("delay around it", cycle.delay),
-                    ("loop distance around it", 0),
-                ),
-                fixes=("give the edge that crosses the loop edge distance=1",),
-            )
+        return GraphError.of(
+            "G102" if alone else "G103",
+            f"{who} within one iteration",
+            concerns=tuple(self.ops[op].concern(op) for op in cycle.ops),
+            evidence=(
+                ("cycle", self.describe(cycle)),
+                ("delay around it", cycle.delay),
+                ("loop distance around it", 0),
+            ),
+            fixes=("give the edge that crosses the loop edge distance=1",),
         )
 
 

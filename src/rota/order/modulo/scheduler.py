@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from rota.check import bad_field, check_ints, check_seconds, expect, is_int
-from rota.errors import Concern, Finding, OrderError
+from rota.errors import Concern, OrderError
 from rota.order.modulo.cpsat_modulo import (
     ModuloModel,
     Structure,
@@ -281,13 +281,11 @@ def report_never_fits(problem: ModuloProblem, ceiling: int) -> OrderError:
 def report_unscheduled(problem: ModuloProblem, ii: int | None, time_limit: float) -> OrderError:
     """O204: the time limit came before any schedule."""
     at = "" if ii is None else f" at II {ii}"
-    return OrderError(
-        Finding(
-            code="O204",
-            message=f"no schedule of {len(problem.ops)} ops{at} was found in {time_limit:g} s; one may still exist",
-            evidence=(("time limit", f"{time_limit:g} s"),),
-            fixes=(f"ModuloScheduler(time_limit={max(time_limit, 1.0) * 10:g})",),
-        )
+    return OrderError.of(
+        "O204",
+        f"no schedule of {len(problem.ops)} ops{at} was found in {time_limit:g} s; one may still exist",
+        evidence=(("time limit", f"{time_limit:g} s"),),
+        fixes=(f"ModuloScheduler(time_limit={max(time_limit, 1.0) * 10:g})",),
     )
 
 
@@ -299,14 +297,12 @@ def _refuse(
     fixes: tuple[str, ...],
 ) -> OrderError:
     what = "any initiation interval" if ii is None else f"an initiation interval of {ii}"
-    return OrderError(
-        Finding(
-            code="O301",
-            message=f"no schedule of {len(problem.ops)} ops has {what}",
-            concerns=tuple(concerns),
-            evidence=tuple(evidence),
-            fixes=fixes,
-        )
+    return OrderError.of(
+        "O301",
+        f"no schedule of {len(problem.ops)} ops has {what}",
+        concerns=tuple(concerns),
+        evidence=tuple(evidence),
+        fixes=fixes,
     )
 
 
@@ -538,12 +534,7 @@ def _certify(
     if ii == mii.ii:
         proof = ModuloProof.MEETS_BOUND
     certificate = ModuloCertificate(
-        proof=proof,
-        mii=mii,
-        lower=lower,
-        refuted=tuple(range(mii.ii, lower)),
-        by=by,
-        seconds=perf_counter() - started,
+        proof=proof, mii=mii, lower=lower, refuted=tuple(range(mii.ii, lower)), by=by, seconds=perf_counter() - started
     )
     schedule = ModuloSchedule(ii=ii, starts=starts, certificate=certificate)
     check_modulo_schedule(problem, schedule)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
-from rota.errors import Concern, Finding, OrderError
+from rota.errors import Concern, OrderError
 from rota.order.modulo.cpsat_modulo import (
     Contest,
     Decision,
@@ -690,14 +690,12 @@ def _check_handover(choice: Choice, settled: Settled, handover: Handover, ii: in
 
 def _broken(choice: Choice, first: int, second: int, what: str, claimed: int) -> OrderError:
     before, after = choice.problem.ops[first], choice.problem.ops[second]
-    return OrderError(
-        Finding(
-            code="O102",
-            message=f"no barrier or wait is between {before.name} and {after.name} with the {what} claimed",
-            concerns=(
-                Concern(label=before.name, index=first, role="must be over"),
-                Concern(label=after.name, index=second, role="starts"),
-            ),
-            evidence=((what, claimed),),
-        )
+    return OrderError.of(
+        "O102",
+        f"no barrier or wait is between {before.name} and {after.name} with the {what} claimed",
+        concerns=(
+            Concern(label=before.name, index=first, role="must be over"),
+            Concern(label=after.name, index=second, role="starts"),
+        ),
+        evidence=((what, claimed),),
     )
