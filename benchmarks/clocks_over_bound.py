@@ -51,7 +51,7 @@ MI300X_TILES = ((256, 128, 4), (192, 128, 4), (192, 256, 4))  # 32 deep: of tile
 
 
 class Case(NamedTuple):
-    """A loop by instruction, the shape behind it if it is a GEMM, and what a mean is taken over."""
+    """A loop by instruction, its shape if it is a GEMM, and what a mean is taken over."""
 
     group: str
     shape: GemmShape | None

@@ -105,7 +105,7 @@ def compile_kernel(
 ) -> CompiledKernel:
     """A kernel of Triton or Gluon as machine code for a device, by default rota's own default.
 
-    `signature` has the type of each parameter that isn't a constant, as Triton writes it: "*bf16", "i32"; ":16" behind
+    `signature` has the type of each parameter that isn't a constant, as Triton writes it: "*bf16", "i32"; ":16" after
     it says that the pointer or number is a multiple of 16.  Options are those of a launch, as `num_warps`.
     """
     chosen = _install(device)

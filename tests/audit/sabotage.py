@@ -73,7 +73,7 @@ def without(line: str) -> str:
 
 
 def one_weaker(line: str) -> str:
-    """One more memory op may stay under way."""
+    """One more memory op may stay in flight."""
     return _WAIT.sub(lambda match: f"{match[1]}({int(match[2]) + 1})", line)
 
 

@@ -149,7 +149,7 @@ def test_metadata_that_is_no_map(packed: bytes) -> None:
 
 
 def test_nesting_beyond_any_stack() -> None:
-    """The note is made longer than the file's own: it is put behind everything else."""
+    """The note is made longer than the file's own: it is put after everything else."""
     changed, deep = bytearray(intact()), b"\x91" * 200_000
     where = len(changed)
     changed += struct.pack("<III8s", 7, len(deep), 32, b"AMDGPU") + deep

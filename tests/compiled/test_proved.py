@@ -39,7 +39,7 @@ def test_every_end_is_numbered_as_in_the_body(schedule: Pipeline4Wave | SingleBu
     for end in ends:
         if end.index is None:  # a fragment that bootstrap_frags() gives, and no op of the body
             assert end.source is None
-            assert end.role.endswith(" (in the prologue behind load_a s1 t1 k1 (#21))")
+            assert end.role.endswith(" (in the prologue after load_a s1 t1 k1 (#21))")
         else:
             op = body[end.index]
             assert end.source == op.source
@@ -64,7 +64,7 @@ def test_each_cause_has_one_help_which_names_what_it_lacks() -> None:
     for index, _ in helps:
         worded(found[index])
     starts = [index for index, _ in helps]
-    assert starts[0] == 0  # every error stands behind the help that mends it
+    assert starts[0] == 0  # every error stands after the help that mends it
     codes = [{finding.code for finding in found[a:b]} for a, b in zip(starts, [*starts[1:], len(found)], strict=True)]
     assert codes == [{"R102"}, {"R103"}, {"R103"}]
 

@@ -81,7 +81,7 @@ def rows(ops: Sequence[OpDesc]) -> list[Row | None]:
 
 
 def recorded(case: Case, indices: Sequence[int | None]) -> list[Row | None]:
-    """The case's ops behind a list of indices, as rows."""
+    """The case's ops at a list of indices, as rows."""
     return [None if index is None else tuple(case["ops"][index]) for index in indices]
 
 
@@ -106,7 +106,7 @@ def op_from_row(columns: Sequence[Any], tags: type[DoubleBufferTag | SingleBuffe
 
 
 def recorded_ops(case: Case, indices: Sequence[int]) -> tuple[OpDesc, ...]:
-    """The case's ops behind a list of indices, as ops of ours."""
+    """The case's ops at a list of indices, as ops of ours."""
     return tuple(op_from_row(case["ops"][index]) for index in indices)
 
 

@@ -18,7 +18,7 @@ REFERENCE_SLOTS = 2
 
 
 def with_two_slots(blocks: Sequence[MMABlockSpec]) -> tuple[MMABlockSpec, ...]:
-    """Fault 2: a block keeps two fragments and two loads; the rest, and ops behind the last MMA, are dropped."""
+    """Fault 2: a block keeps two fragments and two loads; the rest, and ops after the last MMA, are dropped."""
     return tuple(
         block.but(
             pre_ops=block.pre_ops[:REFERENCE_SLOTS], global_loads=block.global_loads[:REFERENCE_SLOTS], trailing_ops=()

@@ -54,7 +54,7 @@ def test_each_counter_counts_its_own() -> None:
     result = run(program(kernel, counters=COUNTERS), PARAMETERS, trips=1)
     read = 8 + 4 + 60
     load = 16 + 800 + 8
-    store = load - 8 + 16  # behind the load on the path; nothing lands in LDS
+    store = load - 8 + 16  # after the load on the path; nothing lands in LDS
     assert lost(result) == {
         wait_for("local"): read - 12,
         wait_for("stores"): store - (read + 4) - (16 - 4),

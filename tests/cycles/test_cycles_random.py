@@ -60,7 +60,7 @@ def test_no_unit_is_overdrawn_and_no_clock_unaccounted(
     sharing = -(-waves // 4)
     whole = max(edges[-1] for edges in result.edges)
     math = sum(each.kind in (CODE[OpKind.MMA], CODE[OpKind.VALU]) for each in kernel)
-    # The last MFMA, LDS read and DMA of a wave may still be under way when it is through.
+    # The last MFMA, LDS read and DMA of a wave may still be in flight when it is through.
     assert whole + 16 >= TRIPS * total(kernel, OpKind.MMA) * sharing
     assert whole >= TRIPS * 4 * math * sharing
     pending = 15 * waves * 4

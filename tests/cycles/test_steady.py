@@ -52,7 +52,7 @@ def test_what_has_repeated_goes_on_repeating(
 
 
 def test_a_latency_that_many_trips_hide_is_felt_in_the_mean() -> None:
-    """Eight tokens may be under way: after each latency (800 and 24 for path and port) eight trips rush through."""
+    """Eight tokens may be in flight: after each latency (800 and 24 for path and port) eight trips rush through."""
     found = run(program([DMA, MFMA, wait_vm(7)]), PARAMETERS.but(loop_edge=1), trips=200, until=Steady.ACCOUNTS)
     assert found.period
     assert found.clocks_per_trip >= (800 + 24) / 8

@@ -142,7 +142,7 @@ def _with_places(effect: Effect, moved: dict[Place, Place]) -> Effect:
 
 
 def _other_iterations(effect: Effect) -> Iterator[tuple[str, Effect]]:
-    """A load of the iteration before or behind."""
+    """A load of the iteration before or after."""
 
     def by(version: Version, shift: int) -> Version:
         return version._replace(iteration=version.iteration + shift)

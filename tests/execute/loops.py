@@ -93,7 +93,7 @@ def tiny_ops() -> dict[str, list[OpDesc]]:
 
 
 def with_syncs(syncs: Sequence[Sequence[OpDesc]], *, stagger: bool = False) -> Loop:
-    """The tiny double buffer with the n-th group of waits and barriers behind its n-th data op."""
+    """The tiny double buffer with the n-th group of waits and barriers after its n-th data op."""
     behind = iter(syncs)
     phases: dict[str, Any] = {
         name: entries_of([op for data in ops for op in (data, *next(behind))], PHASES[name])

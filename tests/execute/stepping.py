@@ -116,7 +116,7 @@ class Machine:
     def execute(self, wave: int) -> None:
         """The wave's next step, which nothing may hold up."""
         assert not self.held_at_barrier(wave), "a step behind a barrier that not all waves have reached"
-        assert not self.must_land_first(wave), "a wait is left while something it covers is under way"
+        assert not self.must_land_first(wave), "a wait is left while something it covers is in flight"
         entry, trip = self.programs[wave][self.at[wave]]
         self.at[wave] += 1
         effect = entry.effect

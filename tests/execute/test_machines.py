@@ -55,7 +55,7 @@ def right(program: LoweredProgram) -> bool:
 
 
 def counted() -> LoweredProgram:
-    """A double buffer whose waits for loads leave those of the other stage under way."""
+    """A double buffer whose waits for loads leave those of the other stage in flight."""
     landed, has_read = (OpDesc.wait_vm(2), BARRIER), (LGKM, BARRIER)
     behind = {3: landed, 5: has_read, 8: landed, 10: has_read, 13: landed, 15: (LGKM,), 16: (VM, BARRIER), 18: (LGKM,)}
     return with_syncs([behind.get(slot, ()) for slot in range(SLOTS)]).lowered
@@ -81,7 +81,7 @@ def test_a_producer_out_of_order_waits_for_all_of_its_loads() -> None:
 
 
 def loaded_registers(machine: Machine, left: int) -> LoweredProgram:
-    """Two loads into registers and a sum of the first; the wait between leaves some tokens under way."""
+    """Two loads into registers and a sum of the first; the wait between leaves some tokens in flight."""
     names = ("x", "y")
     spec = LoopSpec(
         name="loaded",
@@ -119,16 +119,16 @@ def test_loads_into_registers_land_in_the_order_that_their_counter_keeps() -> No
 
 @pytest.mark.parametrize(("count", "covers"), [(0, True), (15, True), (30, True), (31, False), (40, False)])
 def test_thirty_one_tokens_are_no_wait_for_lds(count: int, covers: bool) -> None:
-    """40 younger tokens stand behind the fragments, so that every real wait covers them."""
+    """40 younger tokens stand after the fragments, so that every real wait covers them."""
     younger = frag(2, 0).but(lgkm_cost=40)
-    waits = {5: (younger, OpDesc.wait_lgkm(count))}  # behind the loop's second fragment
+    waits = {5: (younger, OpDesc.wait_lgkm(count))}  # after the loop's second fragment
     loop = with_syncs([waits.get(slot, () if slot == 4 else FULL) for slot in range(SLOTS)])
     assert execute(replace(loop, machine=MADE_UP), 2, compiler_waits=False).right is covers
 
 
 @pytest.mark.parametrize(("count", "covers"), [(0, True), (6, True), (7, False), (62, False)])
 def test_seven_tokens_are_no_wait_for_tiles(count: int, covers: bool) -> None:
-    """70 younger tokens stand behind the prologue's loads; the counter is one that keeps its order."""
+    """70 younger tokens stand after the prologue's loads; the counter is one that keeps its order."""
     younger = load(2, 0, KOffsetKind.K0).but(vm_cost=70)
     waits = {3: (younger, OpDesc.wait_vm(count), BARRIER)}
     loop = with_syncs([waits.get(slot, () if slot < 3 else FULL) for slot in range(SLOTS)])
@@ -194,7 +194,7 @@ def stored(kind: OpKind = OpKind.GLOBAL_STORE, read: OpKind = OpKind.LDS_READ) -
 
 
 def in_step(spec: LoopSpec) -> LoweredProgram:
-    """One op after the other, all waves meeting behind each, and everything waited for."""
+    """One op after the other, all waves meeting after each, and everything waited for."""
     made = bare(spec, placed((0, 1, 2, 3), interval=10), remainder=1)
     program = replace(made, compiler_tracks_registers=False).lowered
     (meet,) = barrier_ops(split=False)
@@ -252,9 +252,9 @@ def test_a_store_of_an_iteration_that_does_not_exist_is_wrong() -> None:
 
 @pytest.mark.parametrize(("count", "covers"), [(0, True), (1, True), (2, False)])
 def test_a_store_has_a_token_on_its_counter(count: int, covers: bool) -> None:
-    """A wait that leaves one token leaves the store that is issued behind the load.
+    """A wait that leaves one token leaves the store that is issued after the load.
 
-    That store takes what its register holds by then; the one behind it puts the right data in its place.
+    That store takes what its register holds by then; the one after it puts the right data in its place.
     """
     program = in_step(stored())
     load_slot, put = slot_of(program, "load"), program.kernel[slot_of(program, "put")]

@@ -100,7 +100,7 @@ def test_no_wait_can_be_weaker(phase: Phase, slot: int, entry: Entry) -> None:
 
 
 def test_a_scripted_producer_overwrites_what_a_late_consumer_still_reads() -> None:
-    """Without the wait at "empty" a wave in step needs luck; the producer ahead and the consumer behind do not."""
+    """Without the wait at "empty" a wave in step needs luck; the producer ahead and the consumer lagging do not."""
     (slot,) = (n for n, e in enumerate(producer_consumer().kernel) if e.effect.awaits == EMPTY and n < 10)
     racy = without(producer_consumer(), Phase.KERNEL, slot)
     done = replay(racy, Witnessed(trip_count=2, ahead=PRODUCER, behind=CONSUMER, kind="WAR"))

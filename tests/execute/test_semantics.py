@@ -30,7 +30,7 @@ from tests.execute.declared_loops import (
     placed,
 )
 
-# Loads, reads and computes in one period; the scores a period behind the loads; the output two periods behind them.
+# Loads, reads and computes in one period; the scores a period after the loads; the output two periods after them.
 ATTENTION_PLACEMENTS = {
     "one stage": placed((0, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90), m=2),
     "two stages": placed((0, 10, 120, 130, 140, 150, 160, 170, 180, 185, 190), K=2, V=2, m=2),

@@ -115,16 +115,16 @@ def test_counts_of_the_loop_are_too_weak_for_the_tail() -> None:
 
 @pytest.mark.parametrize(("count", "right"), [(0, True), (14, True), (15, False), (16, False)])
 def test_fifteen_on_lgkmcnt_waits_for_nothing(count: int, right: bool) -> None:
-    """20 younger tokens stand behind the fragments, so that every real wait covers them."""
+    """20 younger tokens stand after the fragments, so that every real wait covers them."""
     younger = frag(2, 0).but(lgkm_cost=20)
-    waits = {5: (younger, OpDesc.wait_lgkm(count))}  # behind the loop's second fragment
+    waits = {5: (younger, OpDesc.wait_lgkm(count))}  # after the loop's second fragment
     loop = with_syncs([waits.get(slot, () if slot == 4 else FULL) for slot in range(SLOTS)])
     assert execute(loop, 2, compiler_waits=False).right is right
 
 
 @pytest.mark.parametrize(("count", "right"), [(0, True), (62, True), (63, False), (64, False)])
 def test_sixty_three_on_vmcnt_waits_for_nothing(count: int, right: bool) -> None:
-    """70 younger tokens stand behind the prologue's loads."""
+    """70 younger tokens stand after the prologue's loads."""
     younger = load(2, 0, KOffsetKind.K0).but(vm_cost=70)
     waits = {3: (younger, OpDesc.wait_vm(count), BARRIER)}
     loop = with_syncs([waits.get(slot, () if slot < 3 else FULL) for slot in range(SLOTS)])

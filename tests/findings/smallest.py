@@ -29,7 +29,7 @@ TAGS = DoubleBufferTag
 
 
 def tile(body: PipelineBody, stage: int, k_offset: KOffsetKind) -> None:
-    """A 1x1 partition in a safe order: both fragments, the MMA behind them, then the loads of the next tile."""
+    """A 1x1 partition in a safe order: both fragments, the MMA after them, then the loads of the next tile."""
     body.frag(TAGS.MMA_LOAD_A, channel=0, stage=stage)
     body.frag(TAGS.MMA_LOAD_B, channel=1, stage=stage)
     body.load(TAGS.LOAD_A, channel=0, stage=stage, k_offset=k_offset)

@@ -23,7 +23,7 @@ def test_the_machine_codes_own_wait_behind_the_last_entry_is_no_part_of_the_sche
 
 
 def test_a_wait_between_the_instructions_of_an_op_counts_behind_it() -> None:
-    """The compiler's wait stands after one of two reads; the other one may be under way behind the op."""
+    """The compiler's wait stands after one of two reads; the other one may be in flight after the op."""
     phases = tiny_phases()
     read = next(n for n, line in enumerate(phases[Phase.KERNEL]) if line.startswith("ds_read"))
     phases[Phase.KERNEL].insert(read + 1, "s_waitcnt vmcnt(0)")

@@ -16,7 +16,7 @@ WAIT, BARRIER = "s_waitcnt vmcnt(0)", "s_barrier"
         ((STORE, WAIT), (LOAD, WAIT)),
         ((STORE, WAIT), (STORE + " other", WAIT)),
         ((LOAD, WAIT), (STORE, WAIT)),
-        ((STORE, BARRIER, WAIT), (BARRIER, LOAD, WAIT)),  # the wait stands behind the barrier
+        ((STORE, BARRIER, WAIT), (BARRIER, LOAD, WAIT)),  # the wait stands after the barrier
         ((LOAD, BARRIER, WAIT), (BARRIER, STORE, WAIT)),
         ((STORE, "s_waitcnt lgkmcnt(0)", BARRIER, WAIT), (BARRIER, LOAD, WAIT)),  # a wait for another counter
         ((STORE, "store 1024", "s_waitcnt vmcnt(2)", BARRIER, WAIT), (BARRIER, LOAD, WAIT)),

@@ -6,7 +6,7 @@ from tests.findings.smallest import raised
 LOAD = OpDesc(tag=1, resource=ResourceKind.GLOBAL_MEM, latency=8, role=OpRole.GLOBAL_LOAD, vgpr_def=1, vgpr_kill=1)
 MMA = OpDesc(tag=2, resource=ResourceKind.MMA_UNIT, latency=4, role=OpRole.COMPUTE, vgpr_def=2)
 
-# In body order both loads stand behind the MMA; one must move in front of it.
+# In body order both loads stand after the MMA; one must move in front of it.
 PROBLEM = OrderProblem(body=LoopBody([MMA, LOAD, LOAD], []), max_globals=1)
 
 

@@ -29,7 +29,7 @@ def test_loads_that_stand_behind_the_fragments_stay() -> None:
 def test_loads_first_is_a_knob_and_moves_the_others() -> None:
     assert not compile_schedule(LoadsFirst(knobs=ScheduleConfig(global_before_frag=True)), sync="as_written").findings
     (finding,) = reported("P113", LoadsLast(knobs=ScheduleConfig(global_before_frag=True)))
-    assert finding.concerns[0].role == "declared behind mma_load_b s0 t1 (#3), issued in front of it"
+    assert finding.concerns[0].role == "declared after mma_load_b s0 t1 (#3), issued before it"
 
 
 def test_a_load_that_passes_the_authors_own_barrier_is_told() -> None:

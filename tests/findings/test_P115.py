@@ -28,7 +28,7 @@ class LastFirst(SingleBufferSchedule):
 
 def test_explicit_blocks_that_reorder_are_told() -> None:
     (finding,) = reported("P115", Pipeline4Wave(KernelGeometry()))
-    assert [end.index for end in finding.concerns] == [0, 3, 6, 9, 12, 15, 18, 21]  # every load, behind its fragment
+    assert [end.index for end in finding.concerns] == [0, 3, 6, 9, 12, 15, 18, 21]  # every load, after its fragment
     assert finding.concerns[0].role == "declared in front of mma_load_b s0 t1 (#1), issued after it"
 
 
@@ -36,8 +36,8 @@ def test_a_transformed_kernel_is_told_of_fragments_and_loads_alike() -> None:
     (finding,) = reported("P115", Backwards())
     passed = [(end.label, end.role) for end in finding.concerns]
     assert passed == [
-        ("mma_load_b s0 t0", "declared behind mma_load_a s0 t0 (#0), issued in front of it"),
-        ("load_b s0 t0 k0", "declared behind load_a s0 t0 k0 (#2), issued in front of it"),
+        ("mma_load_b s0 t0", "declared after mma_load_a s0 t0 (#0), issued before it"),
+        ("load_b s0 t0 k0", "declared after load_a s0 t0 k0 (#2), issued before it"),
     ]
 
 

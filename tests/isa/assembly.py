@@ -58,6 +58,6 @@ def note(name: str) -> str:
 
 
 def kernel(body: str, name: str = "k", *, before: str = "", behind: str = "") -> str:
-    """A code object with one kernel, which ends behind its body; other code may stand before and behind it."""
+    """A code object with one kernel, which ends after its body; other code may stand before and after it."""
     code = function(name, f"{body}\ns_endpgm")
     return f".text\n{before}\n{code}\n{behind}\n{described(name)}\n{noted(note(name))}"

@@ -55,7 +55,7 @@ def _words(octets: bytes) -> list[int]:
 
 
 def _read(opcode: str, parts: list[tuple[int, int]], modifiers: str, seed: int) -> None:
-    """`parts` are offsets and sizes, read one behind the other."""
+    """`parts` are offsets and sizes, read one after the other."""
     draw = _Draw(seed, stride=32, align=random.Random(seed).choice([1, 4]))
     draw.rows[_ADDRESS] = [at % (LDS_BYTES // 4) for at in draw.rows[_ADDRESS]]
     draw.begin()

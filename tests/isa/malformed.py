@@ -79,7 +79,7 @@ def damaged(whole: bytes, places: Places, others: Sequence[bytes], random: Rando
         other = random.choice(others)
         taken = _span_of(other, part, random)
         return f"spliced {part}", whole[:start] + taken[:size] + whole[start + len(taken[:size]) :]
-    if kind == "shift":  # bytes left out or put in: everything behind is elsewhere
+    if kind == "shift":  # bytes left out or put in: everything after is elsewhere
         at, count = start + random.randrange(size), random.choice((1, 2, 4, 8, 64))
         put = random.randbytes(count) if random.random() < 0.5 else b""
         return f"shifted from {part}", whole[:at] + put + whole[at + (0 if put else count) :]
@@ -144,7 +144,7 @@ def campaign(paths: Sequence[Path], seeds: range, batch: int = 1000, module: str
 
 
 def _run(module: str, paths: Sequence[Path], seeds: range, result: Damage) -> None:
-    """One child; where it dies, the case is a defect, and the next child starts behind it."""
+    """One child; where it dies, the case is a defect, and the next child starts after it."""
     start = seeds.start
     while start < seeds.stop:
         job = json.dumps([[str(path) for path in paths], start, seeds.stop])

@@ -28,7 +28,7 @@ _BRANCH, _BARRIER, _NOP = 0xBF82_0000, 0xBF8A_0000, 0xBF80_0000
 
 @cache
 def _words(name: str) -> tuple[int, ...]:
-    """Where in the file the first kernel's instructions may stand: the words behind its entry, up to 2 KiB."""
+    """Where in the file the first kernel's instructions may stand: the words after its entry, up to 2 KiB."""
     whole = contents_of(name)
     entry = read_kernels(whole)[0].entry
     assert entry is not None

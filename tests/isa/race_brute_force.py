@@ -88,7 +88,7 @@ def races(one: Program, other: Program) -> bool:
 
 
 def overtakes(program: Program) -> bool:
-    """Does a wave use bytes while a load to LDS of its own, or an access before one, is under way?"""
+    """Does a wave use bytes while a load to LDS of its own, or an access before one, is in flight?"""
     return any(
         a.place < b.place
         and a.octets & b.octets

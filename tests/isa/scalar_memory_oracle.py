@@ -67,7 +67,7 @@ def _load(opcode: str, count: int, seed: int) -> None:
 
 
 def _buffer_load(opcode: str, count: int, seed: int) -> None:
-    """Words behind the last record are zero."""
+    """Words after the last record are zero."""
     draw = _Draw(3 * seed, 4)  # a literal only
     draw.begin()
     records = draw.random.choice([_SIZE, draw.place + 4 * draw.random.randrange(1, count + 1)])

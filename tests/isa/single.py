@@ -86,7 +86,7 @@ def running_on(arch: str) -> Iterator[None]:
 
 
 def execute(text: str, wave: Wave, arch: str | None = None) -> Wave:
-    """Runs the lines to their end, with what is under way left under way."""
+    """Runs the lines to their end, with what is in flight left in flight."""
     program = loaded(text, arch or _ARCH.get())
     steps, wave.architecture = program.steps, program.architecture
     wave.pc = 0

@@ -104,7 +104,7 @@ def test_another_kernel_is_no_function_that_could_be_called() -> None:
 
 
 def test_what_nobody_follows_is_not_guessed() -> None:
-    """A register that an instruction names is not known behind it, nor is what a loop adds to over and over."""
+    """A register that an instruction names is not known after it, nor is what a loop adds to over and over."""
     code = assembled(address("f", 2) + "s_and_b32 s2, s2, -4\ns_swappc_b64 s[30:31], s[2:3]", local("f", "s_endpgm"))
     assert len(unresolved(code)) == 1
     loop = "again:\ns_add_u32 s2, s2, 4\ns_cbranch_scc0 again\ns_setpc_b64 s[2:3]"

@@ -17,7 +17,7 @@ from tests.isa.single import execute, facts, fresh, listing, loaded
 
 
 def under_way(vector: int, local: int) -> Wave:
-    """A wave with so many memory ops under way, scalar ones not among them."""
+    """A wave with so many memory ops in flight, scalar ones not among them."""
     wave = fresh()
     instruction = loaded("s_nop 0").steps[0].instruction
     wave.vm = deque(Pending(instruction=instruction, rows=(), finish=lambda: None) for _ in range(vector))

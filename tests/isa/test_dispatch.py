@@ -99,7 +99,7 @@ def test_a_service_that_there_is_not() -> None:
 
 @ARCHS
 def test_preloaded_arguments(arch: str) -> None:
-    """Waves enter behind the loads that old firmware needs, and find in SGPRs what these would have loaded."""
+    """Waves enter after the loads that old firmware needs, and find in SGPRs what these would have loaded."""
     toolchain = find_toolchain("clang++-22")
     flags = ("-mllvm", "-amdgpu-kernarg-preload-count=8")
     with_flags = replace(toolchain, compiler=(*toolchain.compiler, *flags))

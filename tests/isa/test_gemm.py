@@ -118,7 +118,7 @@ EARLY = "vec<u32, 4> early = *(volatile LDS const vec<u32, 4>*)(pb + stage); SB"
 READ = "y[j] = *(LDS const vec<u32, 4>*)(pb + stage + j * 1024); SB"
 WRONG_WAYS = {
     "the wait stands behind the barrier": ((f"{WAIT}\n    {BARRIER}", f"{BARRIER} {WAIT}"),),
-    "a wait lets one load stay under way": ((WAIT, WAIT.replace("0xf70", "0xf71")),),
+    "a wait lets one load stay in flight": ((WAIT, WAIT.replace("0xf70", "0xf71")),),
     "a read is moved above the barrier": (
         (BARRIER, f"{EARLY} {BARRIER}"),
         (READ, f"if (j) {{ {READ} }} else y[j] = early;"),

@@ -286,7 +286,7 @@ DMA = "buffer_load_dword v2, s[4:7], 0 offen lds"
         # It has landed when the read does, but had not when the read was issued.
         (f"{DMA}\nds_read_b32 v8, v2\ns_waitcnt vmcnt(0)\ns_waitcnt lgkmcnt(0)", ["I106"]),
         (f"ds_read_b32 v8, v2\n{DMA}\ns_waitcnt lgkmcnt(0)", ["I106"]),
-        # Begun and landed while the read was under way: the word changed under it.
+        # Begun and landed while the read was in flight: the word changed under it.
         (f"ds_read_b32 v8, v2\n{DMA}\ns_waitcnt vmcnt(0)\ns_waitcnt lgkmcnt(0)", ["I106"]),
         (f"{DMA}\n{DMA}", ["I106"]),
         (f"{DMA}\nds_write_b32 v2, v2", ["I106"]),

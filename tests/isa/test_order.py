@@ -55,7 +55,7 @@ def found(program: KernelProgram, order: Interleaving, waves: int = 2) -> set[st
     [
         ((READ, WAIT), (WRITE, WAIT)),
         ((READ,), (WRITE,)),  # no wait covers the read before the kernel ends
-        ((READ, BARRIER, WAIT), (BARRIER, WRITE, WAIT)),  # a wait, but behind the barrier
+        ((READ, BARRIER, WAIT), (BARRIER, WRITE, WAIT)),  # a wait, but after the barrier
         ((READ, BARRIER, BARRIER, WAIT), (BARRIER, BARRIER, WRITE)),
         ((READ, BARRIER), (BARRIER, DMA, LANDED)),
         ((READ, READ, "s_waitcnt lgkmcnt(1)", BARRIER, WAIT), (BARRIER, WRITE)),  # the second read isn't covered
@@ -87,7 +87,7 @@ def test_a_wave_alone_with_its_words_races_with_nobody(accesses: tuple[str, ...]
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.label)
 def test_a_tree_of_sums_in_which_a_wave_reads_and_writes_its_own_words(order: Interleaving) -> None:
-    """Wave 0 reads words of wave 1 behind a barrier, and then its own words, which it overwrites at once."""
+    """Wave 0 reads words of wave 1 after a barrier, and then its own words, which it overwrites at once."""
     own = f"{READ}\n{WAIT}\n{WRITE}\n{WAIT}"
     other = "v_add_u32_e32 v2, 0x100, v2"
     first = f"{WRITE}\n{WAIT}\n{BARRIER}\n{own}\n{other}\n{READ}\n{WAIT}"

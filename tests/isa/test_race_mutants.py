@@ -47,7 +47,7 @@ def test_verdicts() -> None:
     assert verdict() == UNEXPLAINED
 
 
-# Wave 0 writes 4 bytes, waits, meets wave 1 at a barrier, and ends; wave 1 reads them behind it, waits and uses it.
+# Wave 0 writes 4 bytes, waits, meets wave 1 at a barrier, and ends; wave 1 reads them after it, waits and uses it.
 HANDOVER = loaded("""
 ds_write_b32 v0, v1
 s_waitcnt lgkmcnt(0)

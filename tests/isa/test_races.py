@@ -24,7 +24,7 @@ WRONG = {
     "reduce_missing_last": "I109", "same_value_war": "I109", "uninit_lds": "I301", "oob_lds": "I105",
     "oob_global": "I105", "global_raw_nosync": "I302", "global_ww_workgroups": "I303",
 }  # fmt: skip
-# The last one was meant to lack a wait, but the compiler puts one behind every volatile store.
+# The last one was meant to lack a wait, but the compiler puts one after every volatile store.
 RIGHT = ("raw_sync_ok", "reduce_own", "war_ok", "u16_ok", "global_raw_barrier_nowait")
 RESTS_ON = {
     "barrier_only_nowait": "no wait before the barrier", "u16_barrier_only_nowait": "no wait before the barrier",

@@ -27,7 +27,7 @@ from tests.shared import shared
 pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where it is tested by itself
 
 FOLDER = "kernels/compiled"
-SCRATCH = np.zeros(64, np.uint8)  # two pointers behind Triton's own arguments
+SCRATCH = np.zeros(64, np.uint8)  # two pointers after Triton's own arguments
 
 
 def disassembled(path: Path) -> str:

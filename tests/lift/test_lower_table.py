@@ -64,7 +64,7 @@ def test_the_last_tiles_load_nothing_and_the_last_reads_nothing_ahead() -> None:
     assert not any(name.startswith("load") for name in names)
     assert names.count("read_a0_0") == 1
     assert names.count("read_a1_0") == 2
-    assert names.count("wait_vm(0)") == 2  # 4, of which no loads are left to be under way
+    assert names.count("wait_vm(0)") == 2  # 4, of which no loads are left to be in flight
 
 
 @pytest.mark.parametrize("number", range(5))
@@ -82,10 +82,10 @@ def test_every_wait_and_barrier_of_it_is_needed(number: int) -> None:
             None,
             "R103",
         ),  # loads before the barrier behind the reads
-        ({}, [wait(lds=0), wait(lds=0), BARRIER, wait(memory=5), BARRIER], "R102"),  # one load too many under way
+        ({}, [wait(lds=0), wait(lds=0), BARRIER, wait(memory=5), BARRIER], "R102"),  # one load too many in flight
         ({}, [wait(lds=1), wait(lds=0), BARRIER, wait(memory=4), BARRIER], "R104"),  # one read too many
         ({"LRSA": [[7]]}, None, "V106"),  # reads of the next tile from this one's buffer
-        ({"LRA0": [[4, 4]]}, None, "R104"),  # read behind the first use
+        ({"LRA0": [[4, 4]]}, None, "R104"),  # read after the first use
         ({"LRA1": [[2, 2]]}, None, "V106"),  # registers overwritten before the last use
     ],
 )
@@ -125,7 +125,7 @@ def test_a_wait_that_does_not_fit_holds_by_the_counters_size() -> None:
 
 
 def test_the_last_tiles_waits_may_be_full() -> None:
-    """A wait that counts on reads for a next tile leaves this one's under way where there is none."""
+    """A wait that counts on reads for a next tile leaves this one's in flight where there is none."""
     counting = small({"SYNC": [[-1, 2, 2, 3, 3]], "LRSA": [[2]], "LRSB": [[2]], "GRA": [[4] * 4], "GRB": [[4] * 4]})
     counting["streams"] = {"LRA1": [[3, 3]], "LRB1": [[3, 3]]} | counting["streams"]
     counting["streams"] |= {"LRA1": [[3, 3]], "LRB1": [[3, 3]]}
@@ -190,7 +190,7 @@ def test_fragments_in_four_blocks() -> None:
 
 
 def test_packs_may_be_those_of_the_trip_before() -> None:
-    """Then they stand in front of the reads, and so do the first products behind them."""
+    """Then they stand in front of the reads, and so do the first products after them."""
     before = tf32()
     before["streams"] |= {"PackA3": [[-1] * 10], "PackB3": [[-1] * 10]}
     assert codes(before) == set()

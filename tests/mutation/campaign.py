@@ -240,7 +240,7 @@ def borne_out(program: LoweredProgram, finding: Finding, replays: dict[Witness, 
 
 
 def meets(program: LoweredProgram, finding: Finding, witness: Witness) -> bool:
-    """In the witness' replay, is the finding's earlier op still under way in one wave when another issues the later?
+    """In the witness' replay, is the finding's earlier op still in flight in one wave when another issues the later?
 
     A replay that ends in a wrong result may do so for another reason; this looks at the two ops themselves.
     """

@@ -143,9 +143,9 @@ class _Subject:
     def waits_weaker_by_an_op(self) -> Iterator[_Change]:
         """Each count raised until the wait stops covering one op more than a count one higher does.
 
-        The ops that have been issued in front of the wait have as many tokens behind them as all younger ones on its
+        The ops that have been issued in front of the wait have as many tokens after them as all younger ones on its
         counter together; a wait covers those with at least its count, so a boundary lies one above each such number.
-        The wait is looked at in the third trip, or behind two, when the loop has settled.
+        The wait is looked at in the third trip, or after two, when the loop has settled.
         """
         for wait in self._all(OpKind.WAIT):
             boundaries = [count for count in self._boundaries(wait) if count > wait.effect.wait_value + 1]
@@ -153,7 +153,7 @@ class _Subject:
                 yield self._waiting(wait, min(boundaries))
 
     def waits_moved(self) -> Iterator[_Change]:
-        """Each wait behind the next arrival at a barrier of its phase; the loop's first arrival follows its last.
+        """Each wait after the next arrival at a barrier of its phase; the loop's first arrival follows its last.
 
         A wait of the prologue or the epilogue with no barrier behind it stays: what follows is another phase.
         """
@@ -173,7 +173,7 @@ class _Subject:
         return (skipped for barrier in self._all(OpKind.BARRIER) for skipped in self._skipped(barrier))
 
     def swapped(self) -> Iterator[_Change]:
-        """Each entry behind its successor."""
+        """Each entry after its successor."""
         for phase, places in self.phases.items():
             for first, second in pairwise(places):
                 alike = (first.entry.op, first.effect) == (second.entry.op, second.effect)
@@ -279,7 +279,7 @@ class _Subject:
         return _Change(f"{at} deleted", at.phase, left)
 
     def _moved(self, at: _At, behind: int) -> _Change:
-        """From its place to just behind another one."""
+        """From its place to just after another one."""
         order = [each.entry for each in self.phases[at.phase]]
         order.insert(behind + 1, at.entry)
         order.pop(at.place if at.place < behind else at.place + 1)

@@ -134,7 +134,7 @@ def content(program: LoweredProgram, phase: Phase) -> list[object]:
 
 
 def test_a_boundary_lies_one_above_the_tokens_behind_an_op() -> None:
-    """wait_vm(16) with loads of four tokens each covers what has 16 tokens behind it; 17 spares it, 21 the next."""
+    """wait_vm(16) with loads of four tokens each covers what has 16 tokens after it; 17 spares it, 21 the next."""
     waits = [m for m in mutants_of(four_wave()) if m.kind is Kind.WAIT_WEAKER_BY_AN_OP]
     assert "kernel[0] wait_vm(16) became wait_vm(21)" in {mutant.description for mutant in waits}
 

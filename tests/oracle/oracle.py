@@ -81,7 +81,7 @@ def meaning_of(program: LoweredProgram) -> Meaning:
 
 
 def programs(program: LoweredProgram, meaning: Meaning, *runs: int) -> list[list[Step]]:
-    """The steps of each role, for a trip count, or for several runs of the loop one behind the other."""
+    """The steps of each role, for a trip count, or for several runs of the loop one after the other."""
     return [
         [step for trips in runs for step in _program(program, meaning, trips, role)]
         for role in range(len(program.roles))
@@ -89,7 +89,7 @@ def programs(program: LoweredProgram, meaning: Meaning, *runs: int) -> list[list
 
 
 def _check_order(program: LoweredProgram, runs: Iterable[int]) -> None:
-    """The one list of all roles reads as one sequence: every wait stands behind the arrivals that it waits for.
+    """The one list of all roles reads as one sequence: every wait stands after the arrivals that it waits for.
 
     Where there is one barrier for all, a role may lag behind in the list: its own n-th one is everybody's n-th.
     """

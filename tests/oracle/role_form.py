@@ -79,7 +79,7 @@ def _meets(part: Sequence[Entry], barrier: Barrier) -> bool:
 
 
 def _in_order(draft: Draft, entries: Sequence[Entry]) -> bool:
-    """Read as one sequence, every wait stands behind the arrivals that it waits for."""
+    """Read as one sequence, every wait stands after the arrivals that it waits for."""
     arriving = {barrier.name: barrier.arriving for barrier in draft.barriers}
     arrived, waited = Tally[tuple[str, int]](), Tally[tuple[str, int]]()
     for entry in entries:

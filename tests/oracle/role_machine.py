@@ -2,11 +2,11 @@
 
 An execution is an interleaving of the waves, and a moment at which each memory op takes effect.  A memory op takes
 effect at some time after its issue, at the latest when a wait of its own wave covers it.  On a counter in order a wait
-for n covers every op with n tokens or more behind it; on one without order only a wait for 0 covers anything, since
+for n covers every op with n tokens or more after it; on one without order only a wait for 0 covers anything, since
 which ops are over isn't known.  LDS instructions of one wave keep their order among themselves, loads into registers on
 a counter in order land in order, a DMA keeps no order with anything.  Registers are read when an op issues.  A compiler
 that tracks registers waits in front of whatever reads or writes registers that its own role's loads are filling, with
-as many tokens left as its role has issued behind the load.  The n-th wait at a barrier ends when every wave of every
+as many tokens left as its role has issued after the load.  The n-th wait at a barrier ends when every wave of every
 role that arrives there has arrived n times.  Every wave of the roles that an op is for fills its own slice of a tile;
 who reads a part reads all slices.
 
@@ -137,7 +137,7 @@ class _List:
                 behind = sum(self.steps[other].tokens for other in self.queues[counter] if other > load)
                 self._wait(counter, min(behind, self.counters[counter].holds.value - 1), 2 * at)
             if self.over[load] == _NEVER:
-                raise WrongError("register", f"{step.name} touches {place} while {self.steps[load].name} is under way")
+                raise WrongError("register", f"{step.name} touches {place} while {self.steps[load].name} is in flight")
 
     def _wait(self, counter: str, left: int, time: int) -> None:
         if left and not self.counters[counter].in_order:

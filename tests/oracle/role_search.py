@@ -5,7 +5,7 @@ slices of LDS hold.  From a state a wave may go on, if no wait or barrier holds 
 effect.  This is slow and simple, and has no clocks; it decides whether those of `role_machine.py` may be trusted.
 There is one wave for each role, and a second one for each role in turn.
 
-Fewer states show the same: a step that reads and writes no registers under way may be made as soon as it can be, since
+Fewer states show the same: a step that reads and writes no registers in flight may be made as soon as it can be, since
 whatever could have happened before it can happen after it.  `every=True` does without this argument.
 """
 

@@ -183,7 +183,7 @@ class Streams:
         }
 
     def of(self, runs: Sequence[int]) -> list[list[Step]]:
-        """Each role's steps, for a trip count, or for several runs of the loop one behind the other."""
+        """Each role's steps, for a trip count, or for several runs of the loop one after the other."""
         roles = range(len(self.draft.roles))
         return [[step for run, trips in enumerate(runs) for step in self._run(role, run, trips)] for role in roles]
 

@@ -156,19 +156,19 @@ WRONG: dict[str, tuple[str, LoweredProgram]] = {
     "no barrier before the read": ("race", by_values(SUM, "", SUM_TRIP.replace("vm0 bar", "vm0"), "")),
     "no wait before the barrier": ("own order", by_values(SUM, "", SUM_TRIP.replace("vm0 bar", "bar"), "")),
     "no barrier before the next load": ("race", by_values(SUM, "", SUM_TRIP.removesuffix(" bar"), "")),
-    "the fragment is under way": ("register", by_values(SUM, "", SUM_TRIP.replace("lgkm0", ""), "")),
+    "the fragment is in flight": ("register", by_values(SUM, "", SUM_TRIP.replace("lgkm0", ""), "")),
     "an op nowhere": ("count", by_values(SUM, "", SUM_TRIP.replace("2@0", ""), "")),
     "an op twice": ("count", by_values(SUM, "", SUM_TRIP.replace("2@0", "2@0 2@0"), "")),
     "an iteration too many": ("count", by_values(SUM, "", SUM_TRIP, SUM_TRIP)),
-    "a read's address is under way": (
+    "a read's address is in flight": (
         "register",
         by_values(ADDRESS, "", ADDRESS_TRIP.replace("lgkm0 2@0 3@0", "3@0 lgkm0 2@0"), ""),
     ),
-    "a load's address is under way": (
+    "a load's address is in flight": (
         "register",
         by_values(ADDRESS, "", ADDRESS_TRIP.replace("lgkm0 2@0 3@0", "2@0 lgkm0 3@0"), ""),
     ),
-    "a load into registers is under way": ("register", by_values(SCALES, "", "0@0 vm1 1@0", "")),
+    "a load into registers is in flight": ("register", by_values(SCALES, "", "0@0 vm1 1@0", "")),
     "the first version is overwritten": ("value", by_values(CARRIED, "", "0@0 1@0", "")),
     "two first versions in one copy": (
         "value",

@@ -37,7 +37,7 @@ class Touch:
 
 
 class Flight:
-    """A memory op under way: LDS spots it reads and writes, and what will land in which registers."""
+    """A memory op in flight: LDS spots it reads and writes, and what will land in which registers."""
 
     __slots__ = ("by", "counter", "in_lds_order", "lands", "name", "over_at", "reads", "tokens", "writes")
 
@@ -156,7 +156,7 @@ class Wave:
         return True
 
     def _end(self, step: Step) -> None:
-        """All is computed; what the next run begins with is put in place, and what is under way is still under way."""
+        """All is computed; what the next run begins with is put in place, and what is in flight is still in flight."""
         if step.does:
             step.does(self, ())
         self.runs += 1
@@ -193,7 +193,7 @@ class Wave:
             self.registers[spot] = content
 
     def _settle(self, spot: Spot, flights: Sequence[Flight]) -> None:
-        """Where the compiler tracks registers, it waits for what is under way to a spot, and counts on the order."""
+        """Where the compiler tracks registers, it waits for what is in flight to a spot, and counts on the order."""
         for flight in flights:
             youngest = flight.over_at is not None or flight is self.queues[flight.counter][-1]
             if not youngest and not self.counters.in_order(flight.counter):
@@ -238,7 +238,7 @@ class Wave:
         return self.registers.get(source.spot, Unset.UNTOUCHED)
 
     def _set(self, spot: Spot, content: Content) -> None:
-        """A result is there at once; what is still under way to its registers could land on top of it."""
+        """A result is there at once; what is still in flight to its registers could land on top of it."""
         self._overtake(spot, self.loading.get(spot, ()))
         self.registers[spot] = content
 
@@ -267,7 +267,7 @@ class Wave:
                 if step.in_lds_order and other.in_lds_order:
                     continue
                 if not other.writes.isdisjoint(read) or not other.reads.isdisjoint(written):
-                    raise WrongError("own order", f"{step.name} issues while {other.name} of its own wave is under way")
+                    raise WrongError("own order", f"{step.name} issues while {other.name} of its own wave is in flight")
                 if not other.writes.isdisjoint(written):
                     raise WrongError("own writes", f"{step.name} may land before {other.name} of its own wave")
 

@@ -113,7 +113,7 @@ def by_values(
     tracked: bool = False,
     tiles: tuple[int, int] = (1, 0),
 ) -> LoweredProgram:
-    """Entries as `2@0`: op number 2 of iteration 0, counted from the trip's first in the kernel and behind it."""
+    """Entries as `2@0`: op number 2 of iteration 0, counted from the trip's first in the kernel and after it."""
     many = copies or {}
     phases: dict[Phase, tuple[Entry, ...]] = {}
     for phase, words in zip(Phase, (prologue, kernel, epilogue), strict=True):

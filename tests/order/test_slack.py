@@ -21,7 +21,7 @@ LOAD, READ, COMPUTE = range(3)
 II = 20
 
 
-def choice(copies: int, *, barriers: tuple[int, ...] | None = None, behind: int = 0) -> Choice:
+def choice(copies: int, *, barriers: tuple[int, ...] | None = None, lag: int = 0) -> Choice:
     """A load that lands after 10 slots, a read that lands after 4, and a use of it."""
     return Choice(
         problem=ModuloProblem(
@@ -46,7 +46,7 @@ def choice(copies: int, *, barriers: tuple[int, ...] | None = None, behind: int 
         deliveries=(Delivery(READ, COMPUTE, 0),),
         stages=range(1, copies + 3),
         barriers=barriers,
-        behind=behind,
+        lag=lag,
     )
 
 
@@ -86,23 +86,23 @@ def test_a_deeper_buffer_is_taken_where_it_saves_a_barrier() -> None:
     assert (found.choice, len(found.barriers)) == (1, 1)
 
 
-def test_a_group_behind_needs_the_time_until_it_arrives() -> None:
-    behind = choice(2, barriers=(0, 10), behind=10)
-    found = found_for([behind], landing=0, reading=0)
+def test_a_group_that_lags_needs_the_time_until_it_arrives() -> None:
+    late = choice(2, barriers=(0, 10), lag=10)
+    found = found_for([late], landing=0, reading=0)
     starts = found.starts
     waited = next(slot for slot in range(starts[LOAD] + 10, starts[READ] - 9) if slot % 10 == 0)
     assert waited + 10 <= starts[READ]
-    apart = choice(1, barriers=(0, 10), behind=10)
+    apart = choice(1, barriers=(0, 10), lag=10)
     assert settle([apart], II, landing=0, reading=0, scheduler=ModuloScheduler()) is Outcome.INFEASIBLE
 
 
 def test_every_other_barrier_does_where_there_is_room_for_one_more() -> None:
-    found = found_for([replace(choice(4), behind=II)])
+    found = found_for([replace(choice(4), lag=II)])
     landed, freed = found.starts[LOAD] + 10, found.starts[READ] + 4
     (barrier,) = found.barriers
     assert sum(landed <= at <= found.starts[READ] for at in range(barrier, 8 * II, II)) >= 2
     assert sum(freed <= at <= found.starts[LOAD] + 4 * II for at in range(barrier, 8 * II, II)) >= 2
-    pair = replace(choice(2), behind=II)
+    pair = replace(choice(2), lag=II)
     assert settle([pair], II, landing=0, reading=0, scheduler=ModuloScheduler()) is Outcome.INFEASIBLE
 
 
@@ -153,7 +153,7 @@ def test_a_search_without_time_proves_nothing() -> None:
 
 
 def test_what_precedences_rule_out_takes_no_time() -> None:
-    impossible = choice(1, barriers=(0, 10), behind=10)
+    impossible = choice(1, barriers=(0, 10), lag=10)
     at_once = ModuloScheduler(time_limit=0)
     assert settle([impossible], II, landing=0, reading=0, scheduler=at_once) is Outcome.INFEASIBLE
 

@@ -68,7 +68,7 @@ def test_one_copy_takes_two_barriers() -> None:
 
 
 def test_loads_and_reads_are_as_late_as_the_copies_allow() -> None:
-    # Of 32 slots loads take 2 + 12, since the second starts 2 behind the first, and reads 2 + 4.
+    # Of 32 slots loads take 2 + 12, since the second starts 2 after the first, and reads 2 + 4.
     room = max(slack for slack in range(II) if reached(tile(1), barriers=2, landing=slack))
     assert room == II - (2 + 12) - (2 + 4)
     assert reached(tile(2), barriers=2, landing=room + II)
@@ -114,9 +114,9 @@ def beside(one: Choice, other: Choice) -> Choice:
 
 
 def test_loads_of_two_tiles_have_to_fit_between_two_instances_of_the_only_barrier() -> None:
-    """With two copies loads start behind a barrier, and have landed, with slack, at the next.
+    """With two copies loads start after a barrier, and have landed, with slack, at the next.
 
-    Four loads of 4 slots on one path: the last starts 12 behind the first, and takes 12 more.
+    Four loads of 4 slots on one path: the last starts 12 after the first, and takes 12 more.
     """
     both = beside(tile(2, held=4), tile(2, held=4))
     assert reached(both, barriers=1, landing=II - 12 - 12)

@@ -53,7 +53,7 @@ LOADS, READS, MULTIPLIES = ("load_A", "load_B"), ("read_a", "read_b"), ("mma_c",
 
 
 def producer_consumer(machine: Machine = SPLIT_BARRIERS, *, left: int = 2) -> LoweredProgram:
-    """The program; the producer's waits leave `left` tokens under way, by default those of one tile's two loads."""
+    """The program; the producer's waits leave `left` tokens in flight, by default those of one tile's two loads."""
     maker = _Maker(machine, left)
     return LoweredProgram(
         name="producer_consumer",

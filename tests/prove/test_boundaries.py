@@ -1,7 +1,7 @@
 """The last byte that an LDS op uses, and the next one: each op with addresses that are known, and that come from data.
 
 One wave does the op in all lanes, the other touches a byte: the last one is a race, the next one isn't.  LDS that ends
-behind the last byte is enough, and one byte less isn't.
+after the last byte is enough, and one byte less isn't.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def test_a_wave_alone_is_judged_to_its_end() -> None:
     assert "I403" not in wrong(text.format("s_waitcnt vmcnt(0)\n"))
 
 
-# Paths that meet behind waits.
+# Paths that meet after waits.
 
 
 def guarded(body: str, wait: str, count: int = 12) -> str:

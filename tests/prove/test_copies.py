@@ -7,7 +7,7 @@ import pytest
 from tests.prove.test_met_states import START
 from tests.prove.written import codes, judged
 
-# Two waves, each in its own copy of a loop; behind it each writes what the other one writes in the loop.
+# Two waves, each in its own copy of a loop; after it each writes what the other one writes in the loop.
 COPIES = (
     START
     + """
@@ -89,7 +89,7 @@ def test_copies_that_do_not_are_found(loop: str, part: str, changed: str) -> Non
 
 @pytest.mark.parametrize(("rounds", "found"), [(1, []), (2, []), (3, ["I121"])])
 def test_copies_that_are_a_few_barriers_apart_decide_alike(rounds: int, found: list[str]) -> None:
-    """How far one may be behind is a matter of effort: beyond that, what the other one decided is forgotten."""
+    """How far one may be after is a matter of effort: beyond that, what the other one decided is forgotten."""
     loop = "{copy}:\ns_barrier\ns_barrier\ns_add_u32 s26, s26, 1\ns_cmp_lt_i32 s26, s8\ns_cbranch_scc1 {copy}\n"
     late = "s_barrier\n" * 2 * rounds
     text = COPIES.format(first=loop.format(copy="a") + late, second=late + loop.format(copy="b"))

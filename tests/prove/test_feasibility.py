@@ -24,7 +24,7 @@ def executed(text: str, **changes: Any) -> Verdict:
     return judged(text, witness=True, **{"arguments": ARGUMENTS, "kernarg_bytes": 16, **changes})
 
 
-# Each work item writes its word; another wave's word is read where the second test says so, behind a barrier only
+# Each work item writes its word; another wave's word is read where the second test says so, after a barrier only
 # where the first one does.
 TWICE = """
 s_load_dword s4, s[0:1], 0x0
@@ -46,7 +46,7 @@ out:
 s_nop 0
 """
 
-# Two steps at a time: the counter ends at k, or one behind it where k is odd.  Behind the loop the first test meets
+# Two steps at a time: the counter ends at k, or one after it where k is odd.  Behind the loop the first test meets
 # where it ended at k, the second reads where k is even.
 LOOP = """
 s_load_dword s4, s[0:1], 0x0
@@ -122,7 +122,7 @@ def test_nothing_is_dropped_where_paths_were_not_followed() -> None:
 
 
 def test_one_way_that_is_ruled_out_does_not_speak_for_others() -> None:
-    """Both ways lead to one state, and the proof follows the second no further: an alarm behind it belongs to both."""
+    """Both ways lead to one state, and the proof follows the second no further: an alarm after it belongs to both."""
     text = """
     s_load_dwordx2 s[4:5], s[0:1], 0x0
     v_lshlrev_b32_e32 v1, 2, v0

@@ -34,7 +34,7 @@ def _diamonds(body: str) -> str:
 
 
 def test_decisions_that_leave_no_trace_do_not_multiply() -> None:
-    """Sixteen branches around stores are 65,536 paths, and one state behind each."""
+    """Sixteen branches around stores are 65,536 paths, and one state after each."""
     text = START + _diamonds("global_store_dword v1, v0, s[4:5]") + HANDOVER
     verdict = judged(text.format(meet="s_barrier"))
     assert verdict.proved

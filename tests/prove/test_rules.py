@@ -75,13 +75,13 @@ LOADS = "global_load_dword v4, v1, s[4:5]\nglobal_load_dword v5, v1, s[4:5]"
 
 @pytest.mark.thorough  # runs for seconds
 def test_the_search_for_pairs_that_race_keeps_to_the_budget() -> None:
-    """Reads of unknown words under way at a barrier, and writes behind it: pairs that are no races by the policy."""
+    """Reads of unknown words in flight at a barrier, and writes after it: pairs that are no races by the policy."""
     many = "\n".join(f"ds_write_b32 v1, v0 offset:{4096 * (at % 8)}\n{WAIT}" for at in range(1000))
     reads = "ds_read_b32 v3, v4\n" * 14
     text = kernel("global_load_dword v4, v1, s[4:5]", "s_waitcnt vmcnt(0)", reads, "s_barrier", many)
     lenient = Policies(reads=ReadsAtBarrier.LENIENT, lds_in_bounds=True)
     whole = judged(text, waves=16, policies=lenient)
-    assert codes(whole) == ["I105"]  # writes behind the end of LDS
+    assert codes(whole) == ["I105"]  # writes after the end of LDS
     took = whole.statistics
     assert took.effort > 3 * took.steps  # pairs count
     verdict = judged(text, waves=16, policies=lenient, budget=Budget(steps=took.effort // 2))

@@ -141,7 +141,7 @@ def test_it_is_told_as_a_note() -> None:
     assert dict(note.evidence)["bytes of LDS"] == "256 of 0x0 to 0xff"
 
 
-# Wave 0 doesn't wait before the barrier: of the two loads of the same words only wave 1's is over behind it.
+# Wave 0 doesn't wait before the barrier: of the two loads of the same words only wave 1's is over after it.
 ONE_WAITS = f"{LOAD}\ns_cmp_eq_u32 s8, 0\ns_cbranch_scc1 over\n{WAIT}\nover:\n{MEET}\n{USE}\n{WAIT}"
 
 

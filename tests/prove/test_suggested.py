@@ -71,7 +71,7 @@ def test_nothing_to_mend() -> None:
 
 
 def test_the_published_race_of_a_ping_pong_is_mended_by_one_wait() -> None:
-    """Triton 3.8.0 came to a barrier with LDS reads under way; 3.9.0 waits for them there."""
+    """Triton 3.8.0 came to a barrier with LDS reads in flight; 3.9.0 waits for them there."""
     code = read_object_to_prove(shared("kernels/compiled/triton-3.8.0/pp_on.gfx942.hsaco"))
     kernel_facts, instructions = code.kernel(), code.instructions()
     found = suggest(kernel_facts, instructions, prove(kernel_facts, instructions), steps=2_400_000)

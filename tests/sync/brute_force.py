@@ -31,7 +31,7 @@ class Gap(NamedTuple):
 
 
 class Site(NamedTuple):
-    """A place for a wait: a gap, or the wait that stands behind it."""
+    """A place for a wait: a gap, or the wait that stands after it."""
 
     gap: Gap
     counter: str
@@ -97,7 +97,7 @@ class Program:
         return min(stands, largest)
 
     def run(self, trips: int) -> Iterator[tuple[Gap, Entry | None]]:
-        """Prologue, kernel as often as asked for, epilogue: each gap with the entry behind it."""
+        """Prologue, kernel as often as asked for, epilogue: each gap with the entry after it."""
         for phase, times in ((Phase.PROLOGUE, 1), (Phase.KERNEL, trips), (Phase.EPILOGUE, 1)):
             for _ in range(times):
                 for slot, entry in enumerate(self.phases[phase]):
@@ -106,7 +106,7 @@ class Program:
 
 
 class _Run:
-    """One run: every role entry by entry, with all that is under way.
+    """One run: every role entry by entry, with all that is in flight.
 
     All roles meet at one barrier; a split barrier's arrival and wait stand side by side, as one.
     """
@@ -155,7 +155,7 @@ class _Run:
         effect, now = entry.effect, min(self.epochs)
         for place in (*effect.reads, *effect.writes):
             loader = self.loading.get(place)
-            # What is only written may land behind an older load on the same counter.
+            # What is only written may land after an older load on the same counter.
             used = (
                 place in effect.reads
                 or loader is None

@@ -48,7 +48,7 @@ def test_an_op_that_overtakes_the_wait_for_its_operands_is_refused() -> None:
     assert pairs
     for wait, number in pairs:
         order = [each for each in range(len(kernel)) if each != wait]
-        order.insert(number, wait)  # just behind, since one before it is gone
+        order.insert(number, wait)  # just after, since one before it is gone
         assert order.index(wait) > order.index(number)
         codes = {finding.code for finding in verify(reorder(small(), order)).errors}
         assert codes & {"R103", "R104", "V106"}, (wait, number, codes)

@@ -149,7 +149,7 @@ def test_a_loop_staged_in_registers_waits_for_each_load_at_its_own_store() -> No
 
 
 def test_no_wait_is_weaker_than_can_be_encoded() -> None:
-    """Eight reads may be under way at a wait; where the counter tells only eight from more, seven, with no repair."""
+    """Eight reads may be in flight at a wait; where the counter tells only eight from more, seven, with no repair."""
     loop = GEMM_SHAPES[0].loop(instructions=False)
     few = replace(
         GFX950,

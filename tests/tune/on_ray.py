@@ -2,7 +2,7 @@
 
     python -m tests.tune.on_ray FOLDER
 
-A program of its own, since Ray leaves processes and warnings behind in whatever process starts it.
+A program of its own, since Ray leaves processes and warnings after in whatever process starts it.
 """
 
 from __future__ import annotations

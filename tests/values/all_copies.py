@@ -21,7 +21,7 @@ from rota.targets.device import Device, Timing
 from rota.values.op_times import LoopTimes
 
 _KIB = 1024
-_PLENTY = 40  # copies: far more than any of these loops has iterations under way
+_PLENTY = 40  # copies: far more than any of these loops has iterations in flight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Orders next to an order: nothing passes what it must stay behind, and gaps between matrix instructions even out."""
+"""Orders next to an order: nothing passes what it must follow, and gaps between matrix instructions even out."""
 
 from random import Random
 
@@ -48,13 +48,13 @@ def test_single_moves_end_at_what_stays_in_place() -> None:
     assert list(EntryMoves(bound, FIXED).single(ORDER, 3)) == [[0, 1, 2, 4, 3, 5, 6]]
 
 
-def test_no_move_breaks_what_must_stay_behind() -> None:
+def test_no_move_breaks_what_must_follow() -> None:
     for seed in range(20):
         random = Random(seed)
         count = 12
         fixed = [random.random() < 0.4 for _ in range(count)]
-        behind = [{other for other in range(number) if random.random() < 0.15} for number in range(count)]
-        moves, order = EntryMoves(behind, fixed), list(range(count))
+        predecessors = [{other for other in range(number) if random.random() < 0.15} for number in range(count)]
+        moves, order = EntryMoves(predecessors, fixed), list(range(count))
         found = [each for entry in order for each in moves.single(order, entry)]
         found += [each for first in order for last in order if (each := moves.carry(order, first, last))]
         matrix = [entry for entry in order if fixed[entry]]
@@ -62,4 +62,4 @@ def test_no_move_breaks_what_must_stay_behind() -> None:
         assert found
         for each in found:
             assert sorted(each) == order
-            assert all(each.index(first) < each.index(then) for then in order for first in behind[then])
+            assert all(each.index(first) < each.index(then) for then in order for first in predecessors[then])

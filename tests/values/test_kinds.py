@@ -213,7 +213,7 @@ def test_the_tokens_of_a_store_behind_a_load_are_counted(spec: Callable[[int], L
 
 
 def test_without_the_store_the_same_count_is_too_weak() -> None:
-    """A wait that takes a store for there that isn't leaves the load under way."""
+    """A wait that takes a store for there that isn't leaves the load in flight."""
     spec = gstore(4)
     program = mended(spec, 0, 2, 4, 11, interval=10)
     machine = replace(GFX950, name="two counters", counters=_apart(GFX950.counters))
@@ -245,7 +245,7 @@ def slot_of(program: LoweredProgram, name: str) -> int:
 
 
 def one_after_the_other(spec: LoopSpec) -> LoweredProgram:
-    """Each fragment is read behind a wait for its own load; the second load stays under way for the first."""
+    """Each fragment is read after a wait for its own load; the second load stays in flight for the first."""
     program = mended(spec)
     meet, second = (slot_of(program, name) for name in ("barrier", "read_a1"))
     assert [entry.op.name for entry in program.kernel[: meet + 1]] == ["load0", "load1", "wait_vm(0)", "barrier"]

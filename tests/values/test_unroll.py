@@ -45,7 +45,7 @@ def test_a_gemm_from_values_is_proved_for_every_trip_count(
 
 
 def test_a_tile_overwritten_before_it_is_read_is_a_wrong_version() -> None:
-    # The reads run three periods behind the loads, but only two copies exist.
+    # The reads run three periods after the loads, but only two copies exist.
     placement = Placement(interval=100, starts=(0, 10, 320, 330, 340), copies=COPIES)
     with pytest.raises(ProofError) as caught:
         repaired(unroll_bare(gemm(), placement))

@@ -70,7 +70,7 @@ def test_a_sum_that_two_roles_add_to_is_no_sum() -> None:
 
 
 def test_entries_are_known_by_their_place() -> None:
-    """Slots that are all 0 hid a race of the second read behind the first."""
+    """Slots that are all 0 hid a race of the second read after the first."""
     values = (*SPEC.values[:2], Value(name="b", home=Home.REGISTERS, size=8))
     read = LoopOp(name="read_b", kind=OpKind.LDS_READ, reads=(Read(value="A"),), writes=("b",), moved=4096)
     spec = LoopSpec(name="two reads", waves=4, values=values, ops=(*SPEC.ops[:2], read))

@@ -101,7 +101,7 @@ def test_a_wait_says_what_it_waits_for() -> None:
 
 
 def test_a_wait_for_nothing_says_so() -> None:
-    # The 4-wave loop's first wait stands right behind the wait of the trip's end, with no load between them.
+    # The 4-wave loop's first wait stands right after the wait of the trip's end, with no load between them.
     compiled, _ = four_wave()
     wait = reasons_of(compiled)[Key(Phase.KERNEL, 0)]
     assert str(wait.entry.op) == "wait_vm(16)"

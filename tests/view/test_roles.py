@@ -107,7 +107,7 @@ def test_reasons_follow_each_role() -> None:
     worded(str(read.lines[0]))
     assert "kernel[" in read.lines[0]
     assert read.lines[0].endswith("load_A s1 brings")
-    # The consumer has no load under way: the producer's tokens are not on its counter.
+    # The consumer has no load in flight: the producer's tokens are not on its counter.
     worded(str(reasons["wait_vm(0)"].lines[0]))
     worded(str(reasons["load_A s1"].lines[0]))
     assert "kernel[" in reasons["load_A s1"].lines[0]

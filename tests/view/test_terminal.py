@@ -17,7 +17,7 @@ def rows(scene: Scene, columns: int = COLUMNS) -> dict[str, str]:
 
 def test_the_whole_picture_worked_out_by_hand() -> None:
     # 50 columns of 10 clocks: a wait of 10 columns, two MMAs of 20, an LDS read of 5, then one in two pieces of 2; the
-    # loads are under way for columns 0 to 39 and 10 to 44.
+    # loads are in flight for columns 0 to 39 and 10 to 44.
     assert text_timeline(SCENE, 58).splitlines() == [
         "small · MI355X · II 500 clk (proven least)",
         "  predicted, not measured",

@@ -101,7 +101,7 @@ class Machine:
         self.trip_starts: dict[int, int] = {}
 
     def turn(self, team: list[Wave]) -> None:
-        """The wave that is furthest behind issues; when all stand at a barrier, all pass it."""
+        """The wave that is furthest after issues; when all stand at a barrier, all pass it."""
         running = [wave for wave in team if wave.at < len(wave.work)]
         free = [wave for wave in running if wave.work[wave.at][0].effect.kind is not OpKind.BARRIER]
         if not free:

@@ -29,6 +29,7 @@ Said = TypeVar("Said", Finding, RotaError, str)
 # Where files lie, and on which lines, is no wording; neither are times and sizes that differ from run to run.
 _VARYING = (
     (re.compile(r"(?<![\w.])/(?:[\w.+@~-]+/)+"), ".../"),
+    (re.compile(r"(?<=\.\.\./)(test_[a-z_]+)\d+\b"), r"\1"),  # pytest numbers the folders of a test
     (re.compile(r"(?<=\.py:)\d+"), "..."),
     (re.compile(r"(?<=process: )\d+"), "..."),
     (re.compile(r"0x[0-9a-f]{9,}"), "0x..."),

@@ -79,7 +79,7 @@ class BodyPlaces:
                 return f"in the {phase} in front of {entry.op} (#{index})"
         for entry in reversed(entries[:slot]):
             if (index := self.index(entry.op)) is not None:
-                return f"in the {phase} behind {entry.op} (#{index})"
+                return f"in the {phase} after {entry.op} (#{index})"
         return f"in the {phase}"
 
     def index(self, op: Op) -> int | None:

@@ -148,17 +148,17 @@ def _find_moves(
     rank = {index: place for place, index in enumerate(order)}
     loads = {index for index in after if body[index].role is OpRole.GLOBAL_LOAD}
     stayed = _in_order([index for index in after if index not in loads], rank)
-    ahead, behind = _counts_ahead(order, stayed), _counts_ahead(after, stayed)
-    still = [index for index in after if index in stayed or (index in loads and ahead[index] == behind[index])]
+    ahead, now_ahead = _counts_ahead(order, stayed), _counts_ahead(after, stayed)
+    still = [index for index in after if index in stayed or (index in loads and ahead[index] == now_ahead[index])]
     stayed = _in_order(still, rank)
-    ahead, behind = _counts_ahead(order, stayed), _counts_ahead(after, stayed)
+    ahead, now_ahead = _counts_ahead(order, stayed), _counts_ahead(after, stayed)
     kept = [index for index in order if index in stayed]
     for index in sorted(set(after) - stayed):
-        was, now = ahead[index], behind[index]
+        was, now = ahead[index], now_ahead[index]
         if now > was:
             yield index, f"{verb} in front of {body[kept[now - 1]]} (#{kept[now - 1]}), issued after it"
         else:
-            yield index, f"{verb} behind {body[kept[now]]} (#{kept[now]}), issued in front of it"
+            yield index, f"{verb} after {body[kept[now]]} (#{kept[now]}), issued before it"
 
 
 def _counts_ahead(sequence: Sequence[int], stayed: frozenset[int]) -> dict[int, int]:

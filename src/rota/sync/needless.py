@@ -85,8 +85,8 @@ class _Standing:
     def _behind(self, obligation: Obligation, moment: int) -> bool:
         """True if enough barriers follow."""
         line, needed = obligation.timeline, obligation.barriers_needed(moment)
-        behind = line.barriers_between(moment, obligation.later) if needed else ()
-        return sum(id(line.steps[each]) in self.counts for each in behind) >= needed
+        fences = line.barriers_between(moment, obligation.later) if needed else ()
+        return sum(id(line.steps[each]) in self.counts for each in fences) >= needed
 
 
 def _part_of_a_barrier(entry: Entry) -> bool:
@@ -105,14 +105,14 @@ _TRIPS = 3  # after the prologue; what is covered where is settled by then
 
 def derive_must_follow(program: LoweredProgram) -> tuple[frozenset[int], ...]:
     """For each entry of the kernel, the entries it must not overtake; transitive ones may be missing."""
-    behind: list[set[int]] = [set() for _ in program.kernel]
+    predecessors: list[set[int]] = [set() for _ in program.kernel]
     for earlier, later in (
         *_find_fixed_pairs(program.kernel),
         *_find_conflicts(program.kernel),
         *_find_covered(program),
     ):
-        behind[later].add(earlier)
-    return tuple(map(frozenset, behind))
+        predecessors[later].add(earlier)
+    return tuple(map(frozenset, predecessors))
 
 
 def _find_fixed_pairs(kernel: Sequence[Entry]) -> Iterator[tuple[int, int]]:

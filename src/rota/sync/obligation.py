@@ -284,8 +284,8 @@ def _find_register_conflicts(timeline: WrittenOut, counters: _Counters) -> Itera
                 yield _Conflict(loading[place][0], now, crosses=False)
         for place in effect.writes:
             loader, older = loading.pop(place, (now, None))
-            behind = older == effect.counter and older in counters.in_order
-            if older is not None and older not in counters.compilers and not behind:
+            in_turn = older == effect.counter and older in counters.in_order
+            if older is not None and older not in counters.compilers and not in_turn:
                 yield _Conflict(loader, now, crosses=False)
             if place.space not in (Space.LDS, Space.MEMORY) and effect.counter:
                 loading[place] = now, effect.counter
@@ -407,9 +407,9 @@ def _list_options(obligation: Obligation, places: Places, machine: Machine) -> I
     def offer(site: WaitSite | None, moment: int) -> Option:
         missing = max(obligation.barriers_needed(moment) - obligation.barriers_after(moment), 0)
         weakest = min(obligation.younger_tokens(moment), largest)
-        return Option(site, weakest, missing, tuple(behind) if missing else ())
+        return Option(site, weakest, missing, tuple(points) if missing else ())
 
-    behind: list[InsertionPoint] = []
+    points: list[InsertionPoint] = []
     for moment in range(obligation.later, obligation.earlier, -1):
         step = timeline.steps[moment]
         if moment == obligation.compiler_covers:
@@ -421,7 +421,7 @@ def _list_options(obligation: Obligation, places: Places, machine: Machine) -> I
             yield offer(None if enough else site, moment)
         for gap in reversed(timeline.gaps[moment]):
             if gap in places.barriers:
-                behind.append(gap)
+                points.append(gap)
             if gap in places.waits[counter]:
                 yield offer(WaitSite(gap, counter, None), moment)
 

@@ -346,8 +346,8 @@ class _Offer:
         for moment in line.waits_between(obligation.counter, obligation.earlier, obligation.later):
             site = self.sites[id(line.steps[moment])]
             if site.reason and site.count <= obligation.younger_tokens(moment):
-                behind = line.barriers_between(moment, obligation.later)
-                standing = sum(self.staggered or self.sites[id(line.steps[at])].reason is not None for at in behind)
+                fences = line.barriers_between(moment, obligation.later)
+                standing = sum(self.staggered or self.sites[id(line.steps[at])].reason is not None for at in fences)
                 if standing >= obligation.barriers_needed(moment):
                     return True
         return False
@@ -356,10 +356,10 @@ class _Offer:
         """Take the last wait that has enough barriers after it, and the last of these barriers."""
         line = obligation.timeline
         for moment in reversed(line.waits_between(obligation.counter, obligation.earlier, obligation.later)):
-            behind = line.barriers_between(moment, obligation.later)
+            fences = line.barriers_between(moment, obligation.later)
             needed = obligation.barriers_needed(moment)
-            if len(behind) >= needed:
-                used = (moment, *behind[len(behind) - needed :])
+            if len(fences) >= needed:
+                used = (moment, *fences[len(fences) - needed :])
                 for at in used:
                     site = self.sites.get(id(line.steps[at]))
                     if site is not None:

@@ -55,10 +55,10 @@ class Deadline:
         return replace(self.asked, time_limit=self.left if at_most is None else min(self.left, at_most))
 
 
-def modulo_problem(loop: LoopSpec, times: LoopTimes, copies: Mapping[str, int], behind: int = 0) -> ModuloProblem:
+def modulo_problem(loop: LoopSpec, times: LoopTimes, copies: Mapping[str, int], lag: int = 0) -> ModuloProblem:
     """The loop as ops, edges and units, for a given number of copies per value.
 
-    Groups of waves that run apart each hold a unit once, `behind` slots after the previous group.
+    Groups of waves that run apart each hold a unit once, `lag` slots after the previous group.
     """
     used = {timing.unit for timing in times.timings} | {Unit.ISSUE for timing in times.timings if timing.issue}
     return ModuloProblem(
@@ -68,7 +68,7 @@ def modulo_problem(loop: LoopSpec, times: LoopTimes, copies: Mapping[str, int], 
                 latency=timing.latency,
                 uses=(
                     *(
-                        Use(resource=timing.unit.value, occupancy=timing.occupancy, offset=group * behind)
+                        Use(resource=timing.unit.value, occupancy=timing.occupancy, offset=group * lag)
                         for group in range(times.groups)
                         if timing.occupancy
                     ),

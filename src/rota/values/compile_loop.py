@@ -134,8 +134,8 @@ def _check_kept(claim: Claim, placement: Placement) -> ModuloSchedule:
     """Check kept starts against the problem and its bounds."""
     loop, times, ii = claim.loop, claim.times, placement.interval
     barriers = placement.barriers
-    behind = barriers[1] - barriers[0] if times.groups > 1 and barriers[1:] else 0
-    problem = modulo_problem(loop, times, dict(placement.copies), behind)
+    lag = barriers[1] - barriers[0] if times.groups > 1 and barriers[1:] else 0
+    problem = modulo_problem(loop, times, dict(placement.copies), lag)
     mii = derive_mii(problem)
     found = certify_by_bound(ii, placement.starts, mii, seconds=0.0)
     check_starts(drop_turns(problem) if placement.turns_left else problem, found)
@@ -146,7 +146,7 @@ def _check_kept(claim: Claim, placement: Placement) -> ModuloSchedule:
             handovers=tuple(derive_handovers(loop, dict(placement.copies))),
             deliveries=tuple(derive_deliveries(loop)),
             stages=range(placement.stages, placement.stages + 1),
-            behind=behind,
+            lag=lag,
         )
         settled = Settled(
             choice=0,

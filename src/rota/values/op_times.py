@@ -128,7 +128,7 @@ def find_precedences(
                 writer, taker = number[made_by.name], number[taken_by.name]
                 # What is read is waited for by its readers; what nothing reads must still have landed.
                 delay = max(own[writer].occupancy if value.name in read_by_some else own[writer].latency, 1)
-                why = f"{taken_by.name} writes the registers of {value.name} behind {made_by.name}"
+                why = f"{taken_by.name} writes the registers of {value.name} after {made_by.name}"
                 yield Precedence(writer, taker, delay, later * copies.get(first, 1), why, first if later else "")
 
 

@@ -165,7 +165,7 @@ def _with_rare_barriers(
     deep = [each for each in depths if min((each[name] for name in tiles), default=0) >= _PAIRS]
     for candidate in _list_ways(loop, times, ii, deep) if turns_are_scarce(times, ii) else ():
         for reads in _gather_reads(candidate.choice):
-            yield candidate._replace(choice=replace(candidate.choice, behind=ii, gathered=(reads,)))
+            yield candidate._replace(choice=replace(candidate.choice, lag=ii, gathered=(reads,)))
 
 
 def _gather_reads(choice: Choice) -> Iterator[Handover]:
@@ -251,7 +251,7 @@ def _choice(
         staged=any(read.value in made for op in loop.ops for read in op.reads),
         chains=tuple(_chain_loads_and_reads(loop)),
         barriers=tuple(barriers) or None,
-        behind=barriers[1] - barriers[0] if barriers else 0,
+        lag=barriers[1] - barriers[0] if barriers else 0,
     )
 
 

@@ -29,8 +29,8 @@ _FURTHEST = 3  # matrix instructions that one entry passes
 class EntryMoves:
     """Moves that keep every entry after those it must follow; `fixed` matrix instructions keep their order."""
 
-    def __init__(self, behind: Sequence[Collection[int]], fixed: Sequence[bool]) -> None:
-        self.behind, self.fixed = behind, fixed
+    def __init__(self, predecessors: Sequence[Collection[int]], fixed: Sequence[bool]) -> None:
+        self.predecessors, self.fixed = predecessors, fixed
 
     def single(self, order: Sequence[int], entry: int) -> Iterator[list[int]]:
         """Move the entry one to three matrix instructions earlier, or else later."""
@@ -72,7 +72,7 @@ class EntryMoves:
     def _may_swap(self, other: int, entry: int, step: int) -> bool:
         """True if an entry may pass its neighbour before it (-1) or after it (1)."""
         first, second = (other, entry) if step < 0 else (entry, other)
-        return first not in self.behind[second]
+        return first not in self.predecessors[second]
 
 
 def _move(order: Sequence[int], place: int, other: int) -> list[int]:
@@ -115,11 +115,11 @@ class OrderSearch:
     """
 
     def __init__(
-        self, wave: OrderPace, late: OrderPace, behind: Sequence[set[int]], fixed: Sequence[bool], periods: int
+        self, wave: OrderPace, late: OrderPace, predecessors: Sequence[set[int]], fixed: Sequence[bool], periods: int
     ) -> None:
-        self.wave, self.late, self.behind, self.fixed, self.periods = wave, late, behind, fixed, periods
+        self.wave, self.late, self.predecessors, self.fixed, self.periods = wave, late, predecessors, fixed, periods
         self.length, self.left, self.drawn = len(fixed), _STEPS, 1
-        self.moves = EntryMoves(behind, fixed)
+        self.moves = EntryMoves(predecessors, fixed)
 
     def run(self, most: int) -> list[tuple[int, ...]]:
         """The fastest orders of the whole kernel that were found, at most this many; the best under `late` first."""
@@ -153,7 +153,7 @@ class OrderSearch:
         while left:
             best = place = 0
             for other, entry in enumerate(left[:ahead]):
-                if self.behind[entry].isdisjoint(left[:other]):
+                if self.predecessors[entry].isdisjoint(left[:other]):
                     stall = pace.stall(entry)
                     if not other or stall < best:
                         best, place = stall, other
@@ -284,11 +284,11 @@ def _search_orders(written: CompiledLoop, waves: tuple[OrderPace, OrderPace]) ->
     unroll = written.placement.unroll
     periods = next(count for count in range(unroll, 0, -1) if unroll % count == 0 and _periods_are_alike(kernel, count))
     length = len(kernel) // periods
-    behind = [set[int]() for _ in range(length)]
+    predecessors = [set[int]() for _ in range(length)]
     for later, those in enumerate(derive_must_follow(written.lowered)):
-        behind[later % length] |= {each % length for each in those if each // length == later // length}
+        predecessors[later % length] |= {each % length for each in those if each // length == later // length}
     fixed = [entry.effect.kind is OpKind.MMA for entry in kernel[:length]]
-    return OrderSearch(*waves, behind, fixed, periods).run(_JUDGED)
+    return OrderSearch(*waves, predecessors, fixed, periods).run(_JUDGED)
 
 
 def reorder(written: CompiledLoop, order: Sequence[int]) -> CompiledLoop:

@@ -83,7 +83,7 @@ class Drawn:
 
 
 def facts(waves: int) -> KernelFacts:
-    """A kernel of so many waves, whose arguments s[0:1] points to: numbers, and an array behind them."""
+    """A kernel of so many waves, whose arguments s[0:1] points to: numbers, and an array after them."""
     arguments = tuple(
         Argument(name=f"n{place}", offset=4 * place, size=4, kind="by_value") for place in range(ARGUMENTS)
     )

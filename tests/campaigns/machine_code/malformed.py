@@ -24,7 +24,7 @@ from tests.isa.malformed import Damage, campaign
 COUNT, EXECUTED = 20_000, 2_000
 SMALL = 12_000  # bytes
 OFTEN = 200
-SHOWN = 5000  # cases behind which the figures so far are printed
+SHOWN = 5000  # cases after which the figures so far are printed
 
 
 def drawn_from(folders: Sequence[Path]) -> list[Path]:

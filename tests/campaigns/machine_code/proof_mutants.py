@@ -88,7 +88,7 @@ def status_of(subject: Subject, program: KernelProgram, seconds: float) -> tuple
 
 
 def swapped(program: KernelProgram, place: int) -> Iterator[Mutant]:
-    """A wait and the instruction behind it change places, in straight code."""
+    """A wait and the instruction after it change places, in straight code."""
     steps = program.steps
     if steps[place].instruction.opcode != "s_waitcnt" or place + 1 >= len(steps):
         return

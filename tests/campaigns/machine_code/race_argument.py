@@ -30,7 +30,7 @@ IN_ORDER = {"vm", "ds"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """An edit, by instruction numbers: waits with other counts, what is gone, and one that moved behind another."""
+    """An edit, by instruction numbers: waits with other counts, what is gone, and one that moved after another."""
 
     waits: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     gone: frozenset[int] = frozenset()
@@ -98,7 +98,7 @@ def _difference(before: _Replayed, now: _Replayed) -> str:
 
 
 class _Count:
-    """What one wave has under way: counted off instruction by instruction."""
+    """What one wave has in flight: counted off instruction by instruction."""
 
     def __init__(self, facts: Facts) -> None:
         self.epoch = 0
@@ -125,7 +125,7 @@ class _Count:
                 self._cover(each, place)
 
     def issue(self, op: Op, place: int) -> _Lasting:
-        """A memory op is under way from now on; a full counter stalls until its oldest is back."""
+        """A memory op is in flight from now on; a full counter stalls until its oldest is back."""
         each = _Lasting(op, self.epoch)
         queue = self._queues[op.counter]
         queue.append(each)
@@ -141,7 +141,7 @@ class _Count:
                 del self.holders[row]
 
     def too_early(self, pc: int, op: Op | None) -> str:
-        """What an instruction uses that is still under way: registers, or the wave's own bytes of LDS."""
+        """What an instruction uses that is still in flight: registers, or the wave's own bytes of LDS."""
         if self.holders and (row := _held(self._facts, pc, op, self.holders)) is not None:
             return f"{self._text(pc)} uses row {row} of {self._text(self.holders[row].op.pc)}"
         if op is not None and (clash := self._own(op)) is not None:
@@ -149,7 +149,7 @@ class _Count:
         return ""
 
     def _own(self, op: Op) -> Op | None:
-        """Another op of the wave under way with the same bytes of LDS, where one of the two is a DMA."""
+        """Another op of the wave in flight with the same bytes of LDS, where one of the two is a DMA."""
         mine = op.uses("lds")
         for queue in (self._queues["vm"], self._queues["ds"] if op.dma else ()):
             for each in queue if mine else ():
@@ -201,7 +201,7 @@ def rotated(items: list[T], *, down: bool) -> list[T]:
 
 
 def _held(facts: Facts, pc: int, op: Op | None, holders: Mapping[int, _Lasting]) -> int | None:
-    """A register that it uses while an op under way holds it; a load may follow another that is back before it."""
+    """A register that it uses while an op in flight holds it; a load may follow another that is back before it."""
     step = facts.steps[pc]
     for row in step.sources:
         if row in holders:

@@ -1,4 +1,4 @@
-"""What waves computed, written down: takes a kernel and its launch, gives for each instruction the registers behind it.
+"""What waves computed, written down: takes a kernel and its launch, gives for each instruction the registers after it.
 
 One workgroup runs in NumPy, with every memory op landing when it is issued.
 """

@@ -91,7 +91,7 @@ def _proved(table: ScheduleTable, device: Device, reading: Reading) -> bool:
 class Needed(NamedTuple):
     """How many waits and barriers a table has, how many of them the proof needs, and how many of those waits are tight.
 
-    A tight wait leaves as many ops under way as it can: with one more the proof fails.
+    A tight wait leaves as many ops in flight as it can: with one more the proof fails.
     """
 
     waits: int

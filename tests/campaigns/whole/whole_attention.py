@@ -131,7 +131,7 @@ def _arrays(
 
 
 def _laid(values: Floats, strides: tuple[int, int, int]) -> NDArray[np.uint16]:
-    """As bf16 where they belong, NaN between them, and nothing behind the last."""
+    """As bf16 where they belong, NaN between them, and nothing after the last."""
     places = _places(values.shape, strides)
     octets = np.zeros((int(places.max()) + 1) * 2 + 2 * _ALIGNED, np.uint8)
     start = -octets.ctypes.data % _ALIGNED

@@ -1,6 +1,6 @@
 """Rows far from a matrix's first, without the memory between: takes a built kernel, gives what is wrong with them.
 
-A row of the third tile lies more than 2 GiB behind the first; only it is there, and pointers are set back by as much.
+A row of the third tile lies more than 2 GiB after the first; only it is there, and pointers are set back by as much.
 What the tiles before it read and write is nobody's memory, and said to be so; the far row itself must be right.
 """
 

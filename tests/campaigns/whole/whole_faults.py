@@ -43,7 +43,7 @@ SHIPPED = {
 class Fault:
     """An edit of the source, or of the assembly, of a kernel around a loop.
 
-    `order` says that it lets waves go on earlier and changes nothing else; it shows in the rows `far` behind a matrix's
+    `order` says that it lets waves go on earlier and changes nothing else; it shows in the rows `far` after a matrix's
     first.
     """
 

@@ -45,7 +45,7 @@ _FUNCTION = 4e-6  # of their argument's size: exp2 and rcp are within 1 ulp, erf
 class Problem:
     """Sizes, how rows lie, and whether numbers are integers; `skew` is by how many elements A, B and D are misaligned.
 
-    `gaps` are elements behind the rows of A, B, C and D.
+    `gaps` are elements after the rows of A, B, C and D.
     """
 
     m: int
@@ -102,7 +102,7 @@ def draw_problem(random: Random, *, number: int) -> Problem:
 
 
 def gap_by_columns(problem: Problem) -> int:
-    """The gap behind the rows of B as K x N: they are aligned where those of N x K would be."""
+    """The gap after the rows of B as K x N: they are aligned where those of N x K would be."""
     gap = problem.gaps[1]
     return -problem.n % 8 + gap // 8 * 8 if (problem.k + gap) % 8 == 0 else gap
 
@@ -126,7 +126,7 @@ def fitted(problem: Problem, packed: int, scales: BlockScales = BlockScales.NONE
 
 
 def scale_gap(problem: Problem, scales: BlockScales) -> int:
-    """Bytes, or floats, behind a row of scales: rows that DMAs can fetch, or any."""
+    """Bytes, or floats, after a row of scales: rows that DMAs can fetch, or any."""
     if scales is BlockScales.FLOAT:
         return problem.seed % 4
     fetched = problem.seed % 3 and problem.seed % 7

@@ -154,7 +154,7 @@ def _aligned(size: int, skew: int) -> NDArray[np.uint8]:
 
 
 def _laid(matrices: Floats, gap: int, skew: int, pack: Callable[[Floats], NDArray[Any]], nan: float) -> NDArray[Any]:
-    """Rows `gap` elements apart, NaN between them, and no gap behind the last: what is handed over ends there."""
+    """Rows `gap` elements apart, NaN between them, and no gap after the last: what is handed over ends there."""
     batches, rows, _ = matrices.shape
     with_gaps = np.concatenate([matrices, np.full((batches, rows, gap), np.nan)], axis=2)
     values = with_gaps.reshape(-1)[: with_gaps.size - gap]

@@ -86,7 +86,7 @@ DUE = {
 """Known-bad kernels, without their architecture.
 
 `races/global_raw_barrier_nowait` is not among them: its source has no wait before the barrier, but its accesses are
-volatile, and clang waits behind each of those.
+volatile, and clang waits after each of those.
 """
 TOO_LARGE = frozenset({"m_256_256_64_8_3_bf16.gfx950", "t_matmul_bf16_s3_async1.gfx942"})
 """Compiled, yet for more LDS than the device has: the launch is refused (I107)."""

@@ -1,7 +1,7 @@
 """Launches of what Triton and Gluon compiled: takes a kernel's file name, gives its `Problem`.
 
 The signatures are those of the sources; constants are gone, strides of 1 among them, and two pointers to scratch memory
-stand behind every kernel's own arguments.
+stand after every kernel's own arguments.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Tally:
 
 
 def on_core(program: KernelProgram, wave: Wave) -> tuple[np.ndarray, np.ndarray, int, np.ndarray, bool] | None:
-    """Vectors, scalars, SCC and LDS behind the last instruction, and whether it was clean; None if it was refused.
+    """Vectors, scalars, SCC and LDS after the last instruction, and whether it was clean; None if it was refused.
 
     The wave's memory is changed in place.
     """
@@ -66,7 +66,7 @@ def on_core(program: KernelProgram, wave: Wave) -> tuple[np.ndarray, np.ndarray,
         begin = core.rota_group_order
 
         def filled(group: int, *rest: object) -> None:
-            """LDS as the wave has it, behind the start of the workgroup."""
+            """LDS as the wave has it, after the start of the workgroup."""
             at = core.rota_lds(group, int(wave.lds.order._known.all()))
             ctypes.memmove(at, wave.lds.bytes.ctypes.data, wave.lds.size)
             private = np.ascontiguousarray(wave.private.bytes[:, : wave.private.size])

@@ -346,7 +346,7 @@ def _check_no_slack(placement: Placement, why: str) -> None:
         demand(f"placement.{name}", getattr(placement, name), 0, f"{why}, so nothing is known about slack")
 
 
-def _check_slack(loop: LoopSpec, placement: Placement, problem: ModuloProblem, behind: int) -> None:
+def _check_slack(loop: LoopSpec, placement: Placement, problem: ModuloProblem, lag: int) -> None:
     if not placement.barriers:
         _check_no_slack(placement, "no barriers were placed")
         return
@@ -356,7 +356,7 @@ def _check_slack(loop: LoopSpec, placement: Placement, problem: ModuloProblem, b
         handovers=tuple(derive_handovers(loop, dict(placement.copies))),
         deliveries=tuple(derive_deliveries(loop)),
         stages=range(0),
-        behind=behind,
+        lag=lag,
     )
     settled = Settled(
         choice=0,

@@ -74,7 +74,7 @@ class Meeting(NamedTuple):
 
     handover: Handover
     slack: int
-    behind: int
+    lag: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class Choice:
     """One way to run the loop: its problem, what it hands over, and what is settled beforehand.
 
     `pinned` ops have the given slot, all in the last stage unless they are `staged` freely; the ops of a chain start in
-    turn; `barriers` are slots, where they are not free, and groups of waves pass each of them `behind` slots apart, or
+    turn; `barriers` are slots, where they are not free, and groups of waves pass each of them `lag` slots apart, or
     a barrier this much later does as well.  Reads that are `gathered` are over at a barrier before their first use.
     """
 
@@ -95,7 +95,7 @@ class Choice:
     staged: bool = False
     chains: tuple[tuple[int, ...], ...] = ()
     barriers: tuple[int, ...] | None = None
-    behind: int = 0
+    lag: int = 0
     gathered: tuple[Handover, ...] = ()
 
     def turns(self) -> Iterator[tuple[int, int, int]]:
@@ -116,7 +116,7 @@ class Choice:
     def meetings(self, landing: int, reading: int) -> tuple[Meeting, ...]:
         """All handovers, if loads and reads may be this late."""
         return (
-            *(Meeting(each, landing if each.lands else reading, self.behind) for each in self.handovers),
+            *(Meeting(each, landing if each.lands else reading, self.lag) for each in self.handovers),
             *(Meeting(each, reading, 0) for each in self.gathered),
         )
 

@@ -91,10 +91,10 @@ def demand_read_slack(deliveries: Sequence[Delivery], problem: ModuloProblem, le
     return constrain
 
 
-def hand_over(handovers: Sequence[Handover], problem: ModuloProblem, landing_slack: int, behind: int = 0) -> Constraint:
+def hand_over(handovers: Sequence[Handover], problem: ModuloProblem, landing_slack: int, lag: int = 0) -> Constraint:
     """A barrier in every handover: landing data has `landing_slack` slots to spare, reads have the read slack.
 
-    `behind` is how many slots later the last wave group passes the same barrier; what it hands over, or receives, needs
+    `lag` is how many slots later the last wave group passes the same barrier; what it hands over, or receives, needs
     one more barrier in between.
     """
 
@@ -112,7 +112,7 @@ def hand_over(handovers: Sequence[Handover], problem: ModuloProblem, landing_sla
             for op in handover.before:
                 on.model.add(pivot >= on.start[op] + problem.ops[op].latency + slack)
             for op in handover.after:
-                on.model.add(pivot + behind <= on.start[op] + handover.distance * on.ii)
+                on.model.add(pivot + lag <= on.start[op] + handover.distance * on.ii)
 
     return constrain
 
@@ -202,11 +202,11 @@ def _bound_within(choice: Choice, stages: int) -> Iterator[Arc]:
 
 
 def _around(pivot: int, meeting: Meeting, choice: Choice) -> Iterator[Arc]:
-    handover, slack, behind = meeting
+    handover, slack, lag = meeting
     for op in handover.before:
         yield Arc(op, pivot, choice.problem.ops[op].latency + slack, 0)
     for op in handover.after:
-        yield Arc(pivot, op, behind, handover.distance)
+        yield Arc(pivot, op, lag, handover.distance)
 
 
 def _count_intervals(pivots: Sequence[int], arcs: Sequence[Arc], ii: int, start: Sequence[int]) -> Gaps | None:
@@ -255,10 +255,10 @@ class _Window(NamedTuple):
 def _find_window(op: int, choice: Choice, ii: int, met: Sequence[Meeting], between: Gaps) -> _Window | None:
     """The shortest window that leaves out some of the interval."""
     found = []
-    for first, (behind_it, _, behind) in enumerate(met):
+    for first, (later, _, lag) in enumerate(met):
         for second, (ahead_of_it, slack, _) in enumerate(met):
-            if op in behind_it.after and op in ahead_of_it.before and first in between.get(second, {}):
-                begins = behind - behind_it.distance * ii
+            if op in later.after and op in ahead_of_it.before and first in between.get(second, {}):
+                begins = lag - later.distance * ii
                 ends = -between[second][first] * ii - choice.problem.ops[op].latency - slack
                 found.append(_Window(begins % ii, ends - begins))
     return min((each for each in found if 0 <= each.length < ii), key=lambda each: each.length, default=None)
@@ -326,7 +326,7 @@ class Request:
             keep_turns(choice.chains),
             demand_read_slack(choice.deliveries, problem, reading),
             place_barriers(self.barriers) if choice.barriers is None else fix_barriers(choice.barriers),
-            hand_over(choice.handovers, problem, self.slack, choice.behind),
+            hand_over(choice.handovers, problem, self.slack, choice.lag),
             hand_over(choice.gathered, problem, self.slack),
         )
 
@@ -341,7 +341,7 @@ def is_no_harder(one: Request, other: Request) -> bool:
         and (first.pinned, first.staged, first.barriers) == (second.pinned, second.staged, second.barriers)
         and set(first.problem.resources) <= set(second.problem.resources)
         and set(first.chains) <= set(second.chains)
-        and (first.behind, first.gathered) == (second.behind, second.gathered)
+        and (first.lag, first.gathered) == (second.lag, second.gathered)
         and all(more >= less for (_, more), (_, less) in zip(first.copies, second.copies, strict=True))
     )
 
@@ -668,7 +668,7 @@ def _settle(request: Request, found: Decision) -> Settled:
 def check_settled(choice: Choice, settled: Settled, ii: int) -> None:
     """Check that every handover has the barriers it needs, with the slack claimed, and every read its own."""
     for handover in choice.handovers:
-        _check_handover(choice, settled, handover, ii, choice.behind)
+        _check_handover(choice, settled, handover, ii, choice.lag)
     for handover in choice.gathered:
         _check_handover(choice, settled, handover, ii, 0)
     for reader, user, distance in choice.deliveries:
@@ -677,13 +677,13 @@ def check_settled(choice: Choice, settled: Settled, ii: int) -> None:
             raise _broken(choice, reader, user, "read slack", settled.read_slack)
 
 
-def _check_handover(choice: Choice, settled: Settled, handover: Handover, ii: int, behind: int) -> None:
+def _check_handover(choice: Choice, settled: Settled, handover: Handover, ii: int, lag: int) -> None:
     starts, ops = settled.starts, choice.problem.ops
     slack = settled.landing_slack if handover.lands else settled.read_slack
     over = max(handover.before, key=lambda op: starts[op] + ops[op].latency)
     begins = min(handover.after, key=lambda op: starts[op])
     earliest = starts[over] + ops[over].latency + slack
-    latest = starts[begins] + handover.distance * ii - behind
+    latest = starts[begins] + handover.distance * ii - lag
     if not any(earliest <= earliest + (slot - earliest) % ii <= latest for slot in settled.barriers):
         raise _broken(choice, over, begins, "landing slack" if handover.lands else "read slack", slack)
 

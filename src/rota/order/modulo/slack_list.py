@@ -121,8 +121,8 @@ class SlackList:
     def _ties(self, reading: int) -> Iterator[_Tie]:
         """All ties except those that barriers enforce anyway."""
         kept = {
-            (one, other, handover.distance): self.ops[one].latency + slack + behind
-            for handover, slack, behind in self.meetings
+            (one, other, handover.distance): self.ops[one].latency + slack + lag
+            for handover, slack, lag in self.meetings
             for one in handover.before
             for other in handover.after
         }
@@ -151,16 +151,16 @@ class SlackList:
         if not meetings:
             yield windows
             return
-        (handover, slack, behind), *others = meetings
+        (handover, slack, lag), *others = meetings
         over = max(windows.low[op] + self.ops[op].latency + slack for op in handover.before)
-        begins = min(windows.high[op] + handover.distance * self.ii - behind for op in handover.after)
+        begins = min(windows.high[op] + handover.distance * self.ii - lag for op in handover.after)
         instances = (range(over + (slot - over) % self.ii, begins + 1, self.ii) for slot in barriers)
         for pivot in sorted((each for some in instances for each in some), reverse=not handover.lands):
             left = _Windows(list(windows.low), list(windows.high))
             for op in handover.before:
                 left.high[op] = min(left.high[op], pivot - self.ops[op].latency - slack)
             for op in handover.after:
-                left.low[op] = max(left.low[op], pivot + behind - handover.distance * self.ii)
+                left.low[op] = max(left.low[op], pivot + lag - handover.distance * self.ii)
             narrowed = left.narrow(self.inner)
             if narrowed is not None:
                 yield from self._met(others, narrowed, barriers)
