@@ -56,7 +56,7 @@ def construct_blocks(
         )
     main_wait = derive_main_wait_vm(ordered, config)
     size = config.blocks_per_partition
-    cross = [_reads_other_stage(run.pre_ops, index // size, config) for index, run in enumerate(runs)]
+    cross = [bool(_fragments_of_other_stages([run], index // size, config)) for index, run in enumerate(runs)]
     blocks: list[MMABlockSpec] = []
     for index, run in enumerate(runs):
         partition, place = divmod(index, size)
@@ -69,7 +69,12 @@ def construct_blocks(
             pre_ops=run.pre_ops,
             global_loads=run.global_loads,
             trailing_ops=trailing if index == len(runs) - 1 else (),
-            entry_wait=_entry_wait(main_wait, part, partition, config) if waits_at_entry else None,
+            entry_wait=OpDesc.wait_vm(main_wait).made_by(
+                "another stage is read here or later in the partition: one partition's share may stay in flight",
+                ops=numbers_of(_fragments_of_other_stages(part, partition, config)),
+            )
+            if waits_at_entry
+            else None,
             trailing_sched_barrier=bool(sched.sched_barrier_mask >> index & 1),
             global_before_frag=sched.global_before_frag,
             barrier_before_pre_ops=sched.barrier_before_pre_ops,
@@ -124,17 +129,9 @@ def _cut(ordered: Sequence[OpDesc]) -> tuple[list[_Run], tuple[OpDesc, ...]]:
     return runs, (*pre_ops, *loads)
 
 
-def _reads_other_stage(pre_ops: Iterable[OpDesc], partition: int, config: PipelineConfig) -> bool:
+def _fragments_of_other_stages(runs: Sequence[_Run], partition: int, config: PipelineConfig) -> list[OpDesc]:
     own = config.stage_of_partition(partition)
-    return any(op.role is OpRole.FRAGMENT_LOAD and op.stage != own for op in pre_ops)
-
-
-def _entry_wait(left: int, runs: Sequence[_Run], partition: int, config: PipelineConfig) -> OpDesc:
-    """What a block waits for before it, or a later one of its partition, reads another stage."""
-    own = config.stage_of_partition(partition)
-    fragments = (op for run in runs for op in run.pre_ops if op.role is OpRole.FRAGMENT_LOAD and op.stage != own)
-    rule = "another stage is read here or later in the partition: one partition's share may stay in flight"
-    return OpDesc.wait_vm(left).made_by(rule, ops=numbers_of(fragments))
+    return [op for run in runs for op in run.pre_ops if op.role is OpRole.FRAGMENT_LOAD and op.stage != own]
 
 
 def _plan_sync(block: MMABlockSpec, *, place: int, size: int, first_cross: bool, sched: ScheduleConfig) -> MMABlockSpec:

@@ -343,7 +343,9 @@ _LGKM = _Words("LDS reads and writes", "lgkm_per_load", "fragment_reads")
 
 def find_uncounted(compiled: CompiledPipeline, severity: Severity = Severity.ERROR) -> Iterator[Finding]:
     """D110 for each counter on which some wait counts, and some op doesn't say how many tokens it has."""
-    setting = EffectTerms(compiled.config, compiled.machine)
+    config, knobs = compiled.config, compiled.schedule_config
+    fallback = knobs.lgkm_per_load_a, knobs.lgkm_per_load_b
+    setting = EffectTerms(config, compiled.machine)
     for counter, words in ((setting.vm, _VM), (setting.lgkm, _LGKM)):
         own = [entry for entry in compiled.lowered.entries if entry.effect.counter == counter]
         waits = [entry for entry in own if entry.effect.kind is OpKind.WAIT and entry.effect.wait_value]
@@ -351,17 +353,11 @@ def find_uncounted(compiled: CompiledPipeline, severity: Severity = Severity.ERR
         ops = {
             (op.tag, op.channel): op
             for op in declared
-            if isinstance(op, OpDesc) and not _find_stated(op, compiled, vm=words is _VM)
+            if isinstance(op, OpDesc)
+            and not (config.vm_tokens(op) if words is _VM else config.lgkm_tokens(op, *fallback))
         }
         if waits and ops:
             yield _report_uncounted(compiled, words, waits[0], tuple(reversed(ops.values())), severity)
-
-
-def _find_stated(op: OpDesc, compiled: CompiledPipeline, *, vm: bool) -> int:
-    config, knobs = compiled.config, compiled.schedule_config
-    if vm:
-        return config.vm_tokens(op)
-    return config.lgkm_tokens(op, knobs.lgkm_per_load_a, knobs.lgkm_per_load_b)
 
 
 def _field(compiled: CompiledPipeline, words: _Words, channel: int) -> str:

@@ -131,22 +131,20 @@ def _knobs(config: PipelineConfig, sched: ScheduleConfig, built: _Subject | None
                 yield _idle(sched, name, why)
         elif _changes_nothing(name, config, sched, built):
             yield _idle(sched, name, _why_idle(name, sched, built))
-    if sched.minimal_barriers and not _has_barrier(built.program):
+    blocks = range(len(built.program.blocks))
+    issued = (op for index in blocks for op in built.program.block_ops(index))
+    if sched.minimal_barriers and not any(op.kind is OpKind.BARRIER for op in issued):
         yield Finding(
             "P117",
             "minimal_barriers leaves the loop without a barrier: no block reads a stage that isn't its own",
             severity=Severity.NOTE,
             concerns=(Concern(label="ScheduleConfig.minimal_barriers"),),
-            evidence=(("blocks with an entry wait", 0), ("blocks", len(built.program.blocks))),
+            evidence=(("blocks with an entry wait", 0), ("blocks", len(blocks))),
             fixes=(
                 'sync="repair" adds the barriers that the proof needs',
                 "minimal_barriers=False puts two around every MMA",
             ),
         )
-
-
-def _has_barrier(program: PipelineProgram) -> bool:
-    return any(op.kind is OpKind.BARRIER for index in range(len(program.blocks)) for op in program.block_ops(index))
 
 
 def _changes_nothing(name: str, config: PipelineConfig, sched: ScheduleConfig, built: _Subject) -> bool:

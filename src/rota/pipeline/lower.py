@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from rota.errors import DeclarationError
 from rota.pipeline.config import PipelineConfig
 from rota.pipeline.op import CHANNEL_A, FrameworkTag, OpDesc, ScheduleEntry
-from rota.pipeline.schedule_config import ScheduleConfig
 from rota.program.entry import MEETS, Effect, Entry, Op, Place, Space, Work
 from rota.program.kinds import OpKind, OpRole
 from rota.program.lowered import (
@@ -23,6 +22,9 @@ from rota.program.lowered import (
     make_groups,
 )
 from rota.program.machine import LANES, Machine
+
+if TYPE_CHECKING:
+    from rota.pipeline.compiled_pipeline import CompiledPipeline
 
 
 @dataclass(frozen=True)
@@ -175,77 +177,7 @@ _WITHOUT_INSTRUCTION = (FrameworkTag.SCHEDULE_BARRIER, FrameworkTag.SCHED_GROUP_
 _ISSUED, _NOT_ISSUED = Work(1), Work(0)
 
 
-class StagedSchedule(Protocol):
-    """What lowering needs of a schedule by stages."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def machine(self) -> Machine: ...
-
-    @property
-    def config(self) -> PipelineConfig:
-        """Depth, grid, partitions, stagger."""
-        ...
-
-    @property
-    def schedule_config(self) -> ScheduleConfig:
-        """Token costs."""
-        ...
-
-    @property
-    def body(self) -> tuple[OpDesc, ...]:
-        """The ops of one trip, as declared."""
-        ...
-
-    @property
-    def prologue(self) -> tuple[ScheduleEntry, ...]:
-        """Entries before the loop."""
-        ...
-
-    @property
-    def kernel(self) -> tuple[ScheduleEntry, ...]:
-        """Entries of one trip."""
-        ...
-
-    @property
-    def epilogue(self) -> tuple[ScheduleEntry, ...]:
-        """Entries after the loop."""
-        ...
-
-    @property
-    def warp_stagger_index(self) -> int:
-        """After how many prologue entries group 1 falls back."""
-        ...
-
-    @property
-    def compiler_tracks_registers(self) -> bool:
-        """True if the compiler waits for register loads by itself."""
-        ...
-
-    @property
-    def reentrant(self) -> bool:
-        """True if the loop may run again immediately after itself."""
-        ...
-
-    @property
-    def lds_bytes(self) -> int | None:
-        """Bytes of LDS, where the schedule knows its geometry."""
-        ...
-
-    @property
-    def registers(self) -> int | None:
-        """Registers per lane, where the schedule knows them."""
-        ...
-
-    @property
-    def register_limit(self) -> int:
-        """Registers that a lane has."""
-        ...
-
-
-def lower(schedule: StagedSchedule) -> LoweredProgram:
+def lower(schedule: CompiledPipeline) -> LoweredProgram:
     """The schedule's entries with their effects, and the stagger's extra barriers in place.
 
     A double buffer computes `num_partitions` tiles a trip and as many in the epilogue; a single buffer one a trip and
@@ -301,18 +233,18 @@ class _EntryMaker:
         self.lowered: dict[int, tuple[Op, Effect]] = {}  # by identity: telling whether ops are equal takes longer
 
     def phase(self, entries: Iterable[ScheduleEntry]) -> tuple[Entry, ...]:
-        return tuple(self._entries(entries))
-
-    def _entries(self, entries: Iterable[ScheduleEntry]) -> Iterator[Entry]:
-        lowered = self.lowered
+        made = []
         for each in entries:
-            known = lowered.get(id(each.op))
+            known = self.lowered.get(id(each.op))
             if known is None:
-                known = lowered[id(each.op)] = self._lowered(each.op)
+                known = self.lowered[id(each.op)] = self._lower(each.op)
             op, effect = known
-            yield Entry(op=op, effect=effect, time_slot=each.time_slot, phase=each.phase, is_prefetch=each.is_prefetch)
+            made.append(
+                Entry(op=op, effect=effect, time_slot=each.time_slot, phase=each.phase, is_prefetch=each.is_prefetch)
+            )
+        return tuple(made)
 
-    def _lowered(self, desc: OpDesc) -> tuple[Op, Effect]:
+    def _lower(self, desc: OpDesc) -> tuple[Op, Effect]:
         effect = effect_of(desc, self.setting)
         return Op(
             kind=effect.kind,

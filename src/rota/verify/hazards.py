@@ -131,7 +131,8 @@ def _race(code: str, machine: AbstractMachine, earlier: Access, step: Entry, *, 
         evidence=(
             ("rule", _RULES[code]),
             ("found", _explain_cover(machine, earlier, step)),
-            *_describe_time(machine, earlier, step, trip),
+            *((("on re-entry", "the earlier op belongs to the previous run"),) if earlier.run != machine.run else ()),
+            ("first seen at trip count", trips_at(step, trip)),
         ),
         witness=_witness(
             machine,
@@ -139,14 +140,6 @@ def _race(code: str, machine: AbstractMachine, earlier: Access, step: Entry, *, 
             Witness(kind=kind, trip_count=trips_at(step, trip), ahead=late if same_wave else ahead, behind=late),
         ),
     )
-
-
-def _describe_time(
-    machine: AbstractMachine, earlier: Access, step: Entry, trip: int
-) -> Iterator[tuple[str, str | int]]:
-    if earlier.run != machine.run:
-        yield "on re-entry", "the earlier op belongs to the previous run"
-    yield "first seen at trip count", trips_at(step, trip)
 
 
 def _witness(machine: AbstractMachine, earlier: Access, witness: Witness) -> Witness | None:

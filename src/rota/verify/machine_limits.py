@@ -21,7 +21,8 @@ def check_barrier_counts(program: LoweredProgram) -> Iterator[Finding]:
     for barrier in program.barriers:
         for where, part in (("one trip of the loop", kernel), ("prologue and epilogue together", outside)):
             counts = _counts(part, barrier)
-            exact = part is kernel or program.reentrant or _arrives_and_waits(part, barrier)
+            at_once = any(entry.effect.arrives == entry.effect.awaits == barrier.name for entry in part)
+            exact = part is kernel or program.reentrant or at_once
             fewest, most = min(counts.arrivals.values(), default=0), max(counts.waits.values(), default=0)
             if most > fewest or (exact and len({*counts.arrivals.values(), *counts.waits.values()}) > 1):
                 yield _uneven(program, barrier, where, part, counts)
@@ -65,11 +66,6 @@ def _counts(part: tuple[Entry, ...], barrier: Barrier) -> _Counts:
         {role: sum(entry.executed_by(role) for entry in arrivals) for role in barrier.arriving},
         {role: sum(entry.executed_by(role) for entry in waits) for role in barrier.waiting},
     )
-
-
-def _arrives_and_waits(part: tuple[Entry, ...], barrier: Barrier) -> bool:
-    """True if any entry arrives and waits with one instruction."""
-    return any(entry.effect.arrives == entry.effect.awaits == barrier.name for entry in part)
 
 
 def _uneven(program: LoweredProgram, barrier: Barrier, where: str, part: tuple[Entry, ...], counts: _Counts) -> Finding:

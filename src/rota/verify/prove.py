@@ -7,7 +7,7 @@ epilogue, covers one trip count or all trip counts congruent to it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from rota.errors import Finding, Severity
 from rota.program.entry import Effect, Entry, Place, Space
@@ -57,38 +57,6 @@ _MOST_TRIPS = 64  # far above what any schedule needs
 _MOST_RUNS = 64  # of a loop that is entered again, one for each state in which it can have ended
 
 
-class Contents(Protocol):
-    """What the places of a program hold; each of the two ways to state what a program computes has its own class."""
-
-    proves: str
-    first_iterations: int
-
-    @property
-    def initial(self) -> tuple[Place, ...]:
-        """Places whose content before the loop is read."""
-        ...
-
-    def find_undeclared(self) -> Iterator[Finding]:
-        """Find entries that contradict the declaration."""
-        ...
-
-    def find_impossible(self) -> Iterator[Finding]:
-        """Find what no machine could do, or what was not declared."""
-        ...
-
-    def apply(self, machine: AbstractMachine, step: Entry, k: int) -> Iterable[Finding]:
-        """Apply an op that has run."""
-        ...
-
-    def find_lost(self, machine: AbstractMachine, base: int) -> Iterator[Finding]:
-        """Find values that can no longer become right."""
-        ...
-
-    def check_end(self, machine: AbstractMachine, total: int) -> Iterator[Finding]:
-        """Find what is wrong after the loop."""
-        ...
-
-
 class _Replay(NamedTuple):
     """Trip counts that were replayed one by one, the period of the state, and every state the loop can end in."""
 
@@ -114,7 +82,7 @@ class _Refuted(Exception):  # noqa: N818  # nobody sees it
     """Raised at the first error when no other is asked for."""
 
 
-def _select_contents(program: LoweredProgram) -> Contents:
+def _select_contents(program: LoweredProgram) -> TileContents | VersionContents:
     if isinstance(program.semantics, TileSum):
         return TileContents(program, program.semantics)
     if isinstance(program.semantics, Unstated):
@@ -262,15 +230,12 @@ class _Proof:
 
     def _record_overlap(self, machine: AbstractMachine, overlap: Overlap, *, writes: bool) -> None:
         """Report a load into registers that no planned wait covers; the compiler's own wait may cover it."""
-        tracked = self._compiler_waits_for(machine, overlap)
+        # The compiler, too, relies on the order of the counter.
+        tracked = self.program.compiler_tracks_registers and machine.can_count(overlap.loader, overlap.step)
         self._record([overlap.finding(machine, writes=writes, compiler_waits=tracked)])
         if tracked:
             self.assumes_register_waits = True
             machine.cover(overlap.loader, overlap.step)
-
-    def _compiler_waits_for(self, machine: AbstractMachine, overlap: Overlap) -> bool:
-        """True if the compiler's own wait covers the load.  The compiler, too, relies on the order of the counter."""
-        return self.program.compiler_tracks_registers and machine.can_count(overlap.loader, overlap.step)
 
     def _record(self, findings: Iterable[Finding] | Iterator[Finding]) -> None:
         for finding in findings:
@@ -279,12 +244,9 @@ class _Proof:
             ends = tuple((end.label, end.index, end.role.split(",")[0]) for end in finding.concerns)
             self.found.setdefault((finding.code, ends or finding.message), finding)
 
-    def _refills_tiles(self) -> bool:
-        """True if LDS must be written between two runs of the loop."""
-        return self.program.reentrant and any(place.space is Space.LDS for place in self.contents.initial)
-
     def _certificate(self, explicit: int, period: int) -> Certificate:
         program, machine = self.program, self.program.machine
+        refilled = program.reentrant and any(place.space is Space.LDS for place in self.contents.initial)
         sizes = {"LDS bytes": program.lds_bytes, "registers": program.registers}
         unordered = [counter.name for counter in machine.counters if not counter.in_order]
         ordered = [counter.name for counter in machine.counters if counter.in_order]
@@ -310,7 +272,7 @@ class _Proof:
                 SAME_PATH,
                 AS_COUNTED,
                 *map(in_order_assumption, ordered),
-                *((_INITIAL_TILES,) if self._refills_tiles() else ()),
+                *((_INITIAL_TILES,) if refilled else ()),
                 *(() if program.reentrant else (ENTERED_ONCE,)),
                 *((REGISTER_WAITS,) if self.assumes_register_waits else ()),
             ),
