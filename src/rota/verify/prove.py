@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from rota.errors import Finding, Severity
-from rota.program.entry import Effect, Entry, Place, Space
+from rota.program.entry import Effect, Entry, Space
 from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import Lowerable, LoweredProgram, TileSum, Unstated
 from rota.verify.abstract_machine import AbstractMachine
