@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+SUFFIXES = (".py", ".pyi")
 WORDS = {
     "behind": r"\bbehind\b",
     "under way": r"\bunder way\b",
@@ -125,22 +126,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def read_tree(revision: str) -> dict[str, str]:
-    """The modules of `src/rota` by path."""
+    """The modules and stubs of `src/rota` by path."""
     if revision == ".":
-        return {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in sorted(ROOT.glob("src/rota/**/*.py"))}
+        paths = (path for path in sorted(ROOT.glob("src/rota/**/*.py*")) if path.suffix in SUFFIXES)
+        return {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in paths}
     packed = subprocess.run(["git", "archive", revision, "src/rota"], cwd=ROOT, capture_output=True, check=True).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        members = [each for each in archive.getmembers() if each.name.endswith(".py")]
+        members = [each for each in archive.getmembers() if each.name.endswith(SUFFIXES)]
         return {each.name: (archive.extractfile(each) or io.BytesIO()).read().decode() for each in members}
 
 
 def figures(tree: Mapping[str, str]) -> dict[str, int]:
     """The rows of the table."""
-    sizes = [text.count("\n") for text in tree.values()]
+    sizes = [text.count("\n") for path, text in tree.items() if path.endswith(".py")]
     functions = list(_functions(tree))
     found = Counter(name for name, _ in _find_words(tree))
     return {
-        "lines of src": sum(sizes),
+        "lines of src": sum(text.count("\n") for text in tree.values()),
         "modules": len(sizes),
         "median lines of a module": int(statistics.median(sizes)),
         "modules of more than 800 lines": sum(size > 800 for size in sizes),
@@ -184,7 +186,9 @@ def _find_words(tree: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def single_callers(tree: Mapping[str, str]) -> Iterator[str]:
     """Modules that one module of their folder imports, and nothing else in `src`."""
-    names = {path: path.removeprefix("src/").removesuffix(".py").replace("/", ".") for path in tree}
+    names = {
+        path: path.removeprefix("src/").removesuffix(".py").replace("/", ".") for path in tree if path.endswith(".py")
+    }
     importers: dict[str, set[str]] = defaultdict(set)
     for path, text in tree.items():
         for node in ast.walk(ast.parse(text)):

@@ -11,6 +11,7 @@ from rota.cycles.instructions import (
     END,
     ENTER,
     NOBODY,
+    SCALAR as SCALAR_CODE,
     Code,
     IssuedEntry,
     MeetingPoint,
@@ -18,7 +19,6 @@ from rota.cycles.instructions import (
     UnitLoad,
     nominal,
 )
-from rota.cycles.instructions import SCALAR as SCALAR_CODE
 from rota.program.entry import WORKGROUP, Place, Space
 from rota.program.kinds import OpKind, Phase
 from rota.program.machine import Counter

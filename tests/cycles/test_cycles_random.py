@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from rota.cycles.instructions import CODE, Arbitration, ModelInstruction, Parameters
 from rota.cycles.model import run

@@ -6,8 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from rota.cycles import pace
 from rota.cycles.pace import GLOBAL, LDS, MATH, RUN, TURNS, WAIT, IssueRun, IssueStep, NativePace, OrderPace, PacedLoop

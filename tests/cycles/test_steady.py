@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from rota.cycles.instructions import Arbitration, ModelInstruction, Parameters
 from rota.cycles.model import Steady, run

@@ -9,8 +9,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from rota import GFX950, CompiledSchedule, DoubleBufferTag, OpRole, SingleBufferSchedule, compile_schedule
 from rota.emit.document.exchange import VERSION, from_json, to_json

@@ -27,8 +27,7 @@ from tests.campaigns.whole.whole_kernels import LOOPS, built, loop_of, source_of
 from tests.campaigns.whole.whole_launcher import NARROW_CASES, SCALED_CASES, Case, compiled, program, said
 from tests.campaigns.whole.whole_problems import fitted
 from tests.campaigns.whole.whole_run import run_problem
-from tests.emit.test_one_program import TOOLCHAINS
-from tests.emit.test_one_program import said as warnings_of
+from tests.emit.test_one_program import TOOLCHAINS, said as warnings_of
 from tests.findings.smallest import raised
 
 LOW = "fp4_low"

@@ -58,7 +58,7 @@ class Loop:
 
     @property
     def lowered(self) -> LoweredProgram:
-        return lower(self)
+        return lower(self)  # type: ignore[arg-type]  # it has what lowering reads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

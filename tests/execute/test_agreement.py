@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from rota import OpDesc
 from rota.execute.clock import Clock, Earliest, Latest, Policy, Random, Scripted, Together, barrier_order, run_clock

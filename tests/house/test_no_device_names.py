@@ -19,11 +19,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "rota"
 DEVICE = re.compile(r"gfx\d|cdna\d|(?<![a-z0-9])mi\d{3}[a-z]?(?![a-z0-9])", re.IGNORECASE)
 
 AT_HOME = {"targets": "devices", "kernels": "the catalogue of shipped kernels, each written for a device"}
-EXCEPTIONS = {
-    "__init__.py": "the public surface: GFX950, GFX942 and the profiles of the MI355X are public names",
-    "languages/gluon.py": "Triton's own names of a generation's module and number, which source must say",
-    "pipeline/__init__.py": "the names of the system that rota comes from, its target profiles among them",
-}
+EXCEPTIONS = {"languages/gluon.py": "Triton's own names of a generation's module and number, which source must say"}
 HELP = frozenset({"epilog", "help"})  # arguments that hold what a user reads, examples included
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rota.order.modulo.handover import Issued, has_stages, weave
 from rota.order.modulo.modulo_problem import Arc

@@ -7,8 +7,7 @@ from collections import Counter
 from threading import Event
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from rota.errors import DeclarationError
 from rota.order.modulo import cpsat_modulo, scheduler

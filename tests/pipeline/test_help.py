@@ -101,6 +101,8 @@ def test_strategies_spread_into_the_very_keywords_of_the_fields() -> None:
 
 def test_the_pages_names_are_found() -> None:
     assert {*rota.pipeline.__all__, "phase_derivation", "strategies"} <= set(dir(rota.pipeline))
+    for module in (rota.pipeline.phase_derivation, rota.pipeline.strategies):  # as the reference's pages name them
+        assert all(getattr(module, name) is getattr(rota, name) for name in module.__all__)
     module = rota.pipeline.phases
     assert module.filter_spurious_cross_stage_flow is rota.filter_spurious_cross_stage_flow
     assert module.derive_cross_stage_rotation_edges is rota.derive_cross_stage_rotation_edges

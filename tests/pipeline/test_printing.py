@@ -12,8 +12,7 @@ from random import Random
 from types import MappingProxyType
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import rota
 from rota import (

@@ -14,8 +14,7 @@ import pytest
 
 from rota.predict.predict_problem import GemmProblem, predict_problem
 from rota.targets import registry
-from rota.tune import point as points
-from rota.tune import winners
+from rota.tune import point as points, winners
 from rota.tune.dispatch_table import table_files
 from rota.tune.local_pool import LocalPool
 from rota.tune.point import PointLimits, PointStatus

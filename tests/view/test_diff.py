@@ -3,8 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rota import CompiledSchedule, DeclarativeSchedule, OpDesc, Phase, Pipeline4Wave, compile_schedule
 from rota.pipeline.geometry import KernelGeometry

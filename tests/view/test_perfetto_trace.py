@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter as Tally
-from collections import defaultdict
+from collections import Counter as Tally, defaultdict
 from collections.abc import Callable
 from typing import Any
 

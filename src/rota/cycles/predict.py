@@ -23,8 +23,7 @@ from rota.cycles.instructions import (
     work_of,
 )
 from rota.cycles.model import Steady, run
-from rota.cycles.timeline import Cause, MeasuredRun, wait_for
-from rota.cycles.timeline import Lost as Clocks
+from rota.cycles.timeline import Cause, Lost as Clocks, MeasuredRun, wait_for
 from rota.markup import card, fold, shares
 from rota.program.kinds import OpKind, Phase, Unit
 from rota.program.lowered import Lowerable, LoweredProgram

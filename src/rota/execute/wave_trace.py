@@ -6,8 +6,7 @@ All of this follows from program order alone; the clock decides when it happens.
 from __future__ import annotations
 
 import enum
-from collections import Counter as Tally
-from collections import deque
+from collections import Counter as Tally, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple

@@ -267,8 +267,7 @@ def _load(
     known: dict[tuple[object, ...], LoadedKernel],
 ) -> LoadedKernel:
     """The kernel, read or compiled once in a run of tests."""
-    from rota.isa.launch.loaded_kernel import SOURCES, load_kernel, load_source
-    from rota.isa.launch.loaded_kernel import LoadedKernel as Loaded
+    from rota.isa.launch.loaded_kernel import SOURCES, LoadedKernel as Loaded, load_kernel, load_source
 
     if isinstance(kernel, Loaded):
         return kernel

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from rota.check import bad_field, check_elements, check_types, expect
 from rota.errors import several
-from rota.markup import boxes, card
-from rota.markup import lines as text_lines
+from rota.markup import boxes, card, lines as text_lines
 from rota.pipeline.config import PipelineConfig
 from rota.pipeline.op import OpDesc, ScheduleEntry
 from rota.pipeline.schedule_config import ScheduleConfig

@@ -13,8 +13,15 @@ from typing import Protocol
 
 import numpy as np
 
-from rota.prove.decisions import Decisions, Renamed, StateGraph, Widened, forget_names, join_decisions
-from rota.prove.decisions import Key as DecisionKey
+from rota.prove.decisions import (
+    Decisions,
+    Key as DecisionKey,
+    Renamed,
+    StateGraph,
+    Widened,
+    forget_names,
+    join_decisions,
+)
 from rota.prove.evaluation import Evaluator
 from rota.prove.state import Half, LdsUse, Mask, WaveSet, atoms_of
 from rota.prove.symbol import (

@@ -138,8 +138,7 @@ def calibrate(
         return
     if runs is None or kernel is None or name is None:
         raise click.UsageError("a calibration takes a file of runs, --kernel and --name")
-    from rota.predict.calibrate import calibrate as calibrated
-    from rota.predict.calibrate import keep, read_runs
+    from rota.predict.calibrate import calibrate as calibrated, keep, read_runs
     from rota.predict.predict_problem import problem_named
 
     gemm = gemm_named(kernel, (), device, None)

@@ -24,8 +24,7 @@ from rota.cli.output import give, json_option, progress, tell, text_columns, wri
 from rota.errors import several
 from rota.kernels.kernel import Kernel
 from rota.program.kinds import Phase
-from rota.program.lowered import LoweredProgram
-from rota.program.lowered import listing as listing_of
+from rota.program.lowered import LoweredProgram, listing as listing_of
 from rota.view.page import VIEWS
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from itertools import count as iter_count
-from itertools import pairwise
+from itertools import count as iter_count, pairwise
 from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
 
