@@ -71,7 +71,10 @@ def boxes(rows: Iterable[tuple[str, Iterable[tuple[str, Iterable[tuple[str, bool
     for name, row in rows:
         cells = "".join(
             f'<div style="{_BOX}"><b>{escape(head)}</b>'
-            + "".join(_line(text, strong=strong) for text, strong in body)
+            + "".join(
+                f'<div style="{"" if strong else "opacity:.6;padding-left:10px"}">{escape(text)}</div>'
+                for text, strong in body
+            )
             + "</div>"
             for head, body in row
         )
@@ -104,10 +107,6 @@ def arcs(names: Sequence[str], links: Iterable[Link]) -> str:
         f'height="{_ROW * len(names) + 6}" style="font:12px monospace;white-space:pre">{text}{curves}</svg></div>'
         f"<div>{key}</div>"
     )
-
-
-def _line(text: str, *, strong: bool) -> str:
-    return f'<div style="{"" if strong else "opacity:.6;padding-left:10px"}">{escape(text)}</div>'
 
 
 def _arc(link: Link, colour: str, side: int, farthest: int) -> str:

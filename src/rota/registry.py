@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def _itself(loaded: Any) -> Any:  # noqa: ANN401  # whatever was registered
-    return loaded
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registry(Generic[T]):
     """The kind of object it holds, its entry-point group, and rota's own as "module:attribute" by name.
@@ -37,7 +33,7 @@ class Registry(Generic[T]):
     own: Mapping[str, str]
     expected: str
     lacks: Callable[[Any], str | None]
-    make: Callable[[Any], Any] = _itself
+    make: Callable[[Any], Any] = lambda loaded: loaded  # what was registered is the thing itself
 
     def named(self, name: str) -> T:
         if not isinstance(name, str):
@@ -61,7 +57,8 @@ class Registry(Generic[T]):
 
     def unknown(self, name: str) -> tuple[str, ...]:
         """The error for an unknown name, with the nearest names."""
-        return (f"no {self.what} is named {name!r}", *did_you_mean(self._spelt(name), self._known()))
+        spelt = next((other for other in self._known() if other.casefold() == name.casefold()), name)
+        return (f"no {self.what} is named {name!r}", *did_you_mean(spelt, self._known()))
 
     def registered(self) -> tuple[EntryPoint, ...]:
         """What installed packages register."""
@@ -71,9 +68,6 @@ class Registry(Generic[T]):
 
     def _known(self) -> list[str]:
         return [f"{name}" for name in self.names()]
-
-    def _spelt(self, name: str) -> str:
-        return next((other for other in self._known() if other.casefold() == name.casefold()), name)
 
     def _unknown(self, name: str) -> DeclarationError:
         message, *guesses = self.unknown(name)

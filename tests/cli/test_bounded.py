@@ -114,7 +114,7 @@ main()
     ("line", "module", "function"),
     [
         ("check ping_pong", "commands.check", "summarise"),
-        ("check ping_pong", "arguments", "_find_kernel"),
+        ("check ping_pong", "arguments", "kernel_named"),
         ("show ping_pong", "commands.show", "predict_kernel"),
         ("diff ping_pong", "commands.show", "predict_kernel"),
         ("trace ping_pong", "commands.show", "predict_kernel"),

@@ -110,7 +110,8 @@ def with_settings(kernel: Kernel, texts: Sequence[str]) -> Kernel:
 
     Parameters come first: they make the rest.
     """
-    own = [text for text in texts if _names_parameter(kernel, text)]
+    parameters = _leaves_of(kernel.parameters)
+    own = [text for text in texts if any(leaf.answers_to(_name(text)) for leaf in parameters)]
     for some in (own, [text for text in texts if text not in own]):
         kernel = _with_all(kernel, [_parse_setting(kernel, text) for text in some])
     return kernel
@@ -124,10 +125,6 @@ def apply_settings(kernel: Kernel, text: str) -> Kernel:
 def has_field(kernel: Kernel, text: str) -> bool:
     """True if field=value names a field of this kernel."""
     return any(leaf.answers_to(_name(text)) for leaf in leaves(kernel))
-
-
-def _names_parameter(kernel: Kernel, text: str) -> bool:
-    return any(leaf.answers_to(_name(text)) for leaf in _leaves_of(kernel.parameters))
 
 
 def _name(text: str) -> str:
@@ -337,7 +334,12 @@ def set_option(command: Command) -> Command:
 
 def find_kernel(name: str, settings: Sequence[str] = ()) -> Kernel:
     """The kernel of that name with its settings changed; a usage error if there is none."""
-    return with_settings(_load_named(name) if ":" in name else _find_kernel(name), settings)
+    if ":" in name:
+        return with_settings(_load_named(name), settings)
+    if not KERNELS.knows(name) and name not in full_names():
+        own = "or your own: file.py:Name, package.module:Name"
+        raise click.UsageError("\n".join((*KERNELS.unknown(name), own)))
+    return with_settings(kernel_named(name), settings)
 
 
 def compile_kernel(kernel: Kernel) -> CompiledSchedule:
@@ -345,14 +347,6 @@ def compile_kernel(kernel: Kernel) -> CompiledSchedule:
     fine = kernel.settings().get("instructions")
     hint = " by instruction (--set instructions=false is quicker, and coarser)" if fine and fine.value is True else ""
     return replace(run_search(f"compiling {kernel.name}{hint}", kernel.compile), name=kernel.name)
-
-
-def _find_kernel(name: str) -> Kernel:
-    """A kernel that rota ships or an installed package registers."""
-    if KERNELS.knows(name) or name in full_names():
-        return kernel_named(name)
-    own = "or your own: file.py:Name, package.module:Name"
-    raise click.UsageError("\n".join((*KERNELS.unknown(name), own)))
 
 
 def find_object(name: str) -> object:
@@ -382,18 +376,16 @@ def _module(place: str) -> ModuleType:
     if place.endswith(".py") and not Path(place).is_file():
         raise click.UsageError(f"there is no file {place}")
     try:
-        return _load_file(Path(place)) if place.endswith(".py") else _import_module(place)
+        if place.endswith(".py"):
+            return _load_file(Path(place))
+        sys.path.insert(0, str(Path.cwd()))
+        return importlib.import_module(place)
     except RotaError:
         raise
     except Exception as error:
         if authors_line(error):
             raise  # told with that line
         raise click.UsageError(f"{place} can't be loaded: {type(error).__name__}: {error}") from error
-
-
-def _import_module(name: str) -> ModuleType:
-    sys.path.insert(0, str(Path.cwd()))
-    return importlib.import_module(name)
 
 
 def _load_file(path: Path) -> ModuleType:

@@ -221,21 +221,12 @@ _WIDTH = 30
 class Counted:
     """How much is done, and of how much: called by the work, read by the line."""
 
-    def __init__(self) -> None:
-        self._done = self._whole = 0
-        self._what = "workgroups"
+    def __init__(self, what: str) -> None:
+        self._done, self._whole, self._what = 0, 0, what
 
     def __call__(self, done: int, whole: int) -> None:
-        """So much is done."""
+        """So much is done, of at most this much where that is known."""
         self._done, self._whole = done, whole
-
-    def proofs(self, done: int, whole: int) -> None:
-        """So many proofs, of at most this many, where that is known."""
-        self._done, self._whole, self._what = done, whole, "proofs"
-
-    def files(self, done: int, whole: int) -> None:
-        """So many files."""
-        self._done, self._whole, self._what = done, whole, "files"
 
     def __str__(self) -> str:
         if not self._whole:
@@ -245,9 +236,9 @@ class Counted:
 
 
 @contextmanager
-def progress(doing: str) -> Iterator[Counted]:
-    """While the block runs; nothing where stderr is no terminal."""
-    counted = Counted()
+def progress(doing: str, what: str = "workgroups") -> Iterator[Counted]:
+    """While the block runs, with a bar that counts `what`; nothing where stderr is no terminal."""
+    counted = Counted(what)
     if not sys.stderr.isatty():
         yield counted
         return

@@ -273,14 +273,11 @@ class LoweredProgram:
 
 def number_entries(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """The entries with their ordinals; an unlisted entry gets the ordinal of the next listed one."""
-    return tuple(_numbered(entries))
-
-
-def _numbered(entries: Sequence[Entry]) -> Iterator[Entry]:
-    slot = 0
+    numbered, slot = [], 0
     for entry in entries:
-        yield entry if entry.time_slot == slot else replace(entry, time_slot=slot)
+        numbered.append(entry if entry.time_slot == slot else replace(entry, time_slot=slot))
         slot += entry.listed
+    return tuple(numbered)
 
 
 _Refuse = Callable[[str, object, str], DeclarationError]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rota.program.entry import Entry, Place, Space
+from rota.program.entry import Effect, Entry, Place, Space
 from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram
 from rota.sync.obligation import Obligation, derive_obligations
@@ -41,7 +41,7 @@ class _Standing:
         added = {id(entry): entry for entry in program.entries if entry.op.is_framework}
         self.counts = {key: entry.effect.wait_value for key, entry in added.items()}
         self.counters = {key: entry.effect.counter for key, entry in added.items()}
-        self.parts = {key for key, entry in added.items() if _part_of_a_barrier(entry)}
+        self.parts = {key for key, entry in added.items() if _is_part_of_a_barrier(entry.effect)}
         self.users: dict[int, list[Obligation]] = {key: [] for key in added}
         for each in derive_obligations(program):
             line = each.timeline
@@ -89,8 +89,8 @@ class _Standing:
         return sum(id(line.steps[each]) in self.counts for each in fences) >= needed
 
 
-def _part_of_a_barrier(entry: Entry) -> bool:
-    return entry.effect.kind is OpKind.BARRIER and (entry.effect.arrives is None or entry.effect.awaits is None)
+def _is_part_of_a_barrier(effect: Effect) -> bool:
+    return effect.kind is OpKind.BARRIER and (effect.arrives is None or effect.awaits is None)
 
 
 # Which entries of a loop may pass each other.

@@ -237,17 +237,12 @@ def _select_tightest(timeline: WrittenOut, counters: _Counters) -> Iterator[_Con
     the outer two. So whatever meets the inner conflict meets the outer one.
     """
     latest: dict[tuple[str | None, bool], int] = {}
-    conflicts = sorted(_conflicts(timeline, counters), key=lambda c: (c.later, -c.earlier))
-    for conflict in conflicts:
+    conflicts = [*_find_tile_conflicts(timeline), *_find_register_conflicts(timeline, counters)]
+    for conflict in sorted(conflicts, key=lambda c: (c.later, -c.earlier)):
         counter = timeline.steps[conflict.earlier].effect.counter
         if latest.get((counter, conflict.crosses), -1) < conflict.earlier:
             latest[counter, conflict.crosses] = conflict.earlier
             yield conflict
-
-
-def _conflicts(timeline: WrittenOut, counters: _Counters) -> Iterator[_Conflict]:
-    yield from _find_tile_conflicts(timeline)
-    yield from _find_register_conflicts(timeline, counters)
 
 
 def _find_tile_conflicts(timeline: WrittenOut) -> Iterator[_Conflict]:

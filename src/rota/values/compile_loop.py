@@ -87,7 +87,8 @@ def keep_placement(question: object, claim: Claim, before: KeptPlacement) -> Non
         again = _check_kept(claim, placement).certificate
     except RotaError:
         return
-    if (again.proof, again.lower, again.limits) == _said(found):
+    said = found.certificate
+    if (again.proof, again.lower, again.limits) == (said.proof, said.lower, said.limits):
         keep(
             question,
             {
@@ -101,10 +102,6 @@ def keep_placement(question: object, claim: Claim, before: KeptPlacement) -> Non
                 "order": order,
             },
         )
-
-
-def _said(found: ModuloSchedule) -> tuple[object, ...]:
-    return found.certificate.proof, found.certificate.lower, found.certificate.limits
 
 
 def _parse_kept(answer: object) -> tuple[Placement, tuple[int, ...] | None]:

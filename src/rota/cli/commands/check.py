@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -139,14 +139,14 @@ def advise(code: CodeObject, verdict: Verdict, asked: Asked, block: Block | None
     facts, instructions = code.kernel(verdict.kernel), code.instructions(verdict.kernel)
     needed, suggestion, text = None, None, []
     if asked.needed:
-        with progress(f"what {facts.name} needs") as counted:
-            needed = find_needed(facts, instructions, verdict, block=block, policies=policies, progress=counted.proofs)
+        with progress(f"what {facts.name} needs", "proofs") as counted:
+            needed = find_needed(facts, instructions, verdict, block=block, policies=policies, progress=counted)
         text.append(
             "which waits are needed is asked of a proved kernel" if needed is None else needed.describe(instructions)
         )
     if asked.suggest:
-        with progress(f"mending {facts.name}") as counted:
-            suggestion = suggest(facts, instructions, verdict, block=block, policies=policies, progress=counted.proofs)
+        with progress(f"mending {facts.name}", "proofs") as counted:
+            suggestion = suggest(facts, instructions, verdict, block=block, policies=policies, progress=counted)
         text += ["nothing to mend" if suggestion is None else suggestion.describe(instructions)]
     return Advice(needed, suggestion, "\n".join(text))
 
@@ -276,10 +276,10 @@ def check_machine_code(  # noqa: C901
     advice: list[Advice] = []
     failed: list[tuple[Path, RotaError]] = []
     several_files = len(files) > 1
-    with progress("proving" if several_files else f"proving {files[0].name}") as counted:
+    with progress("proving" if several_files else f"proving {files[0].name}", "files") as counted:
         for number, file in enumerate(files):
             if several_files:
-                counted.files(number, len(files))
+                counted(number, len(files))
             try:
                 code = read_code(file, device=device, compiler=compiler)
                 verdicts = _verdicts(code, name, block, wishes)
@@ -299,9 +299,12 @@ def check_machine_code(  # noqa: C901
     if wishes.write_baseline is not None:
         write(wishes.write_baseline, format_baseline(found))
         known = tuple(identity(*each) for each in found)
-    new = new_findings(_that_count(found, wishes), known)
+    allowed = _EARLY if "inconclusive" in wishes.allow else frozenset[str]()
+    new = new_findings([(subject, each) for subject, each in found if each.code not in allowed], known)
     compares = wishes.baseline is not None or wishes.write_baseline is not None
-    passes = not failed and not new and all(_may_pass(each, wishes, known=compares) for _, each in results)
+    passes = not failed and not new
+    for _, each in results:  # proved, or allowed to be unproved; compared with known findings, it must have some
+        passes &= each.proved or each.status.value in wishes.allow or (compares and bool(each.findings))
     lines = _table(results, failed) if several_files else [_report(results, failed)]
     if compares:
         lines.append(f"{several(len(new), 'finding')} not in the baseline" if new else "no finding that isn't known")
@@ -319,17 +322,6 @@ def check_machine_code(  # noqa: C901
     )
     if not passes:
         click.get_current_context().exit(1)
-
-
-def _that_count(found: Sequence[Found], wishes: Wishes) -> list[Found]:
-    """Notes don't, nor does what ended a proof early where that is allowed."""
-    allowed = _EARLY if "inconclusive" in wishes.allow else frozenset[str]()
-    return [(subject, each) for subject, each in found if each.code not in allowed]
-
-
-def _may_pass(verdict: Verdict, wishes: Wishes, *, known: bool) -> bool:
-    """True if it is proved or may be unproved; compared with known findings, it must have some to compare."""
-    return verdict.proved or verdict.status.value in wishes.allow or (known and bool(verdict.findings))
 
 
 def _verdicts(code: CodeObject, name: str | None, block: Block | None, wishes: Wishes) -> tuple[Verdict, ...]:

@@ -133,7 +133,9 @@ def show(
     chosen = None if machine_code else find_kernel(kernel, settings)
     if listing:
         if chosen is None:
-            _list_program(lift_program(kernel, block=block, device=device))
+            program = lift_program(kernel, block=block, device=device)
+            listed = {"name": program.name, **_entries_of(program), "origin": program.origin}
+            give(listing_of(program.name, program.kernel), listed)
         else:
             _list(compile_kernel(chosen), why=why)
         return
@@ -141,7 +143,11 @@ def show(
     from rota.view.page import show as shown_as
 
     found = predict_kernel(chosen) if chosen is not None else predict_code(kernel, block=block, device=device)
-    traced = None if att is None or chosen is None else _read_trace(att, chosen, found.schedule)
+    traced = None
+    if att is not None and chosen is not None:
+        from rota.predict.thread_trace import compare_trace, read_trace
+
+        traced = compare_trace(found.schedule, read_trace(att), chosen.shape())
     with progress(f"drawing {found.schedule.lowered.name}"):
         shown = shown_as(*found, measured=_describe_measured(traced))
         for path, render in ((html, shown.html), (svg, shown.svg)):
@@ -170,12 +176,6 @@ def _check_options(*, listing: bool, why: bool, drawn: bool, traced: bool, form:
         raise click.UsageError("--why goes with --listing")
 
 
-def _read_trace(path: Path, kernel: Kernel, compiled: Lowerable) -> TraceComparison:
-    from rota.predict.thread_trace import compare_trace, read_trace
-
-    return compare_trace(compiled, read_trace(path), kernel.shape())
-
-
 def _describe_measured(traced: TraceComparison | None) -> dict[Key, str]:
     """What a picture says of each entry."""
     from rota.view.scene import Key
@@ -198,11 +198,6 @@ def _list(compiled: CompiledSchedule, *, why: bool) -> None:
     give(compiled.listing(why=why), {"name": compiled.name, **entries, "repairs": repairs})
     if compiled.findings:
         tell(f"{several(len(compiled.findings), 'note')}; `rota check --notes` prints them")
-
-
-def _list_program(program: LoweredProgram) -> None:
-    data = {"name": program.name, **_entries_of(program), "origin": program.origin}
-    give(listing_of(program.name, program.kernel), data)
 
 
 def _entries_of(program: LoweredProgram) -> dict[str, list[dict[str, object]]]:
