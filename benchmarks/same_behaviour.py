@@ -1,6 +1,6 @@
 """Two trees of rota that should do the same.
 
-    python -m benchmarks.same_behaviour BEFORE AFTER [--only PART] [--kernels] [--save FILE]
+    python -m benchmarks.same_behaviour BEFORE AFTER [--only PART] [--kernels] [--steps N] [--save FILE]
 
 BEFORE and AFTER are checkouts, or files of answers that --save wrote.  Both are asked the same questions through what
 doesn't move when modules do, the command and the public names:
@@ -9,7 +9,8 @@ doesn't move when modules do, the command and the public names:
 - `emit`: every shipped kernel in every form, with several settings of whole kernels, without comments;
 - `schedule`: every shipped kernel as a document, without seconds;
 - `zoo`: the loops of `tests.emit.kernels`, as HIP, without comments;
-- `verdict`, with `--kernels`: status, codes and places for each kernel of the shared folder.  Wording may differ.
+- `verdict`, with `--kernels`: status, codes and places for each kernel of the shared folder, proved within a
+  number of steps, which is the same on every machine.  Wording may differ.
 
 Prints each answer that differs and how many were compared; exits with 1 if one differs.
 """
@@ -80,12 +81,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("after", type=Path)
     parser.add_argument("--only", default="", help="questions that contain this text")
     parser.add_argument("--kernels", action="store_true", help="judge the kernels of the shared folder too")
+    parser.add_argument(
+        "--steps", type=int, default=40_000, help="for the proof of a kernel; the command's own is 2,400,000"
+    )
     parser.add_argument("--save", type=Path, help="write what AFTER answers to this file, as it answers")
     options = parser.parse_args(arguments)
     before, after = (
         _load(tree)
         if tree.is_file()
-        else dict(answers(tree.resolve(), options.only, kernels=options.kernels, save=save))
+        else dict(answers(tree.resolve(), options.only, kernels=options.kernels, steps=options.steps, save=save))
         for tree, save in ((options.before, None), (options.after, options.save))
     )
     different = [name for name in before | after if before.get(name) != after.get(name)]
@@ -98,9 +102,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if different else 0
 
 
-def answers(root: Path, only: str, *, kernels: bool, save: Path | None = None) -> Iterator[tuple[str, str]]:
+def answers(root: Path, only: str, *, kernels: bool, steps: int, save: Path | None = None) -> Iterator[tuple[str, str]]:
     """What a tree answers to each question, in short; each answer is appended to `save` at once."""
-    for name, answer in _ask(root, only, kernels=kernels):
+    for name, answer in _ask(root, only, kernels=kernels, steps=steps):
         if save is not None:
             with save.open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps([name, answer]) + "\n")
@@ -111,7 +115,7 @@ def _load(saved: Path) -> dict[str, str]:
     return dict(json.loads(line) for line in saved.read_text("utf-8").splitlines())
 
 
-def _ask(root: Path, only: str, *, kernels: bool) -> Iterator[tuple[str, str]]:
+def _ask(root: Path, only: str, *, kernels: bool, steps: int) -> Iterator[tuple[str, str]]:
     if only in "surface":
         for name, signature in json.loads(_run(root, "-c", SURFACE)).items():
             yield f"surface {name}", json.dumps(signature)
@@ -123,7 +127,7 @@ def _ask(root: Path, only: str, *, kernels: bool) -> Iterator[tuple[str, str]]:
     if kernels and only in "verdict":
         folder = shared_folder("kernels")
         for file in sorted(path for path in folder.rglob("*") if path.suffix in {".hsaco", ".co"}):
-            yield f"verdict {file.relative_to(folder)}", _judge(root, file)
+            yield f"verdict {file.relative_to(folder)}", _judge(root, file, steps)
 
 
 def _emit(root: Path, only: str) -> Iterator[tuple[str, str]]:
@@ -141,9 +145,9 @@ def _emit(root: Path, only: str) -> Iterator[tuple[str, str]]:
             yield f"schedule {name} {' '.join(settings)}", _digest(re.sub(r'"seconds": [\d.e+-]+', "", text))
 
 
-def _judge(root: Path, file: Path) -> str:
+def _judge(root: Path, file: Path, steps: int) -> str:
     """Status, codes and places: what doesn't change with the wording."""
-    text = _rota(root, "check", str(file), "--json")
+    text = _rota(root, "check", str(file), "--json", "--steps", str(steps))
     try:
         found = json.loads(text)
     except json.JSONDecodeError:
