@@ -43,7 +43,6 @@ _TICK = 0.1  # seconds, after which a wait looks around: one without an end woul
 
 
 def run_search(doing: str, work: Callable[[], T]) -> T:
-    """What `work` returns or raises."""
     stop = Stop()
     result: Future[T] = Future()
     # A daemon, so that the second Ctrl-C doesn't wait for it.
@@ -97,7 +96,6 @@ class Leaf(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The path as it is typed."""
         return ".".join(self.path)
 
     def answers_to(self, name: str) -> bool:
@@ -118,7 +116,6 @@ def with_settings(kernel: Kernel, texts: Sequence[str]) -> Kernel:
 
 
 def apply_settings(kernel: Kernel, text: str) -> Kernel:
-    """The kernel with `text`, as field=value, set."""
     return with_settings(kernel, [text])
 
 
@@ -157,7 +154,6 @@ def _with_all(kernel: Kernel, asked: Sequence[_Asked]) -> Kernel:
 
 
 def leaves(kernel: Kernel) -> tuple[Leaf, ...]:
-    """Every field that can be set."""
     return _leaves_of(kernel.settings())
 
 
@@ -350,7 +346,6 @@ def compile_kernel(kernel: Kernel) -> CompiledSchedule:
 
 
 def find_object(name: str) -> object:
-    """What file.py:Name or package.module:Name represents."""
     place, colon, attribute = name.rpartition(":")
     if not colon:
         raise click.UsageError(f"{name!r} names no function: file.py:function, package.module:function")

@@ -132,8 +132,6 @@ def device_option(command: Command) -> Command:
 
 
 class Built(NamedTuple):
-    """The schedule and the machine code."""
-
     compiled: CompiledSchedule
     code: CodeObject
 

@@ -43,7 +43,6 @@ class Guarded(click.Group):
     """Commands whose errors become exit statuses."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All of them, schedule making first."""
         return [*COMMANDS, *sorted(set(super().list_commands(ctx)) - set(COMMANDS))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -53,7 +52,6 @@ class Guarded(click.Group):
         return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands in their groups."""
         for title, names in GROUPS.items():
             found = [(name, command) for name in names if (command := self.get_command(ctx, name)) is not None]
             room = formatter.width - 6 - max(map(len, COMMANDS))

@@ -380,7 +380,6 @@ def colour_severities(text: str) -> str:
 
 
 def in_full(findings: tuple[Finding, ...]) -> str:
-    """Findings as text, a blank line between two."""
     return "\n\n".join(str(finding) for finding in findings)
 
 

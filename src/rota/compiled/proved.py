@@ -41,7 +41,6 @@ class BodyPlaces:
         }
 
     def finding(self, finding: Finding) -> Finding:
-        """The finding, restated about ops of the body."""
         return replace(
             finding,
             concerns=tuple(map(self.concern, finding.concerns)),

@@ -34,8 +34,6 @@ from rota.program.kinds import OpRole, Phase, ResourceKind
 
 
 class _Run(NamedTuple):
-    """The ops of one block."""
-
     pre_ops: tuple[OpDesc, ...]
     global_loads: tuple[OpDesc, ...]
     mma: OpDesc
@@ -135,7 +133,6 @@ def _fragments_of_other_stages(runs: Sequence[_Run], partition: int, config: Pip
 
 
 def _plan_sync(block: MMABlockSpec, *, place: int, size: int, first_cross: bool, sched: ScheduleConfig) -> MMABlockSpec:
-    """The waits and template flags of a block's class."""
     first = place == 0 and sched.wait_lgkm_first != NO_FIRST_WAIT
     top = place == 0
     minimal = sched.minimal_barriers
@@ -452,7 +449,6 @@ def order_problem(
 
 
 def derive_program(ordered: Sequence[OpDesc], config: PipelineConfig, sched: ScheduleConfig) -> PipelineProgram:
-    """The blocks of ops that are in order."""
     blocks = construct_blocks(ordered, config, sched)
     blocks = with_drains(redistribute_loads(blocks, config.block_sizing.max_globals), sched.drain_lgkm_mask)
     if sched.auto_waits:

@@ -313,7 +313,6 @@ class CompiledPipeline(CompiledSchedule):
 
 
 def _describe_proof(certificate: OrderCertificate) -> str:
-    """What is known about an order, in words."""
     if certificate.proof is Proof.NONE:
         return "the body's order" if certificate.by == "identity" else f"by {certificate.by}"
     return "proven least" if certificate.proof is Proof.OPTIMAL else f"at least {certificate.bound:,}"

@@ -176,7 +176,6 @@ def _changes_nothing(name: str, config: PipelineConfig, sched: ScheduleConfig, b
 
 
 def _without_template(block: MMABlockSpec) -> MMABlockSpec:
-    """The block without the flags that only the template reads."""
     drains = block.post_barrier_lgkm and block.pre_mma_barrier
     return block.but(
         trailing_sched_barrier=False,
@@ -199,7 +198,6 @@ def _explain_uncounted(name: str, config: PipelineConfig, sched: ScheduleConfig,
 
 
 def _why_idle(name: str, sched: ScheduleConfig, built: _Subject) -> str:
-    """Why a knob changes nothing."""
     reasons = (
         (name in _MANUAL_WAITS and sched.auto_waits, "auto_waits derives the waits"),
         (name == "auto_drain" and not sched.auto_waits, "it acts only together with auto_waits"),
@@ -409,7 +407,6 @@ class ScheduleCompiler(Pasted):
 
 
 def _list_required(schedule: type[PipelineSchedule]) -> str:
-    """The arguments that making a schedule needs, by name."""
     parameters = inspect.signature(schedule).parameters.values()
     return ", ".join(each.name for each in parameters if each.default is each.empty)
 

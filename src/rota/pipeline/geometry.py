@@ -123,7 +123,6 @@ class TileShape:
 
     @property
     def wave_tile(self) -> tuple[int, int]:
-        """Rows and columns that one wave computes."""
         down, across = WAVE_GRIDS[self.waves]
         return self.geometry.BM // down, self.geometry.BN // across
 
@@ -174,7 +173,6 @@ class _Sharing:
         return replace(entry, op=replace(entry.op, work=work))
 
     def work(self, op: OpDesc, tokens: int) -> Work:
-        """What one wave issues for an op."""
         shape, geometry = self.shape, self.shape.geometry
         parts = self.kinds[op.role, op.channel] / self.tiles
         if op.role is OpRole.COMPUTE:
@@ -201,12 +199,10 @@ def _find_declared(program: LoweredProgram, entry: Entry) -> OpDesc:
 
 
 def _alone(role: OpRole, kinds: Collection[tuple[OpRole, int]]) -> bool:
-    """True if the role has one operand only."""
     return sum(other is role for other, _ in kinds) == 1
 
 
 def _check_fit(shape: TileShape, kinds: Collection[tuple[OpRole, int]], *, even: bool) -> None:
-    """Check that the shape gives whole instructions."""
     geometry, name = shape.geometry, shape.instruction
     rows, columns = shape.wave_tile
     down, across = WAVE_GRIDS[shape.waves]

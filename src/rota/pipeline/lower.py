@@ -39,7 +39,6 @@ class EffectTerms:
     lgkm_fallback: tuple[int, int] = (0, 0)
 
     def counter(self, kind: OpKind) -> str:
-        """The counter that tracks a kind of op."""
         found = self.machine.counter_of(kind)
         if found is None:
             raise DeclarationError.of(

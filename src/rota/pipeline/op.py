@@ -343,7 +343,6 @@ _FIELDS = tuple(each.name for each in fields(OpDesc) if each.name != "origin")
 
 
 def numbers_of(ops: Iterable[OpDesc]) -> tuple[int, ...]:
-    """The numbers of those that are ops of the body."""
     return tuple(number for op in ops for number in op.body_ops)
 
 

@@ -69,7 +69,6 @@ def derive_epilogue_from_program(program: PipelineProgram, config: PipelineConfi
 
 
 def derive_epilogue_blocks(program: PipelineProgram, config: PipelineConfig) -> tuple[MMABlockSpec, ...]:
-    """Stripped and fused blocks of the epilogue."""
     expect("the program", program, PipelineProgram)
     prefetches = (op for block in program.blocks for op in block.data_ops if op.is_prefetch_load)
     landed = OpDesc.wait_vm(0).made_by("what the loop prefetched has landed", ops=numbers_of(prefetches))

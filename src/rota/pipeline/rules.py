@@ -17,8 +17,6 @@ from rota.program.kinds import OpRole
 
 
 class Match(NamedMember):
-    """A condition on producer and consumer together."""
-
     CHANNEL = "same channel"
     STAGE = "same stage"
     SUBTILE = "same subtile"

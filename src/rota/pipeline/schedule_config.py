@@ -328,7 +328,6 @@ class _Spreadable(Pasted):
     """A dataclass that `**` can spread: keys are its fields."""
 
     def keys(self) -> tuple[str, ...]:
-        """Field names."""
         return tuple(field.name for field in fields(self))
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401  # a spread field may be a flag or a number

@@ -20,8 +20,6 @@ WORKGROUP = "workgroup"
 
 
 class Space(enum.Enum):
-    """Where a place is."""
-
     __hash__ = object.__hash__  # members are single; an enum's own hash is Python code, and places are keys everywhere
 
     LDS = "LDS"  # shared by the workgroup; each wave writes its own slice of a tile and reads the whole
@@ -178,7 +176,6 @@ class Op:
         return self.name if self.copy is None else f"{self.name} s{self.copy}"
 
     def concern(self, index: int | None = None, role: str = "") -> Concern:
-        """This op as one end of a finding."""
         return Concern(label=str(self), index=index, role=role, source=self.source)
 
 

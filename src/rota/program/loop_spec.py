@@ -25,7 +25,6 @@ MOST_INSTRUCTIONS = 1 << 13  # that one wave issues in all phases: 64 KiB of cod
 
 
 def check_count(owner: str, what: str, count: int, most: int, source: SourceLine | None = None) -> None:
-    """Refuse more than the limit (D113)."""
     if count <= most:
         return
     raise DeclarationError.of(
@@ -290,7 +289,6 @@ def _report_misplaced(spec: LoopSpec, op: LoopOp) -> Iterator[Finding]:
 
 
 def _find_missing_parts(spec: LoopSpec, op: LoopOp) -> Iterator[Finding]:
-    """Report parts that a value doesn't have."""
     for read in op.reads:
         has = len(spec.writers(read.value)) if spec.value(read.value).home is Home.LDS else 0
         if read.parts and read.parts[-1] >= has:

@@ -239,12 +239,10 @@ class LoweredProgram:
         return f"<LoweredProgram {self.name} on {self.machine.name}: {counts} entries>"
 
     def phase(self, phase: Phase) -> tuple[Entry, ...]:
-        """The entries of one phase, of all roles."""
         return {Phase.PROLOGUE: self.prologue, Phase.KERNEL: self.kernel, Phase.EPILOGUE: self.epilogue}[phase]
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """All entries, phase by phase."""
         return (*self.prologue, *self.kernel, *self.epilogue)
 
     def executed_by(self, role: int, phase: Phase) -> tuple[Entry, ...]:
@@ -266,7 +264,6 @@ class LoweredProgram:
         return self.tiles_per_trip * trip_count + self.tiles_outside
 
     def with_phases(self, phases: Mapping[Phase, Sequence[Entry]]) -> LoweredProgram:
-        """The same program with other entries in some phases."""
         changed = {phase.value.lower(): tuple(entries) for phase, entries in phases.items()}
         return replace(self, **changed)  # type: ignore[arg-type]  # the fields are the phases' names
 
@@ -574,7 +571,6 @@ def make_groups(waves: int | None, *, staggered: bool) -> tuple[Role, ...]:
 
 
 def find_common_barrier(roles: Sequence[Role]) -> tuple[Barrier, ...]:
-    """The one barrier at which all roles meet."""
     everyone = tuple(range(len(roles)))
     return (Barrier(WORKGROUP, everyone, everyone),)
 

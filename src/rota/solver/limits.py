@@ -151,7 +151,6 @@ class Stop:
             _STOP.reset(token)
 
     def run(self, solver: Solver[Model_contra, Status_co], model: Model_contra) -> Status_co:
-        """Run one search, which ends when asked to."""
         self._running.add(solver)
         if self.asked:
             solver.parameters.max_time_in_seconds = min(solver.parameters.max_time_in_seconds, _GRACE)

@@ -83,7 +83,6 @@ class _Standing:
         return False
 
     def _behind(self, obligation: Obligation, moment: int) -> bool:
-        """True if enough barriers follow."""
         line, needed = obligation.timeline, obligation.barriers_needed(moment)
         fences = line.barriers_between(moment, obligation.later) if needed else ()
         return sum(id(line.steps[each]) in self.counts for each in fences) >= needed

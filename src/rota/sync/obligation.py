@@ -46,12 +46,10 @@ class WrittenOut:
     entered: tuple[int, ...] = ()
 
     def waits_between(self, counter: str, earlier: int, later: int) -> tuple[int, ...]:
-        """Moments of the waits on a counter that every group executes."""
         waits = self.waits[counter]
         return waits[bisect_left(waits, earlier) : bisect_left(waits, later)]
 
     def barriers_between(self, earlier: int, later: int) -> tuple[int, ...]:
-        """Moments of the barriers that every group executes."""
         return self.barriers[bisect_left(self.barriers, earlier) : bisect_left(self.barriers, later)]
 
 
@@ -147,7 +145,6 @@ class Obligation:
         return 1 + max(spread[moment], 0) - min(spread[self.later], 0) if self.crosses else 0
 
     def barriers_after(self, moment: int) -> int:
-        """Barriers between `moment` and the later op."""
         return self.timeline.epoch[self.later] - self.timeline.epoch[moment]
 
     def younger_tokens(self, moment: int) -> int:

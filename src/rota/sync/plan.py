@@ -168,7 +168,6 @@ class _Search:
         return chosen
 
     def _aims(self) -> list[cp_model.LinearExprT]:
-        """What to minimise, the most important first."""
         changed = {site: levels[max(levels)] for site, levels in self.levels.items()}
         in_loop = [count for gap, count in self.added.items() if gap.phase is Phase.KERNEL]
         in_loop += [literal for site, literal in changed.items() if site.gap.phase is Phase.KERNEL]

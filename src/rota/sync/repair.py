@@ -191,7 +191,6 @@ class _PhaseWriter:
         ]
 
     def places(self) -> dict[int, int]:
-        """From each entry's old slot to its new one."""
         kept = [(each.origin, new) for each, new in zip(self.entries, self.number_entries(), strict=True)]
         return {self.before[old].time_slot: new.time_slot for old, new in kept if old is not None and new.listed}
 
@@ -253,7 +252,6 @@ class _Site:
     reason: Obligation | None = None
 
     def written(self, *, split: bool) -> tuple[tuple[Op, Effect], ...]:
-        """What is issued there."""
         if self.counter is None:
             return barrier_ops(split=split)
         return ((wait_op(self.counter, self.count), wait_effect(self.counter, self.count)),)

@@ -47,7 +47,6 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds left, at least 0."""
         return max(self.started + self.asked.time_limit - spent(), 0.0)
 
     def scheduler(self, at_most: float | None = None) -> ModuloScheduler:
@@ -117,7 +116,6 @@ class Allowance:
     most: Mapping[str, int] | None = None
 
     def holds(self, copies: Mapping[str, int]) -> bool:
-        """True if these copies fit."""
         return (
             self.loop.lds_bytes(copies) <= self.lds_bytes
             and (self.registers is None or self.loop.registers(copies) <= self.registers)
@@ -150,7 +148,6 @@ class Precedences:
             yield Arc(earlier, later, delay, distance + (copies[of] if of else 0)), of
 
     def too_long(self, copies: Mapping[str, int], ii: int) -> Cycle | None:
-        """A cycle that needs more than these copies allow at this interval."""
         found = longest_starts(self.count, tuple(dict(self.arcs(copies))), ii)
         return found if isinstance(found, Cycle) else None
 
@@ -261,7 +258,6 @@ def narrow_allowances(deep: Allowance, times: LoopTimes) -> Iterator[Allowance]:
 
 
 def _find_safe_interval(ties: Precedences) -> int:
-    """An interval that every order allows."""
     return sum(abs(each.delay) for each in ties.precedences) + 1
 
 

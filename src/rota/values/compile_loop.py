@@ -105,7 +105,6 @@ def keep_placement(question: object, claim: Claim, before: KeptPlacement) -> Non
 
 
 def _parse_kept(answer: object) -> tuple[Placement, tuple[int, ...] | None]:
-    """Parse a kept answer; anything but numbers is an error."""
     if not isinstance(answer, dict):
         raise TypeError("nothing was kept")
     order = answer["order"]

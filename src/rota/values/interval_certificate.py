@@ -56,7 +56,6 @@ class Claim:
 
     @property
     def ties(self) -> Precedences:
-        """The precedences, all waves alike."""
         return derive_precedences(self.loop, self.times)
 
     def least_possible(self, deadline: Deadline) -> int:

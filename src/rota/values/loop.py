@@ -15,8 +15,6 @@ _REGISTER_BYTES = 4
 
 
 class _Work(NamedTuple):
-    """What an op is besides its operands."""
-
     instructions: int
     moved: int = 0
     instruction: str = ""

@@ -69,7 +69,6 @@ class LoopTimes:
 
     @property
     def turns(self) -> int:
-        """Issue turns that a schedule gives to single instructions."""
         return sum(timing.issue for timing in self.timings)
 
     def latency(self, unit: Unit) -> int:
@@ -78,7 +77,6 @@ class LoopTimes:
 
 
 def time_loop(spec: LoopSpec, unit: Timing, groups: int = 1) -> LoopTimes:
-    """Times of all ops and the load of all units."""
     alone = all(op.instructions == 1 for op in spec.ops if op.kind.unit is not Unit.VALU)
     timings = tuple(_time(op, spec, unit, groups, alone=alone) for op in spec.ops)
     busy = {each: groups * sum(t.occupancy for t in timings if t.unit is each) for each in Unit}

@@ -347,7 +347,6 @@ def _can_skip_barriers(spec: LoopSpec, placement: Placement, times: LoopTimes) -
 
 
 def _contains_barrier(window: Window, placement: Placement) -> bool:
-    """True if the window contains a barrier."""
     length = window.closes - window.opens
     return any((slot - window.opens) % placement.interval <= length for slot in placement.barriers)
 

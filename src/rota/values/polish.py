@@ -102,8 +102,6 @@ _SETTLES = 2  # periods, ahead of what is counted
 
 
 class _Scored(NamedTuple):
-    """An order and its clocks."""
-
     clocks: int
     order: list[int]
 
@@ -186,7 +184,6 @@ class OrderSearch:
         return best
 
     def _near_late(self, order: list[int]) -> list[int]:
-        """Entries around the late ones, in order."""
         late = {each % self.length for each in self.wave.trip(*self._trips(order)).late}
         places = [place for place, entry in enumerate(order) if entry in late]
         near = {other for place in places for other in range(place - _AROUND, place + _AROUND + 1)}

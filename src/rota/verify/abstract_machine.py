@@ -251,8 +251,6 @@ class Access:
 
 
 class LastWait(NamedTuple):
-    """The newest wait of a role on a counter."""
-
     entry: Entry
     number: int
 
@@ -286,7 +284,6 @@ class AbstractMachine:
 
     @property
     def clocks(self) -> list[int]:
-        """How many barriers each role has arrived at."""
         return self.meetings.clocks
 
     def known_to(self, entry: Entry) -> Sequence[int]:

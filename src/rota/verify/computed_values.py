@@ -179,7 +179,6 @@ def _list_places(things: Iterable[object]) -> str:
 
 
 def report_difference(step: Entry, what: str, due: object, found: object) -> Finding:
-    """The finding of an entry that differs from its declaration."""
     return Finding(
         "V110",
         f"{step.op} is not the op that the loop declares",
@@ -221,7 +220,6 @@ class TileContents:
         return find_outside_grid(self.program, self.semantics)
 
     def apply(self, machine: AbstractMachine, step: Entry, k: int) -> Iterable[Finding]:
-        """Record what the op fetched, passed on or multiplied."""
         effect = step.effect
         if effect.kind.computes:
             return self._multiplied(machine, step)
@@ -253,7 +251,6 @@ class TileContents:
         return find_lost_tiles(machine, base, self.program.tiles_per_trip)
 
     def check_end(self, machine: AbstractMachine, total: int) -> Iterator[Finding]:
-        """Find accumulators that lack a tile, or took one too many."""
         return check_complete(machine, self.semantics.products, total)
 
 
@@ -288,7 +285,6 @@ def find_outside_grid(program: LoweredProgram, declared: TileSum) -> Iterator[Fi
 
 
 def find_undefined_reads(machine: AbstractMachine, step: Entry, places: Iterable[Place]) -> Iterator[Finding]:
-    """Find reads of places that nothing has written."""
     for place in places:
         if place not in machine.holds:
             yield Finding("V104", f"{step.op} reads {place}, which nothing has written", concerns=(step.concern(),))
@@ -394,7 +390,6 @@ class VersionContents:
         return find_impossible(self.semantics, self.program.machine)
 
     def apply(self, machine: AbstractMachine, step: Entry, k: int) -> Iterator[Finding]:
-        """Check the versions the op wanted, and record those it made."""
         yield from find_wrong_versions(machine, step, k)
         yield from check_runs_once(machine, step, k)
 
@@ -403,7 +398,6 @@ class VersionContents:
         return iter(())
 
     def check_end(self, machine: AbstractMachine, total: int) -> Iterator[Finding]:
-        """Find ops that did not run once per iteration, and results that are gone."""
         yield from check_all_ran(machine, self.ops, total)
         yield from find_lost_results(machine, self.results, total)
 
@@ -450,7 +444,6 @@ def first_iterations(program: LoweredProgram, phases: Iterable[Phase] = (Phase.K
 
 
 def check_runs_once(machine: AbstractMachine, step: Entry, k: int) -> Iterator[Finding]:
-    """Report an op that runs twice for one iteration."""
     instance = step.effect.instance
     number = instance.at(k).iteration
     if not machine.executed.setdefault(instance.name, Taken()).add(number):

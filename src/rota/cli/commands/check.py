@@ -88,7 +88,6 @@ class Summary:
 
 
 def summarise(kernel: str, compiled: CompiledSchedule) -> Summary:
-    """What is known about a schedule that has no errors."""
     sync = count_sync(compiled.kernel)
     return Summary(
         kernel=kernel,
@@ -125,15 +124,12 @@ NO_ADVICE = Asked()
 
 
 class Advice(NamedTuple):
-    """What was found, and in words."""
-
     needed: Needed | None
     suggestion: Suggestion | None
     text: str
 
 
 def advise(code: CodeObject, verdict: Verdict, asked: Asked, block: Block | None, policies: Policies) -> Advice:
-    """What was asked for and applies."""
     from rota.prove.advice import find_needed, suggest
 
     facts, instructions = code.kernel(verdict.kernel), code.instructions(verdict.kernel)
@@ -182,11 +178,9 @@ class Wishes:
         )
 
     def budget(self) -> Budget:
-        """For the proof of one kernel."""
         return Budget(steps=self.steps, seconds=self.seconds)
 
     def known(self) -> tuple[KnownFinding, ...]:
-        """Findings that are no news."""
         return () if self.baseline is None else read_baseline(self.baseline)
 
 

@@ -159,7 +159,6 @@ def _rows(device: Device) -> Iterator[_Row]:
 
 
 def _problem_rows(device: Device) -> Iterator[_Row]:
-    """What whole kernels are predicted from."""
     from rota.targets.device import Fitted
 
     facts = device.problems

@@ -177,7 +177,6 @@ def _check_options(*, listing: bool, why: bool, drawn: bool, traced: bool, form:
 
 
 def _describe_measured(traced: TraceComparison | None) -> dict[Key, str]:
-    """What a picture says of each entry."""
     from rota.view.scene import Key
 
     if traced is None:

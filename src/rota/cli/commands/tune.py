@@ -206,10 +206,7 @@ def _read_measured(path: Path, space: TuneSpace) -> list[KernelRun]:
 
 
 class _Line:
-    """The live line on a terminal."""
-
     def __call__(self, tally: Tally) -> None:
-        """After every row."""
         if sys.stderr.isatty():
             from rota.tune.tune_library import progress_line
 

@@ -309,7 +309,6 @@ def report_time_limit(facts: Facts, seed: Evaluation, fullest_gap: int, time_lim
 
 
 def _find_peak_op(facts: Facts, order: tuple[int, ...] | None) -> tuple[Concern, ...]:
-    """The op at which an order needs most registers."""
     live, peak, worst = 0, -1, None
     for index in order or ():
         op = facts.problem.body.ops[index]
@@ -490,7 +489,6 @@ class _Model:
             self._bound_loads(limits.max_globals)
 
     def suggest(self, order: tuple[int, ...]) -> None:
-        """Start the search near `order`."""
         place = {index: position for position, index in enumerate(order)}
         for (first, second), literal in self._literals.items():
             if first < second:

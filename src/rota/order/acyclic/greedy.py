@@ -41,7 +41,6 @@ class GreedyScheduler:
 
 
 def greedy_order(problem: OrderProblem) -> tuple[int, ...]:
-    """Lowest-index ready op first, partition by partition."""
     body = problem.body
     check_partitions_forward(problem)
     missing = [len(producers) for producers in body.predecessors()]

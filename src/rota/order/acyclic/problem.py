@@ -67,7 +67,6 @@ class CostedOp:
     vgpr_kill: int
 
     def concern(self, index: int | None = None, role: str = "") -> Concern:
-        """This op as one end of a finding."""
         raise NotImplementedError
 
 

@@ -120,7 +120,6 @@ class Core:
 
 
 def derive_structure(problem: ModuloProblem) -> Structure:
-    """Components and the treatment of the other ops."""
     sets = strong_components(len(problem.ops), problem.arcs)
     number = {op: place for place, members in enumerate(sets) for op in members}
     inner: list[list[Arc]] = [[] for _ in sets]
@@ -281,7 +280,6 @@ class _Pools:
         self._room = room
 
     def next_start(self, op: int, ready: int) -> int:
-        """The first free start from `ready` on."""
         uses, ii = self._ops[op].uses, self._ii
         if not uses:
             return ready
@@ -360,7 +358,6 @@ class ModuloModel:
             self._add(op, frame)
 
     def apply(self, *constraints: Callable[[ModuloModel], None]) -> ModuloModel:
-        """The same model with more constraints."""
         for constraint in constraints:
             constraint(self)
         return self
@@ -430,7 +427,6 @@ class ModuloModel:
         return Decision(outcome=Outcome.INFEASIBLE if status == cp_model.INFEASIBLE else Outcome.OPEN)
 
     def stop(self) -> None:
-        """End a search that runs in another thread."""
         if self._solver is not None:
             self._solver.stop_search()
 
@@ -561,7 +557,6 @@ def _cumulative(on: ModuloModel, contest: Contest, lengths: set[int]) -> None:
 
 
 def build_model(core: Core, encoding: Encoding) -> ModuloModel:
-    """All of a core's constraints."""
     return ModuloModel(core.ii, core.frames).apply(
         keep_gaps(core.gaps), keep_order(core.alike), *(share(contest, encoding) for contest in core.contests)
     )
@@ -594,7 +589,6 @@ class _Search:
         self._models: dict[Encoding, ModuloModel] = {}
 
     def alternate(self, turns: Sequence[Turn], workers: int) -> Decision:
-        """Run the slices one after the other."""
         numbers = iter_count()
         while True:
             number = next(numbers)

@@ -267,7 +267,6 @@ class ModuloOp:
         object.__setattr__(self, "uses", check_elements("an op's uses", self.uses, Use))
 
     def concern(self, index: int, role: str = "") -> Concern:
-        """This op as one end of a finding."""
         return Concern(label=self.name, index=index, role=role)
 
 
@@ -424,7 +423,6 @@ class MII:
 
     @property
     def binding(self) -> tuple[ResourceBound | RecurrenceBound, ...]:
-        """The bounds that reach the MII."""
         return tuple(bound for bound in (self.resource, self.recurrence) if bound is not None and bound.ii == self.ii)
 
     def __str__(self) -> str:
@@ -477,7 +475,6 @@ def recurrence_mii(problem: ModuloProblem) -> RecurrenceBound | None:
 
 
 def derive_mii(problem: ModuloProblem) -> MII:
-    """Both bounds."""
     return MII(resource=resource_mii(problem), recurrence=recurrence_mii(problem))
 
 

@@ -112,7 +112,6 @@ class _Table:
         return earliest + (self._phases[use.resource] - earliest - use.offset) % self._grids[use.resource]
 
     def colliding(self, op: int, start: int) -> set[int]:
-        """The holders of all cells without room."""
         out: set[int] = set()
         for name, place, held in self._shapes[op]:
             holders = self._holders.get((name, (start + place) % self._ii), ())
@@ -316,7 +315,6 @@ _LARGEST_MODEL = 200_000  # literals
 
 
 def explain(problem: ModuloProblem, ii: int, seconds: float, *, seed: int = 0) -> OrderError:
-    """The O301 error for an II that a search refuted."""
     return _Deletion(problem, ii, seconds, seed).run()
 
 
@@ -379,7 +377,6 @@ class _Deletion:
 
 
 def _restrict_problem(problem: ModuloProblem, resources: Iterable[str], arcs: set[Arc]) -> ModuloProblem:
-    """The problem with these resources and arcs only."""
     names = set(resources)
     return ModuloProblem(
         ops=tuple(replace(op, uses=tuple(use for use in op.uses if use.resource in names)) for op in problem.ops),

@@ -70,8 +70,6 @@ def place_barriers(count: int) -> Constraint:
 
 
 def fix_barriers(slots: Sequence[int]) -> Constraint:
-    """Barriers whose slots are given."""
-
     def constrain(on: ModuloModel) -> None:
         for name, slot in name_barriers(slots).items():
             on.name(name, slot, slot)
@@ -139,13 +137,10 @@ def keep_turns(chains: Sequence[Sequence[int]]) -> Constraint:
 
 
 def lengthen_slack(on: ModuloModel) -> None:
-    """Maximise the read slack."""
     on.model.maximize(on.named[READ_SLACK])
 
 
 def shorten_lives(deliveries: Sequence[Delivery]) -> Constraint:
-    """Minimise the sum of register live ranges."""
-
     def constrain(on: ModuloModel) -> None:
         ends: dict[int, list[tuple[int, int]]] = {}
         for reader, user, distance in deliveries:
@@ -288,7 +283,6 @@ class Request:
 
     @property
     def effort(self) -> float:
-        """What to spend on finding it."""
         return min(_LEAST_EFFORT + _EFFORT_PER_OP * len(self.choice.problem.ops), _MOST_EFFORT)
 
     def at_once(self, reading: int = 0) -> Decision | None:
@@ -352,7 +346,6 @@ def select_roomiest(asked: Sequence[Request]) -> Request:
 
 
 def list_barrier_counts(choice: Choice) -> range:
-    """How many barriers an iteration may have."""
     if not choice.handovers:
         return range(1)
     if choice.barriers is not None:
@@ -447,8 +440,6 @@ def settle(
 
 
 class _Found(NamedTuple):
-    """A request and what was found for it."""
-
     request: Request
     decision: Decision
 
@@ -554,7 +545,6 @@ def _make_easiest(choices: Sequence[Choice], number: int, ii: int) -> Request:
 def _group_by_barriers(
     choices: Sequence[Choice], ii: int, slack: int, hopeful: Sequence[int]
 ) -> Iterator[list[Request]]:
-    """Requests grouped by their number of barriers, few first."""
     for barriers in sorted({count for number in hopeful for count in list_barrier_counts(choices[number])}):
         yield [
             Request(number=number, choice=choices[number], ii=ii, barriers=barriers, stages=stages, slack=slack)

@@ -41,8 +41,6 @@ class _Tie(NamedTuple):
 
 @dataclass(slots=True)
 class _Windows:
-    """Earliest and latest starts."""
-
     low: list[int]
     high: list[int]
 
@@ -202,7 +200,6 @@ class _Room:
     taken: dict[str, int]
 
     def has(self, op: int, start: int) -> bool:
-        """True if everything that an op holds is free."""
         return not any(self.taken[unit] & self._bits(start + offset, held) for unit, offset, held in self.uses[op])
 
     def take(self, op: int, start: int) -> None:
