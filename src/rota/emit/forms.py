@@ -11,6 +11,7 @@ from rota.emit.emission import Emission, Emitter, refuse_count, with_register_wa
 from rota.emit.gemm.gemm_words import macros
 from rota.emit.gemm.program_form import ProgramForm, form_of
 from rota.emit.text import (
+    WORDS,
     FunctionCall,
     Reasons,
     check_words,
@@ -20,7 +21,6 @@ from rota.emit.text import (
     sync_reason,
     sync_reasons,
     sync_text,
-    sync_words,
 )
 from rota.errors import EmissionError
 from rota.program.entry import Entry
@@ -46,7 +46,7 @@ def emit_skeleton(compiled: CompiledSchedule) -> str:
     compiled = with_register_waits(compiled)
     program, reasons = compiled.lowered, sync_reasons(compiled)
     form = form_of(program)
-    words = list(sync_words())
+    words = list(WORDS.lines("sync"))
     name = identifier(form.symbol, macros(words))
     tiles = form.k_tiles()
     phases = {phase: list(_phase(program, form, phase, tiles[phase], reasons)) for phase in Phase}

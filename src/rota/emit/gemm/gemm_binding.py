@@ -110,7 +110,6 @@ class _Replay:
     sums: dict[Block, set[tuple[int, int]]] = field(default_factory=dict)
 
     def fork(self) -> _Replay:
-        """A copy that can go on by itself."""
         sums = {block: set(taken) for block, taken in self.sums.items()}
         return _Replay(self.binding, dict(self.lds), dict(self.registers), sums)
 
@@ -127,7 +126,6 @@ class _Replay:
         )
 
     def run(self, bound: list[Bound], k: int) -> None:
-        """One phase, whose K-tiles count from k."""
         for entry, instructions in bound:
             for each in instructions:
                 if isinstance(each, Dma):
@@ -164,7 +162,6 @@ class _Replay:
         self._take((piece, pack.copy), {self.registers.get(((piece, each), pack.copy)) for each in registers})
 
     def _read_scales(self, read: ScaleRead) -> None:
-        """The same of the scales of all waves' rows."""
         tile, binding, line = self.binding.tile, self.binding, self.binding.tile.geometry.scale_line
         stage = read.lds // tile.scale_bytes(read.operand) * tile.scale_bytes(read.operand)
         first = binding.first_row(read.operand, read.part)
@@ -175,7 +172,6 @@ class _Replay:
         self._take((("scales", read.operand, read.part), read.copy), found)
 
     def _take(self, place: tuple[object, int], found: set[int | None]) -> None:
-        """One K-tile, or none."""
         self.registers.pop(place, None)
         if len(found) == 1 and (k_tile := found.pop()) is not None:
             self.registers[place] = k_tile
@@ -281,7 +277,6 @@ class _Replay:
 
 
 def _one(entry: Entry, tiles: set[int | None], does: str) -> int:
-    """The K-tile that all of them are."""
     if len(tiles) == 1 and (k_tile := next(iter(tiles))) is not None:
         return k_tile
     held = sorted("none" if each is None else str(each) for each in tiles)
@@ -328,7 +323,6 @@ class GemmBinding:
         check_semantics(self, program)
 
     def matrix_instruction(self, step: int) -> tuple[str, ...]:
-        """What multiplies a step of K, and its modifiers."""
         return self.tile.instruction, *self.tile.modifiers(step)
 
     @property
@@ -338,7 +332,6 @@ class GemmBinding:
 
     @property
     def copies(self) -> int:
-        """The most copies that any register value has."""
         return self._operands.copies
 
     def buffer_bytes(self, operand: Factor) -> int:
@@ -396,7 +389,6 @@ class GemmBinding:
         return Piece(Factor.B, 2 * pair.pair, pair.number)
 
     def instructions(self, entry: Entry) -> tuple[BoundInstruction, ...]:
-        """What an op represents, in order; nothing for waits, barriers and fences."""
         if entry.op.is_framework:
             return ()
         found = tuple(self._makers[entry.op.kind](entry))
@@ -492,7 +484,6 @@ class GemmBinding:
                     yield from block_adds(m, n, copy, (scales[Factor.A, m], scales[Factor.B, n]))
 
     def _scales(self, entry: Entry) -> dict[tuple[Factor, int], int]:
-        """The copy of each part's scales that an op reads."""
         return {
             (scaled[0], part): self._operands.copy(place)
             for place in entry.effect.reads
@@ -518,12 +509,10 @@ class InterleavedBinding(GemmBinding):
         return (self.tile.instruction,)
 
     def first_row(self, operand: Factor, part: int) -> int:
-        """Where a part begins in the workgroup's tile, for the first wave."""
         slices = self.buffers[operand].slices
         slice_, own = divmod(part, self.parts(operand) // slices)
         return slice_ * (self.tile.rows(operand) // slices) + own * self.tile.across(operand) * self.tile.side
 
     def wave_rows(self, operand: Factor) -> int:
-        """How many rows further the next wave's parts begin: it is its turn."""
         del operand
         return self.tile.side

@@ -48,7 +48,6 @@ class ScaleLoop:
                 self._check_load(op)
 
     def loads(self, op: LoopOp) -> tuple[Factor, range]:
-        """Which DMAs a load is, of all that bring its tile."""
         operand, writers = self.tiles[op.writes[0]], self.loop.writers(op.writes[0])
         each, left = divmod(self.tile.scale_loads(operand), len(writers))
         if left or not each:
@@ -189,7 +188,6 @@ def pairs_of(tile: GemmTile, piece: Piece) -> tuple[ColumnPair, ...]:
 
 
 def packs_of(tile: GemmTile, piece: Piece, held: Mapping[ColumnPair, int], copy: int) -> Iterator[PairPack]:
-    """What makes a copy of a piece, from those copies of the reads that are held."""
     pairs = pairs_of(tile, piece)
     for register, (low, high) in enumerate(zip(pairs[::2], pairs[1::2], strict=True)):
         yield PairPack(piece.part, piece.piece, register, (low, high), (held[low], held[high]), copy)
@@ -275,16 +273,13 @@ class _Product(NamedTuple):
 
     @property
     def blocks(self) -> set[tuple[int, int]]:
-        """The blocks of C that it adds to."""
         return {(m, n) for m in self.a_parts for n in self.b_parts}
 
     @property
     def text(self) -> str:
-        """Its operands, as the author named them."""
         return " x ".join(read.value for read in self.op.reads if read.value not in self.op.scales)
 
     def concern(self, role: str = "") -> Concern:
-        """The op as one end of a finding."""
         return Concern(label=self.op.name, role=role, source=self.op.source)
 
 
@@ -314,7 +309,6 @@ class GemmLoop:
             check_block_sums(loop, self.scales, self.sums)
 
     def loads(self, op: LoopOp) -> tuple[Factor, range]:
-        """Which DMAs a load is, of all that bring its operand's tile."""
         name = op.writes[0]
         operand = Factor[self.loop.value(name).operand]
         names, writers = self.slices[operand], self.loop.writers(name)
@@ -499,7 +493,6 @@ class GemmLoop:
             )
 
     def _holders(self, operand: Factor, part: int) -> list[str]:
-        """The register values that hold a part."""
         return [
             name
             for name, pieces in self.pieces.items()

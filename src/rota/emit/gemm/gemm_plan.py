@@ -62,7 +62,6 @@ class GemmPlan:
 
     @property
     def symbol(self) -> str:
-        """What the kernel is called."""
         return form_of(self.program).symbol
 
     @property
@@ -88,7 +87,6 @@ class GemmPlan:
         return tuple(each for each in found if isinstance(each, Dma | LdsRead | Mfma))
 
     def factor(self, mfma: Mfma, operand: Factor) -> tuple[Register, ...]:
-        """The registers that a matrix instruction takes of one operand."""
         part, copies = mfma.factor(operand)
         first = mfma.step * self.tile.pieces_per_step
         return tuple(Register(operand, copy, part, first + number) for number, copy in enumerate(copies))
@@ -133,7 +131,6 @@ class GemmPlan:
 
 
 def target(read: LdsRead) -> Register:
-    """Where a read puts its piece."""
     return Register(read.operand, read.copy, read.part, read.piece)
 
 

@@ -81,12 +81,10 @@ class BLayout(enum.Enum):
 
     @property
     def spoken(self) -> str:
-        """Its rows and columns."""
         return " x ".join(self.sizes)
 
     @property
     def sizes(self) -> tuple[str, str]:
-        """Its number of rows, and of columns."""
         return ("K", "N") if self is BLayout.KN else ("N", "K")
 
 
@@ -112,11 +110,9 @@ class BlockScales(enum.Enum):
 
     @property
     def columns(self) -> str:
-        """How many a row has, in words."""
         return f"ceil(K / {self.block})" if self is BlockScales.FLOAT else f"K / {self.block}"
 
     def in_bytes(self, count: str) -> str:
-        """So many scales, as source."""
         return f"{count} * {self.bytes}" if self.bytes > 1 else count
 
     def of_row(self, depth: str) -> str:
@@ -147,7 +143,6 @@ DMA_WORDS = {16: "dwordx4", 4: "dword"}
 
 
 def tile_rules(tile: GemmTile) -> dict[str, bool]:
-    """All of them, in words."""
     geometry = tile.geometry
     rules = {
         "a DMA moves 4 or 16 bytes a lane": tile.dma_bytes in DMA_WORDS,
@@ -257,7 +252,6 @@ class GemmTile:
 
     @property
     def has_scales(self) -> bool:
-        """True if blocks along K have scales."""
         return self.scales is not BlockScales.NONE
 
     @property
@@ -276,7 +270,6 @@ class GemmTile:
         return self.by_columns(Factor.B) and not architecture_of(self.machine).transposed_reads
 
     def transposes(self, operand: Factor) -> bool:
-        """True if the reads of an operand transpose."""
         return self.by_columns(operand) and not self.pairs
 
     @property
@@ -293,12 +286,10 @@ class GemmTile:
 
     @property
     def dma_instruction(self) -> str:
-        """What moves `dma_bytes` of each lane to LDS."""
         return f"buffer_load_{DMA_WORDS[self.dma_bytes]}"
 
     @property
     def toolchain(self) -> str:
-        """What compilers call the machine."""
         return device_of(self.machine).toolchain
 
     @property
@@ -307,12 +298,10 @@ class GemmTile:
 
     @property
     def register_bytes(self) -> int:
-        """What one lane's register holds."""
         return device_of(self.machine).register_bytes.value
 
     @property
     def simds(self) -> int:
-        """SIMDs among which the waves are spread."""
         return rates_of(self.machine).simds.value
 
     @property
@@ -327,7 +316,6 @@ class GemmTile:
 
     @property
     def row_bytes(self) -> int:
-        """One row of a K-tile."""
         return self.geometry.line_bytes
 
     @property
@@ -346,7 +334,6 @@ class GemmTile:
         return self._lane_bytes // self.read_bytes
 
     def piece_bytes(self, operand: Factor) -> int:
-        """What one lane gets of an operand with one LDS read."""
         return _TRANSPOSED_BYTES if self.transposes(operand) else self.read_bytes
 
     def step_pieces(self, operand: Factor) -> int:
@@ -354,7 +341,6 @@ class GemmTile:
         return self._lane_bytes // self.piece_bytes(operand)
 
     def read_instruction(self, operand: Factor) -> str:
-        """What reads a piece of an operand from LDS."""
         bits = 8 * self.piece_bytes(operand)
         return f"ds_read_b{bits}_tr_b{8 * self.element.bytes}" if self.transposes(operand) else f"ds_read_b{bits}"
 
@@ -375,7 +361,6 @@ class GemmTile:
         return (block * self.steps + step) * self._block_chunks + within
 
     def stored_text(self, chunk: str) -> str:
-        """The same as source."""
         if not self.scaled or self.steps == 1:
             return chunk
         of_step, each = self.pieces_per_step * self.lane_groups, self._block_chunks
@@ -388,20 +373,16 @@ class GemmTile:
 
     @property
     def scale_dma_bytes(self) -> int:
-        """What all waves bring with one DMA of scales."""
         return self.register_bytes * self.lanes * self.waves
 
     def scale_loads(self, operand: Factor) -> int:
-        """DMAs of each wave that bring the scales of a K-tile."""
         return self.geometry.scale_loads(self.rows(operand), self.waves)
 
     def scale_bytes(self, operand: Factor) -> int:
-        """LDS bytes of the scales of a K-tile, whole DMAs."""
         return self.scale_loads(operand) * self.scale_dma_bytes
 
     @property
     def accumulator_registers(self) -> int:
-        """Registers a lane holds of C."""
         return self.own_rows(Factor.A) * self.own_rows(Factor.B) // self.lanes
 
     @property
@@ -411,7 +392,6 @@ class GemmTile:
 
     @property
     def fragment_registers(self) -> int:
-        """Registers a lane holds of one K-tile of A and B."""
         rows = sum(self.own_rows(operand) for operand in Factor)
         scales = sum(self.scale_registers(operand) * self.parts(operand) for operand in Factor)
         rows += self.own_rows(Factor.B) if self.pairs else 0  # as they are read, and as they are multiplied
@@ -424,7 +404,6 @@ class GemmTile:
         return 1 if self.scaled else 0
 
     def scale_read_instruction(self, operand: Factor) -> str:
-        """What reads the scales of a part from LDS: a lane's bytes of all steps, or its floats."""
         if self.block_sums:
             return f"ds_read_b{8 * self.register_bytes * self.scale_registers(operand)}"
         return {1: "ds_read_u8", 2: "ds_read_u16"}.get(self.steps, "ds_read_b32")
@@ -445,19 +424,15 @@ class GemmTile:
         return WAVE_GRIDS[self.waves][0 if operand is Factor.A else 1]
 
     def own_rows(self, operand: Factor) -> int:
-        """Rows that one wave multiplies."""
         return self.rows(operand) // self.across(operand)
 
     def tile_bytes(self, operand: Factor) -> int:
-        """LDS bytes of one K-tile."""
         return self.rows(operand) * self.row_bytes
 
     def parts(self, operand: Factor) -> int:
-        """Parts that one wave multiplies."""
         return self.own_rows(operand) // self.side
 
     def dmas(self, operand: Factor) -> int:
-        """DMAs of all waves that bring one K-tile of an operand."""
         return self.tile_bytes(operand) // (self.dma_bytes * self.lanes * self.waves)
 
     def slice_rows(self, operand: Factor, slices: int) -> int:
@@ -492,7 +467,6 @@ class GemmTile:
 
     @property
     def dma_rows(self) -> int:
-        """Rows that one DMA of all waves brings."""
         return self.dma_bytes * self.lanes * self.waves // self.row_bytes
 
     @property
@@ -640,7 +614,6 @@ class Mfma(NamedTuple):
     sum_copy: int | None = None
 
     def factor(self, operand: Factor) -> tuple[int, tuple[int, ...]]:
-        """An operand's part, and the copies of its pieces."""
         return (self.a_part, self.a_copies) if operand is Factor.A else (self.b_part, self.b_copies)
 
 
@@ -674,7 +647,6 @@ class BlockAdd(NamedTuple):
 
     @property
     def opcode(self) -> str:
-        """A product, or a product and a sum."""
         return SCALING_OPCODES[self.adds]
 
     @property

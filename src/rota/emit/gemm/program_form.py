@@ -37,7 +37,6 @@ def find_stated_k_tiles(program: LoweredProgram) -> KTiles:
 
 
 def find_stated_k_tile(entry: Entry) -> int:
-    """The iteration that an entry represents."""
     return entry.effect.instance.iteration
 
 
@@ -177,7 +176,6 @@ class LoopOperands:
         return find_stated_k_tile(entry)
 
     def pieces(self, entry: Entry, place: Place) -> Sequence[Piece]:
-        """What a place in registers holds."""
         return self.gemm.pieces[place.name]
 
     def pairs(self, place: Place) -> Sequence[ColumnPair]:
@@ -185,7 +183,6 @@ class LoopOperands:
         return self.gemm.pairs.reads.get(place.name, ())
 
     def copy(self, place: Place) -> int:
-        """Which copy of its pieces' registers a place is."""
         return place.copy
 
     def fix(self, entry: Entry, due: int) -> str:
@@ -250,18 +247,15 @@ class TileOperands:
         }
 
     def loads(self, entry: Entry) -> tuple[Factor, range]:
-        """Which DMAs a load is, of all that bring its operand's tile."""
         place = entry.effect.writes[0]
         operand = self._operand(entry, place)
         each = self.tile.slice_rows(operand, self.buffers[operand].slices) // self.tile.dma_rows
         return operand, range(place.part * each, (place.part + 1) * each)
 
     def k_tile(self, entry: Entry) -> int:
-        """The K-tile that a load fetches, counted from the trip's k."""
         return entry.effect.fetches or 0
 
     def pieces(self, entry: Entry, place: Place) -> Sequence[Piece]:
-        """What a place in registers holds."""
         operand = self._operand(entry, place)
         return self.tile.slice_pieces(operand, place.copy, self.buffers[operand].slices)
 
@@ -289,7 +283,6 @@ class TileOperands:
         return operand, range(self.tile.scale_loads(operand))
 
     def scale_parts(self, place: Place) -> tuple[Factor, Sequence[int]] | None:
-        """The parts whose scales a place in registers holds; None where it holds something else."""
         scaled = self._scaled(place)
         if scaled is None:
             return None
@@ -301,7 +294,6 @@ class TileOperands:
         """A sum over K-tiles has no other sums."""
 
     def fix(self, entry: Entry, due: int) -> str:
-        """How an op is declared as this many instructions."""
         place = (*entry.effect.reads, *entry.effect.writes)[0]
         if self._scaled(place) is not None:
             return f"{_KNOBS[entry.op.kind]}={due} in {place.name}'s ChannelSpec, if the op has no cost of its own"
@@ -354,7 +346,6 @@ class LoopForm:
 
     @property
     def in_stages(self) -> bool:
-        """A loop by values has none."""
         return False
 
     @property
@@ -396,7 +387,6 @@ class LoopForm:
                 yield f"// {identifier(value.name)} is written into the registers of {identifier(value.into)}."
 
     def k_tiles(self) -> KTiles:
-        """For each entry of a phase, the K-tile that it works on."""
         return find_stated_k_tiles(self.program)
 
     def operands(self, tile: GemmTile) -> GemmOperands:
@@ -421,7 +411,6 @@ class TileForm:
 
     @property
     def symbol(self) -> str:
-        """What its kernel is called."""
         return self.program.name
 
     def call(self, entry: Entry, k_tile: int) -> FunctionCall:
@@ -438,15 +427,12 @@ class TileForm:
         return entries
 
     def notes(self) -> Iterator[str]:
-        """Nothing that names don't say."""
         return iter(())
 
     def k_tiles(self) -> KTiles:
-        """For each entry of a phase, the K-tile that it works on."""
         return follow_k_tiles(self.program)
 
     def operands(self, tile: GemmTile) -> GemmOperands:
-        """The program's operands, if it is a GEMM on that tile."""
         return TileOperands(self.program, self.semantics, tile)
 
 

@@ -177,6 +177,9 @@ class Parameter(NamedTuple):
     name: str
     what: str
 
+    def __str__(self) -> str:
+        return f"{self.type} {self.name}"
+
 
 PARAMETERS: tuple[Parameter, ...] = (
     Parameter("const void*", "A", "M x K"),
