@@ -14,7 +14,6 @@ from rota.emit.attention.attention_kernel import emit_attention, emit_attention_
 from rota.emit.attention.attention_ops import AttentionStatement, ForwardShape, Maker, forward_shape
 from rota.emit.emission import Emission
 from rota.emit.forms import kernel, project_of
-from rota.emit.gemm.program_form import form_of
 from rota.isa.binary.toolchain import find_toolchain
 from rota.kernels.attention import ATTENTION, HEAD_64, HEAD_128, SMALL_TILE
 from rota.kernels.kernel import Kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, reduce
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -18,14 +18,14 @@ from rota.program.lowered import LoweredProgram
 from rota.program.machine import Machine
 from rota.targets.architecture import Architecture, WaitEncoding
 
-_WORD = re.compile(r"@(\w+)@")
+_WORD = re.compile(r"@([\w.]+)@")
 
 
 class Template:
     """Fixed text in a file of a package: sections, each after a line `==== NAME`.
 
-    In a line `@word@` is replaced by what is given for it.  Where it is the whole line, that may be any number of
-    lines, which take over its indentation.
+    In a line `@word@` or `@word.attribute@` is replaced by what is given for it.  Where it is the whole line, that may
+    be any number of lines, which take over its indentation.
     """
 
     def __init__(self, package: str, file: str) -> None:
@@ -37,15 +37,20 @@ class Template:
         sections = (section.splitlines() for section in text.removeprefix("==== ").split("\n==== "))
         return {name: lines for name, *lines in sections}
 
-    def lines(self, section: str, **words: str | int | Iterable[str]) -> Iterator[str]:
+    def lines(self, section: str, **words: object) -> Iterator[str]:
         """The section with its words replaced; one that isn't given is a `KeyError`."""
+
+        def find(match: re.Match[str]) -> object:
+            name, *attributes = match[1].split(".")
+            return reduce(getattr, attributes, words[name])
+
         for line in self._sections[section]:
             whole = _WORD.fullmatch(line.strip())
-            if whole and not isinstance(given := words[whole[1]], str | int):
+            if whole and not isinstance(found := find(whole), str) and isinstance(found, Iterable):
                 indent = line[: line.index("@")]
-                yield from (f"{indent}{each}" for each in given)
+                yield from (f"{indent}{each}" for each in found)
             else:
-                yield _WORD.sub(lambda match: str(words[match[1]]), line)
+                yield _WORD.sub(lambda match: str(find(match)), line)
 
 
 WORDS = Template("rota.emit", "words.hip.txt")

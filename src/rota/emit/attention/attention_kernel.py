@@ -191,32 +191,24 @@ class AttentionKernel:
         self.apart = wait_states(self.issued, self.architecture)
 
     def lines(self, name: str) -> Iterator[str]:
-        shape, program = self.shape, self.program
-        sizes = {
-            "rows": self.rows,
-            "threads": shape.waves * LANES,
-            "keys": shape.keys,
-            "outside": program.tiles_outside,
-            "per_trip": program.tiles_per_trip,
-        }
+        shape = self.shape
         threads, per_simd = shape.waves * LANES, -(-shape.waves // 4)
         return _TEMPLATE.lines(
             "kernel",
+            kernel=self,
+            shape=shape,
             name=name,
-            toolchain=self.architecture.toolchain,
-            lds=self.ops.lds_bytes,
             contract=contract(self.compiled),
             attributes=WORDS.lines("attributes", threads=threads, waves=per_simd),
             parameters=_PARAMETER_LIST,
             unused=" ".join(f"(void){each.name};" for each in ATTENTION_PARAMETERS),
-            body=self._body(sizes),
-            **sizes,
+            body=self._body(),
+            threads=threads,
         )
 
-    def _body(self, sizes: Mapping[str, int]) -> Iterator[str]:
+    def _body(self) -> Iterator[str]:
         shape = self.shape
         carried = [name for r in shape.row_blocks for name in self._carried(r)]
-        blocks = ("row_blocks", "key_blocks", "key_steps", "head_blocks", "head_steps")
         dmas = (
             f"ROTA_DMA({name}_global, {start + number * shape.dma_rows * shape.row_bytes}, {name}_fetch, "
             f"tile * {name}_tile + {number} * {name}_dma)"
@@ -225,17 +217,15 @@ class AttentionKernel:
         )
         return _TEMPLATE.lines(
             "body",
+            kernel=self,
+            shape=shape,
             thread=WORDS.lines("thread"),
-            wave_rows=shape.rows,
             last_row=self.rows - 1,
             last_key=shape.keys - 1,
-            row_bytes=shape.row_bytes,
             block_bytes=SIDE * shape.row_bytes,
             step_bytes=DEPTH * shape.row_bytes,
             resources=[*(asm_resource(name, f"{name}_size") for name in "kv"), builtin_resource("q", "q_size")],
-            dma_rows=shape.dma_rows,
             wave_bytes=LANES * 16,
-            chunks=shape.chunks,
             mask=shape.chunks - 1,
             v_start=self.ops.start("V"),
             first_mark=f"{FIRST_MARK:#x}",
@@ -248,8 +238,6 @@ class AttentionKernel:
             dmas=dmas,
             most_of_row=_across("most", "__builtin_fmaxf({0}, {1})"),
             sum_of_row=_across("sum", "{0} + {1}"),
-            **{name: len(getattr(shape, name)) for name in blocks},
-            **sizes,
         )
 
     @property
@@ -341,16 +329,15 @@ def emit_attention_launcher(compiled: CompiledSchedule) -> str:
         strides += _TEMPLATE.lines("strides", tensor=tensor, head=head, rows=rows, heads=heads)
     lines = _TEMPLATE.lines(
         "launcher",
+        kernel=kernel,
         name=name,
         parameters=_PARAMETER_LIST,
         fields=(f"{each} = {_start(each)};  // {each.what}" for each in ATTENTION_PARAMETERS),
         strides=strides,
-        head=head,
         checks=(f'if (!({condition})) return "{words}";' for condition, words in _conditions(kernel)),
         opening=launch_opening(name),
         arguments=", ".join(f"(void*)&p.{each.name}" for each in ATTENTION_PARAMETERS),
         last_row=kernel.rows - 1,
-        rows=kernel.rows,
         threads=shape.waves * LANES,
     )
     return "\n".join([*lines, ""])

@@ -185,6 +185,7 @@ def element_fetch(tile: GemmTile, name: str, *, element: str, offset: str, lds: 
     size = tile.element.bytes
     return TEMPLATE.lines(
         "fetch",
+        tile=tile,
         name=name,
         element=element,
         offset=offset,
@@ -193,7 +194,6 @@ def element_fetch(tile: GemmTile, name: str, *, element: str, offset: str, lds: 
         elements=tile.register_bytes // size,
         type="char" if size == 1 else "short",
         bits=8 * size,
-        dma_bytes=tile.dma_bytes,
     )
 
 
@@ -250,9 +250,9 @@ def _mfma_word(tile: GemmTile, step: int, names: str, factors: str) -> Iterator[
     before, written = ("0", "=&") if tile.block_sums and step == 0 else ("%0", "+")
     return TEMPLATE.lines(
         "mfma",
+        tile=tile,
         name=_mfma_name(tile, step),
         names=names,
-        instruction=tile.instruction,
         before=before,
         scales=", %3, %4" if tile.scaled else "",
         modifiers="".join(f" {each}" for each in tile.modifiers(step)),
@@ -303,9 +303,9 @@ def gemm_types(tile: GemmTile) -> Iterator[str]:
         wider.append(_vector("u32", "factor", _factor_registers(tile)))
     return TEMPLATE.lines(
         "types",
+        tile=tile,
         piece=tile.read_bytes // tile.register_bytes,
         wider=wider,
-        part=tile.part_registers,
         sums=[_vector("float", "pair", 2), _vector("float", "single", 1)] if tile.block_sums else (),
     )
 

@@ -80,12 +80,12 @@ def finish_lines(asked: WholeGemm) -> Iterator[str]:
     beta = EpilogueStep.BETA in asked.epilogue
     return TEMPLATE.lines(
         "finish",
+        asked=asked,
         read=TEMPLATE.lines("read_c", width=asked.output.width) if beta else (),
         steps=steps,
         nowhere=NOWHERE,
         bits=8 * asked.output.bytes,
         word="u32" if asked.output is Output.F32 else "unsigned short",
-        size=asked.output.bytes,
     )
 
 
@@ -121,7 +121,7 @@ def late_lines(names: Collection[str] = _LATE) -> Iterator[str]:
 
 def closing_lines(binding: GemmBinding, asked: WholeGemm) -> Iterator[str]:
     """From the accumulators through LDS to D: a row of parts of all waves at a time, so that lanes store along rows."""
-    tile, width, size = binding.tile, asked.output.width, asked.output.bytes
+    tile, width = binding.tile, asked.output.width
     m, n = binding.parts(Factor.A), binding.parts(Factor.B)
     slices = binding.buffers[Factor.A].slices
     columns = tile.geometry.BN // asked.products
@@ -141,11 +141,11 @@ def closing_lines(binding: GemmBinding, asked: WholeGemm) -> Iterator[str]:
     others = [f"float others[{width}];", f"ROTA_EACH others[e] = from[{columns} + e];"]
     return TEMPLATE.lines(
         "closing",
+        tile=tile,
+        asked=asked,
         rows_of_d=_rows_of_d(asked, f"(long long)tile_row * {tile.geometry.BM}", "a_rows"),
-        width=width,
         columns=columns,
         sums=_sums_of_a_split(asked, tile),
-        side=tile.side,
         pitch=pitch(tile),
         a_rows=binding.wave_rows(Factor.A),
         b_rows=binding.wave_rows(Factor.B),
@@ -161,8 +161,6 @@ def closing_lines(binding: GemmBinding, asked: WholeGemm) -> Iterator[str]:
         column=column,
         others=others if asked.gate else (),
         partial=_partial_lines(asked),
-        bm=tile.geometry.BM,
-        size=size,
         finish=finish_lines(asked),
     )
 
@@ -171,11 +169,11 @@ def _sums_of_a_split(asked: WholeGemm, tile: GemmTile) -> Iterator[str]:
     """The rows of a tile where a split leaves its sums, each of whole units."""
     return TEMPLATE.lines(
         "sums_of_a_split",
+        tile=tile,
+        asked=asked,
         unit=PARTIAL_UNIT,
         last=PARTIAL_UNIT - 1,
         row_bytes=4 * asked.products,
-        bm=tile.geometry.BM,
-        products=asked.products,
         raw=RAW,
     )
 
@@ -198,16 +196,14 @@ def reduction_lines(asked: WholeGemm) -> Iterator[str]:
     width = asked.output.width
     return TEMPLATE.lines(
         "reduce",
+        asked=asked,
         threads=REDUCTION_THREADS,
         matrices=matrix_lines(asked),
-        width=width,
         last=width - 1,
         rows_of_d=_rows_of_d(asked, "(long long)first", "rows"),
         unit=PARTIAL_UNIT,
         last_of_unit=PARTIAL_UNIT - 1,
-        products=asked.products,
         others=[f"float others[{width}];", "ROTA_EACH others[e] = 0;"] if asked.gate else (),
         more=["ROTA_EACH others[e] += from[across + e];"] if asked.gate else (),
-        size=asked.output.bytes,
         finish=finish_lines(asked),
     )

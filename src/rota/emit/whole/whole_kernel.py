@@ -126,7 +126,7 @@ def rest_lines(
     )
     return TEMPLATE.lines(
         "rest",
-        row_bytes=tile.row_bytes,
+        tile=tile,
         last=f"dma_depth * {tile.element.bytes}" if tile.by_columns(Factor.B) else "end",
         dmas=dmas,
         taken=chain.from_iterable(taken),
@@ -154,13 +154,13 @@ def _take(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[s
     )
     return TEMPLATE.lines(
         "take",
+        tile=tile,
+        layout=layout,
+        source=source,
         count=len(source.numbers),
         number=number,
-        dma_rows=tile.dma_rows,
         exchanged=tile.stored_text(f"(chunk ^ ({shifted} & {layout.mask}))"),
-        chunk_bytes=layout.chunk_bytes,
         within=within,
-        name=source.operand.value,
         fetch=fetch,
     )
 
@@ -456,6 +456,7 @@ class WholeKernel(GemmKernel):
             opening, closing = ["#pragma clang loop unroll(disable)", f"for ({turns}) {{"], ["}"]
         return TEMPLATE.lines(
             "kernel",
+            tile=tile,
             name=name,
             contract=self._contract(name),
             attributes=self._attributes(),
@@ -463,12 +464,11 @@ class WholeKernel(GemmKernel):
             unused=_UNUSED,
             types=(*gemm_types(tile), *finish_types(asked)),
             thread=self._thread(),
-            bk=geometry.BK,
             last_k=geometry.BK - 1,
             matrices=self._matrices(),
             count=count_lines(geometry, asked),
             opening=opening,
-            tile=self._tile(),
+            body=self._tile(),
             closing=closing,
         )
 
@@ -483,16 +483,14 @@ class WholeKernel(GemmKernel):
             closing = ["{", *(f"  {line}" for line in late), "}"]
         return TEMPLATE.lines(
             "tile",
+            tile=tile,
+            program=program,
             order=order_lines(self.asked),
             resources=self._resources(),
             places=self._lane_places(),
             registers=(line.removeprefix("  ") for line in self._registers()),
             reached="dma_depth" if tile.by_columns(Factor.B) else "depth",
-            bk=tile.geometry.BK,
             depth_bytes=tile.element.in_bytes("depth"),
-            outside=program.tiles_outside,
-            per_trip=program.tiles_per_trip,
-            row_bytes=tile.row_bytes,
             first_mark=f"{FIRST_MARK:#x}",
             loop=self._loop(now),
             unused=self._keep_unused(),
@@ -519,25 +517,20 @@ class WholeKernel(GemmKernel):
         rows = f"{max(geometry.BM, geometry.BN)} rows of A or B"
         return TEMPLATE.lines(
             "contract",
+            tile=tile,
+            asked=asked,
+            program=program,
+            binding=self.binding,
             name=name,
-            b=tile.b_layout.spoken,
             element=spoken_element(tile),
-            output=asked.output.value,
             scales=scales,
             epilogue=spoken(asked.epilogue),
             sizes=sizes,
-            dma_bytes=tile.dma_bytes,
-            bk=geometry.BK,
-            outside=program.tiles_outside,
-            per_trip=program.tiles_per_trip,
             last_row=[last_row] if columns else (),
-            bm=geometry.BM,
             columns=geometry.BN // asked.products,
             threads=tile.waves * tile.lanes,
             rows=f"{geometry.BM} rows of A, the rows of B that a split sums" if columns else rows,
             d_rows=max(geometry.BM, REDUCTION_THREADS),
-            toolchain=tile.toolchain,
-            lds=self.binding.lds_bytes,
             contract=contract(self.compiled),
         )
 
@@ -648,10 +641,9 @@ class WholeKernel(GemmKernel):
         """The kernel that adds the splits of K, under a name."""
         return TEMPLATE.lines(
             "reduction",
+            asked=self.asked,
             name=name,
-            width=self.asked.output.width,
             threads=REDUCTION_THREADS,
-            products=self.asked.products,
             unit=PARTIAL_UNIT,
             parameters=_PARAMETER_LIST,
             unused=_UNUSED,
