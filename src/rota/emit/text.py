@@ -107,6 +107,16 @@ def comment(text: str) -> str:
     return f"// {text}"
 
 
+def remark(text: str) -> str:
+    """`text` as a comment of Python or Mojo."""
+    return "# " + comment(text).removeprefix("// ")
+
+
+def log2(number: int) -> int:
+    """Of a power of two."""
+    return number.bit_length() - 1
+
+
 class FunctionCall(NamedTuple):
     """A function, the numbers it is specialised for, their names, and its K-tile."""
 
