@@ -62,7 +62,7 @@ class _FlydslKernel:
         self.plan = plan
         self.tile, self.binding, self.program = plan.tile, plan.binding, plan.program
         self.blocks = tuple(
-            f"c_{m}_{n}" for m in range(self.binding.parts(Factor.A)) for n in range(self.binding.parts(Factor.B))
+            f"c_{m}_{n}" for m in range(self.tile.parts(Factor.A)) for n in range(self.tile.parts(Factor.B))
         )
         reads = (each for entry in self.program.prologue for each in plan.instructions(entry))
         read = (str(target(each)) for each in reads if isinstance(each, LdsRead))
@@ -80,8 +80,8 @@ class _FlydslKernel:
         stores = (
             f"store(c_{m}_{n}, out, row + {binding.first_row(Factor.A, m)}, "
             f"column + {binding.first_row(Factor.B, n)}, N)"
-            for m in range(binding.parts(Factor.A))
-            for n in range(binding.parts(Factor.B))
+            for m in range(binding.tile.parts(Factor.A))
+            for n in range(binding.tile.parts(Factor.B))
         )
         unused = self.plan.unused()
         return _TEMPLATE.lines(

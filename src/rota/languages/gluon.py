@@ -183,7 +183,7 @@ class _GluonKernel:
 
     def lines(self, name: str) -> Iterator[str]:
         tile, program, layout = self.tile, self.program, self.plan.layout
-        a_parts, b_parts = (range(self.binding.parts(operand)) for operand in Factor)
+        a_parts, b_parts = (range(self.tile.parts(operand)) for operand in Factor)
         lanes, registers = tile.row_bytes // tile.dma_bytes, range(tile.part_registers)
         kept = "a" if tile.accumulates_in_agprs else "v"
         unused = dict.fromkeys(self._name(register) for register in self.plan.unused())

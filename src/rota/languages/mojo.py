@@ -308,9 +308,9 @@ class _MojoKernel:
         plan, tile, binding, program = self.plan, self.tile, self.binding, self.program
         part = f"SIMD[DType.float32, {tile.part_registers}]"
         piece = f"SIMD[DType.uint32, {self.words}]"
-        a_fragments, b_fragments = (f"Array[{piece}, {binding.parts(each) * plan.pieces}]" for each in Factor)
+        a_fragments, b_fragments = (f"Array[{piece}, {binding.tile.parts(each) * plan.pieces}]" for each in Factor)
         across, roles = tile.across(Factor.B), len(program.roles)
-        blocks = binding.parts(Factor.A) * binding.parts(Factor.B)
+        blocks = binding.tile.parts(Factor.A) * binding.tile.parts(Factor.B)
         rows, columns = parts_of_slice(plan, Factor.A), parts_of_slice(plan, Factor.B)
         factors = [f"{name}[{part} * {plan.pieces} + first]" for name, part in (("a", "m"), ("b", "n"))]
         if tile.pieces_per_step > 1:
@@ -337,7 +337,7 @@ class _MojoKernel:
             columns=columns,
             blocks_of_step=rows * columns,
             products=tile.steps * rows * columns,
-            b_parts=binding.parts(Factor.B),
+            b_parts=binding.tile.parts(Factor.B),
             factors=", ".join(factors),
             per_simd=-(-tile.waves // tile.simds),
             threads=tile.waves * tile.lanes,
@@ -449,8 +449,8 @@ class _MojoKernel:
             yield f'inlined_assembly["", NoneType, constraints="v", has_side_effect=True]({held})'
 
     def _stores(self) -> Iterator[str]:
-        binding, b_parts = self.binding, range(self.binding.parts(Factor.B))
-        for m in range(binding.parts(Factor.A)):
+        binding, b_parts = self.binding, range(self.tile.parts(Factor.B))
+        for m in range(binding.tile.parts(Factor.A)):
             for n in b_parts:
                 row, right = binding.first_row(Factor.A, m), binding.first_row(Factor.B, n)
                 for each in range(self.tile.part_registers):

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.check import bad_field, check_ints, check_types
-from rota.emit.gemm.program_form import find_stated_k_tile
 from rota.errors import DeclarationError
 from rota.program.entry import Entry, Place, Space
 from rota.program.kinds import Phase
@@ -291,7 +290,7 @@ class AttentionOps:
         if kind in ("k", "v"):
             text, opcodes = self._fragment(kind, entry)
             return AttentionStatement(text, opcodes, Maker.MEMORY, (), effect.writes)
-        own = find_stated_k_tile(entry)
+        own = effect.instance.iteration
         wants = {version.name: (name_registers(place), version.iteration == own) for place, version in effect.wants}
         operands = _Operands(
             {name: place for name, (place, now) in wants.items() if now},
@@ -317,7 +316,7 @@ class AttentionOps:
         return second, (start, start + SIDE * row)
 
     def _dma(self, tile: str, number: int, entry: Entry, phase: Phase) -> str:
-        name, ahead = tile.lower(), find_stated_k_tile(entry)
+        name, ahead = tile.lower(), entry.effect.instance.iteration
         terms = [f"{name}_at"] if phase is not Phase.PROLOGUE else []
         terms += [f"{ahead} * {name}_tile"] if ahead else []
         terms += [f"{number} * {name}_dma"] if number else []

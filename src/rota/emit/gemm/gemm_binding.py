@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from rota.emit.emission import no_gemm_op, no_product, refuse_count, unfit
 from rota.emit.gemm.gemm_loop import packs_of
@@ -45,36 +44,7 @@ Bound = tuple[Entry, tuple[BoundInstruction, ...]]
 State = tuple[frozenset[object], ...]
 
 
-class Binding(Protocol):
-    """What is asked of a `GemmBinding`."""
-
-    @property
-    def tile(self) -> GemmTile:
-        """Parts, pieces and steps."""
-        ...
-
-    def instructions(self, entry: Entry) -> tuple[BoundInstruction, ...]:
-        """What an op represents."""
-        ...
-
-    def first_row(self, operand: Factor, part: int) -> int:
-        """Where a part begins in the workgroup's tile, for the first wave."""
-        ...
-
-    def wave_rows(self, operand: Factor) -> int:
-        """How many rows further the next wave's parts begin."""
-        ...
-
-    def brought_by(self, read: Piece) -> set[int]:
-        """The DMAs that bring a piece of all waves, by their numbers among the operand's."""
-        ...
-
-    def read_of(self, pair: ColumnPair) -> Piece:
-        """A read of a pair of parts, as one of the first of them."""
-        ...
-
-
-def check_semantics(binding: Binding, program: LoweredProgram) -> None:
+def check_semantics(binding: GemmBinding, program: LoweredProgram) -> None:
     """Every trip count until the state at the loop's edge, counted from the trip's k, was there before."""
     bound = {
         phase: [(entry, binding.instructions(entry)) for entry in program.phase(phase) if not entry.op.is_framework]
@@ -104,7 +74,7 @@ def check_semantics(binding: Binding, program: LoweredProgram) -> None:
 class _Replay:
     """Which K-tile each DMA's place in LDS and each register holds, and what each block of C has summed."""
 
-    binding: Binding
+    binding: GemmBinding
     lds: dict[tuple[object, int], int] = field(default_factory=dict)
     registers: dict[tuple[object, int], int] = field(default_factory=dict)
     sums: dict[Block, set[tuple[int, int]]] = field(default_factory=dict)
@@ -343,13 +313,10 @@ class GemmBinding:
         before = self.scale_stages[Factor.A] * self.tile.scale_bytes(Factor.A) if operand is Factor.B else 0
         return first + before
 
-    def parts(self, operand: Factor) -> int:
-        return self.tile.parts(operand)
-
     def first_row(self, operand: Factor, part: int) -> int:
         """Where a part begins in the workgroup's tile, for the first wave."""
         slices = self.buffers[operand].slices
-        own = self.parts(operand) // slices
+        own = self.tile.parts(operand) // slices
         return part // own * (self.tile.rows(operand) // slices) + part % own * self.tile.side
 
     def wave_rows(self, operand: Factor) -> int:
@@ -510,7 +477,7 @@ class InterleavedBinding(GemmBinding):
 
     def first_row(self, operand: Factor, part: int) -> int:
         slices = self.buffers[operand].slices
-        slice_, own = divmod(part, self.parts(operand) // slices)
+        slice_, own = divmod(part, self.tile.parts(operand) // slices)
         return slice_ * (self.tile.rows(operand) // slices) + own * self.tile.across(operand) * self.tile.side
 
     def wave_rows(self, operand: Factor) -> int:

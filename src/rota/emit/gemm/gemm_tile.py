@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from rota.check import bad_field, check_types
 from rota.emit.emission import unfit
-from rota.errors import EmissionError
 from rota.pipeline.geometry import FLOAT_BLOCK, SCALED_BLOCK, WAVE_GRIDS, KernelGeometry, check_waves
 from rota.program.entry import Space
 from rota.program.kinds import OpKind, takes_scales
@@ -161,10 +160,19 @@ def tile_rules(tile: GemmTile) -> dict[str, bool]:
     }
     if tile.b_layout is BLayout.KN:
         rules |= _of_columns(tile)
-    return (
-        rules
-        | {BlockScales.NONE: {}, BlockScales.MX: _of_bytes(tile), BlockScales.FLOAT: _of_floats(tile)}[tile.scales]
-    )
+    if tile.scaled:
+        rules |= {
+            "scales come four at a time, so that BK is a multiple of 128": geometry.BK % 128 == 0,
+            "the scales of a lane's blocks are one, two or four bytes": tile.steps in (1, 2, 4),
+            "scales are those of f8f6f4": tile.element in (Element.FP8, Element.FP4),
+        }
+    if tile.block_sums:
+        rules |= {
+            f"a K-tile is one block with a scale, so that BK is {FLOAT_BLOCK}": geometry.BK == FLOAT_BLOCK,
+            "scales in fp32 are those of fp8": tile.element in (Element.FP8, Element.FP8_PAIR),
+            "sums of blocks are of 16 x 16": tile.side == 16,
+        }
+    return rules
 
 
 def _of_columns(tile: GemmTile) -> dict[str, bool]:
@@ -184,22 +192,6 @@ def _of_columns(tile: GemmTile) -> dict[str, bool]:
         "B as K x N has a byte or more for each element, and no scales": (
             tile.element.packed == 1 and not tile.has_scales
         ),
-    }
-
-
-def _of_bytes(tile: GemmTile) -> dict[str, bool]:
-    return {
-        "scales come four at a time, so that BK is a multiple of 128": tile.geometry.BK % 128 == 0,
-        "the scales of a lane's blocks are one, two or four bytes": tile.steps in (1, 2, 4),
-        "scales are those of f8f6f4": tile.element in (Element.FP8, Element.FP4),
-    }
-
-
-def _of_floats(tile: GemmTile) -> dict[str, bool]:
-    return {
-        f"a K-tile is one block with a scale, so that BK is {FLOAT_BLOCK}": tile.geometry.BK == FLOAT_BLOCK,
-        "scales in fp32 are those of fp8": tile.element in (Element.FP8, Element.FP8_PAIR),
-        "sums of blocks are of 16 x 16": tile.side == 16,
     }
 
 
@@ -535,18 +527,8 @@ def element_of(instruction: str, geometry: KernelGeometry) -> Element:
             _instruction(geometry, element, scaled=True),
         ):
             return element
-    raise _another_instruction(instruction, geometry)
-
-
-def _instruction(geometry: KernelGeometry, element: Element, *, scaled: bool = False) -> str:
-    return (
-        f"v_mfma_{'scale_' if scaled else ''}f32_{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}_{element.spelled}"
-    )
-
-
-def _another_instruction(instruction: str, geometry: KernelGeometry) -> EmissionError:
     shape = f"{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}"
-    return unfit(
+    raise unfit(
         f"the kernel multiplies with {instruction}, but the geometry says {shape} (MMA_M, MMA_N, MMA_K)",
         evidence=(
             ("of that shape", _instruction(geometry, element))
@@ -554,6 +536,12 @@ def _another_instruction(instruction: str, geometry: KernelGeometry) -> Emission
             if (element.bytes, element.packed) == (geometry.elem_bytes, geometry.packed)
         ),
         fixes=("give the geometry the shape of the instruction",),
+    )
+
+
+def _instruction(geometry: KernelGeometry, element: Element, *, scaled: bool = False) -> str:
+    return (
+        f"v_mfma_{'scale_' if scaled else ''}f32_{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}_{element.spelled}"
     )
 
 

@@ -141,7 +141,7 @@ def column_places(binding: GemmBinding, start: int) -> Iterator[str]:
         f"  ROTA_LDS const char* const b_row = (ROTA_LDS const char*)memory + {start} + b_k * {panels.row_bytes} + "
         f"lane % {panels.side_by_side} * {panels.read_bytes};"
     )
-    for part in range(0, binding.parts(Factor.B), binding.column_step):
+    for part in range(0, binding.tile.parts(Factor.B), binding.column_step):
         first = binding.first_row(Factor.B, part) // TEAM
         yield f"  const int b_part{part} = wave_column * {binding.wave_rows(Factor.B) // TEAM} + {first}{within};"
         yield (
@@ -263,7 +263,7 @@ class GemmKernel:
 
     def lines(self, name: str) -> Iterator[str]:
         tile, binding, geometry = self.tile, self.binding, self.tile.geometry
-        m, n = binding.parts(Factor.A), binding.parts(Factor.B)
+        m, n = binding.tile.parts(Factor.A), binding.tile.parts(Factor.B)
         free, plain = (bank_conflicts(tile, layout) for layout in (self.layout, plain_layout(tile)))
         columns = tile.by_columns(Factor.B)
         if columns:
@@ -349,7 +349,7 @@ class GemmKernel:
     def _registers(self) -> Iterator[str]:
         """Registers of A, B and C, the latter cleared."""
         tile, binding, copies = self.tile, self.binding, self.binding.copies
-        m, n = binding.parts(Factor.A), binding.parts(Factor.B)
+        m, n = binding.tile.parts(Factor.A), binding.tile.parts(Factor.B)
         a, b = (tile.steps * tile.step_pieces(operand) for operand in Factor)
         others: list[str] = []
         if tile.pairs:
@@ -471,5 +471,5 @@ class GemmKernel:
             yield f"  {kept} ROTA_FENCE  // nothing uses these, but the schedule reads them"
 
     def _pins(self) -> Iterator[str]:
-        for row in range(self.binding.parts(Factor.A)):
-            yield " ".join(f"ROTA_PIN(c[{row}][{column}])" for column in range(self.binding.parts(Factor.B)))
+        for row in range(self.tile.parts(Factor.A)):
+            yield " ".join(f"ROTA_PIN(c[{row}][{column}])" for column in range(self.tile.parts(Factor.B)))

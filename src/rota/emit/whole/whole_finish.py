@@ -122,7 +122,7 @@ def late_lines(names: Collection[str] = _LATE) -> Iterator[str]:
 def closing_lines(binding: GemmBinding, asked: WholeGemm) -> Iterator[str]:
     """From the accumulators through LDS to D: a row of parts of all waves at a time, so that lanes store along rows."""
     tile, width = binding.tile, asked.output.width
-    m, n = binding.parts(Factor.A), binding.parts(Factor.B)
+    m, n = binding.tile.parts(Factor.A), binding.tile.parts(Factor.B)
     slices = binding.buffers[Factor.A].slices
     columns = tile.geometry.BN // asked.products
     units, threads = columns // width, tile.waves * tile.lanes

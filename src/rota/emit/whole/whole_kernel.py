@@ -169,19 +169,19 @@ def _multiply(binding: GemmBinding) -> Iterator[str]:
     """EpilogueStep by step of K: all pieces of a step, then all its products."""
     tile = binding.tile
     for operand in Factor if tile.has_scales else ():
-        for part in range(binding.parts(operand)):
+        for part in range(binding.tile.parts(operand)):
             lds = binding.first_row(operand, part) * tile.geometry.scale_line
             yield read_text(binding, ScaleRead(operand, lds, part, 0))
     for step in range(tile.steps):
         a, b = (range(step * each, (step + 1) * each) for each in map(tile.step_pieces, Factor))
         for operand, pieces in zip(Factor, (a, b), strict=True):
-            for part in range(binding.parts(operand)):
+            for part in range(binding.tile.parts(operand)):
                 yield " ".join(_read(binding, Piece(operand, part, piece)) for piece in pieces)
         yield "ROTA_WAIT_LGKM(0)"
         spacing = PackSpacing(tile)
         yield from _turn(binding, b, spacing) if tile.pairs else ()
-        for row in range(binding.parts(Factor.A)):
-            for column in range(binding.parts(Factor.B)):
+        for row in range(binding.tile.parts(Factor.A)):
+            for column in range(binding.tile.parts(Factor.B)):
                 if states := spacing.before(Mfma(step, row, column, (0,) * len(a), (0,) * len(b))):
                     yield apart_text(states)
                 factors = (_factors(Factor.A, row, a), _factors(Factor.B, column, b))
@@ -196,8 +196,8 @@ def _add(binding: GemmBinding) -> Iterator[str]:
     """The sums of a K-tile's blocks, scaled and added."""
     tile = binding.tile
     yield apart_text(result_states(architecture_of(tile.machine), tile.instruction))
-    for row in range(binding.parts(Factor.A)):
-        for column in range(binding.parts(Factor.B)):
+    for row in range(binding.tile.parts(Factor.A)):
+        for column in range(binding.tile.parts(Factor.B)):
             total, scales = f"c[{row}][{column}]", (of_scale(Factor.A, 0, row), of_scale(Factor.B, 0, column))
             yield " ".join(
                 block_add_text(each, total, f"sum[0][{row}][{column}]", scales)
@@ -215,7 +215,7 @@ def _read(binding: GemmBinding, read: Piece) -> str:
 
 def _turn(binding: GemmBinding, pieces: Sequence[int], spacing: PackSpacing) -> Iterator[str]:
     """Pairs of columns as the pieces of their parts."""
-    for part in range(binding.parts(Factor.B)):
+    for part in range(binding.tile.parts(Factor.B)):
         for piece in pieces:
             packs = list(packs_of(binding.tile, Piece(Factor.B, part, piece), Counter(), 0))
             for pack in packs:
