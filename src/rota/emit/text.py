@@ -90,7 +90,6 @@ def identifier(name: str, taken: Collection[str] = ()) -> str:
 
 
 def _plain(name: str) -> str:
-    """The nearest name that can be one."""
     near = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
     return near if _PLAIN.fullmatch(near) and near not in _KEYWORDS and near != name else f"my_{near}".rstrip("_")
 
@@ -113,7 +112,6 @@ def remark(text: str) -> str:
 
 
 def log2(number: int) -> int:
-    """Of a power of two."""
     return number.bit_length() - 1
 
 
@@ -127,7 +125,6 @@ class FunctionCall(NamedTuple):
 
     @property
     def declaration(self) -> str:
-        """How the author declares it."""
         template = f"template <{', '.join(f'int {each}' for each in self.called)}> " if self.called else ""
         return f"{template}void {self.name}(int k);"
 
@@ -234,7 +231,6 @@ def _check_role(program: LoweredProgram, entry: Entry) -> None:
 
 
 def apart_text(states: int) -> str:
-    """So many wait states, in the word of `WORDS` for them."""
     return f"ROTA_APART({states})"
 
 

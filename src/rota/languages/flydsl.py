@@ -56,8 +56,6 @@ def flydsl(asked: Emission) -> str:
 
 
 class _FlydslKernel:
-    """Writes one kernel from top to bottom."""
-
     def __init__(self, plan: GemmPlan) -> None:
         self.plan = plan
         self.tile, self.binding, self.program = plan.tile, plan.binding, plan.program

@@ -73,7 +73,6 @@ _Found = dict[tuple[Phase, int, bool], int]
 
 
 def additions(plan: GemmPlan) -> tuple[Addition, ...]:
-    """All of them, in the order of the code."""
     steps = {phase: tuple(_steps(plan, phase)) for phase in Phase}
     found: _Found = {}
     before = _run(Phase.PROLOGUE, steps[Phase.PROLOGUE], _UnderWay(), found)
@@ -175,8 +174,6 @@ def gluon(asked: Emission) -> str:
 
 
 class _GluonKernel:
-    """Writes one kernel from top to bottom."""
-
     def __init__(self, plan: GemmPlan) -> None:
         self.plan = plan
         self.tile, self.binding, self.program = plan.tile, plan.binding, plan.program
@@ -268,7 +265,6 @@ class _GluonKernel:
         )
 
     def _rows(self, operand: Factor) -> int:
-        """Of a part of all waves."""
         return self.tile.across(operand) * self.tile.side
 
     def _phase(self, phase: Phase) -> Iterator[str]:

@@ -94,7 +94,6 @@ def table_rows(plan: GemmPlan) -> Mapping[Phase, tuple[TableRow, ...]]:
 
 
 def extras(plan: GemmPlan, phase: Phase) -> tuple[Extra, ...]:
-    """The barriers that are in no table."""
     found: list[Extra] = []
     rows = 0
     for entry in plan.program.phase(phase):
@@ -297,8 +296,6 @@ def mojo(asked: Emission) -> str:
 
 
 class _MojoKernel:
-    """Writes one program from top to bottom."""
-
     def __init__(self, plan: GemmPlan) -> None:
         self.plan = plan
         self.tile, self.binding, self.program = plan.tile, plan.binding, plan.program

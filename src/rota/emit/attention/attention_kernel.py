@@ -155,7 +155,6 @@ def emit_attention(compiled: CompiledSchedule) -> str:
 
 
 def shape_of(compiled: CompiledSchedule) -> ForwardShape | None:
-    """What attention a schedule computes, if any."""
     form = form_of(compiled.lowered)
     return forward_shape(form.loop) if isinstance(form, LoopForm) else None
 
@@ -172,8 +171,6 @@ def attention_shape(compiled: CompiledSchedule) -> ForwardShape:
 
 
 class AttentionKernel:
-    """Writes the kernel from top to bottom."""
-
     def __init__(self, compiled: CompiledSchedule) -> None:
         self.compiled = compiled
         self.program = compiled.lowered
@@ -242,7 +239,6 @@ class AttentionKernel:
 
     @property
     def rows(self) -> int:
-        """Rows of Q of one workgroup."""
         return self.shape.rows * self.shape.waves
 
     def _carried(self, r: int) -> Iterator[str]:

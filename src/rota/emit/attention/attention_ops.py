@@ -54,12 +54,10 @@ class ForwardShape:
 
     @property
     def row_blocks(self) -> range:
-        """Blocks of a wave's rows."""
         return range(self.rows // SIDE)
 
     @property
     def key_blocks(self) -> range:
-        """Blocks of a tile's keys."""
         return range(self.keys // SIDE)
 
     @property
@@ -74,17 +72,14 @@ class ForwardShape:
 
     @property
     def head_blocks(self) -> range:
-        """Blocks of the output's columns."""
         return range(self.head // SIDE)
 
     @property
     def tile_bytes(self) -> int:
-        """A tile of K, or of V."""
         return self.keys * self.head * ELEMENT_BYTES
 
     @property
     def row_bytes(self) -> int:
-        """A row of K, or of V, in LDS."""
         return self.head * ELEMENT_BYTES
 
     @property
@@ -94,16 +89,13 @@ class ForwardShape:
 
     @property
     def dma_rows(self) -> int:
-        """Rows that a DMA of all waves brings."""
         return DMA_BYTES * LANES * self.waves // self.row_bytes
 
     @property
     def loads(self) -> range:
-        """DMAs of a tile."""
         return range(self.tile_bytes // (DMA_BYTES * LANES * self.waves))
 
     def loop(self) -> LoopSpec:
-        """Scores, softmax and output of one tile of keys."""
         self._check()
         loop = Loop(self.name, waves=self.waves)
         queries = {(r, j): loop.input(f"q{r}_{j}", registers=BLOCK) for r in self.row_blocks for j in self.head_steps}
@@ -274,7 +266,6 @@ class AttentionOps:
 
     @property
     def lds_bytes(self) -> int:
-        """Of all copies of K and V."""
         return sum(self.copies[tile] for tile in "KV") * self.shape.tile_bytes
 
     def start(self, tile: str) -> int:
@@ -282,7 +273,6 @@ class AttentionOps:
         return 0 if tile == "K" else self.copies["K"] * self.shape.tile_bytes
 
     def issued(self, entry: Entry, phase: Phase) -> AttentionStatement:
-        """What an op of the loop is."""
         kind, numbers = _parse_name(entry)
         effect = entry.effect
         if kind in ("K", "V"):
@@ -410,7 +400,6 @@ def _parse_name(entry: Entry) -> tuple[str, tuple[int, ...]]:
 
 
 def name_registers(place: Place) -> str:
-    """The variable that a copy of a register value is."""
     return f"{place.name}_at{place.copy}"
 
 

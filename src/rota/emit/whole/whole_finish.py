@@ -39,7 +39,6 @@ def block_rows(tile: GemmTile) -> int:
 
 
 def check_room(tile: GemmTile, lds_bytes: int) -> None:
-    """Check that they fit into the loop's LDS."""
     needed = block_rows(tile) * pitch(tile) * 4
     if needed > lds_bytes:
         raise unfit(
@@ -50,7 +49,6 @@ def check_room(tile: GemmTile, lds_bytes: int) -> None:
 
 
 def finish_words(tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
-    """Macros of the end."""
     stores = " ".join(
         f"keep[{(register // 4 * 4 * tile.lane_groups + register % 4) * pitch(tile)} + (column)] = value[{register}];"
         for register in range(tile.part_registers)
@@ -59,7 +57,6 @@ def finish_words(tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
 
 
 def finish_types(asked: WholeGemm) -> Iterator[str]:
-    """Types of the end, local to a kernel."""
     gelu = TEMPLATE.lines("gelu") if EpilogueStep.GELU in asked.epilogue else ()
     return TEMPLATE.lines("types", type=asked.output.type, width=asked.output.width, gelu=gelu)
 
@@ -179,7 +176,6 @@ def _sums_of_a_split(asked: WholeGemm, tile: GemmTile) -> Iterator[str]:
 
 
 def _partial_lines(asked: WholeGemm) -> Iterator[str]:
-    """The sums of one split, as they are."""
     yield "typedef float floats __attribute__((ext_vector_type(4)));"
     yield f"const int at = column < N ? line * sums_row_bytes + column * 4 : (int){NOWHERE};"
     for first in range(0, asked.output.width, 4):

@@ -348,7 +348,6 @@ def _words(name: str, tile: GemmTile, asked: WholeGemm) -> dict[str, str]:
 
 
 def _reference(asked: WholeGemm, steps: Mapping[EpilogueStep, str], opening: str, end: str) -> Iterator[str]:
-    """The epilogue in another language, step by step."""
     before = asked.gate is not None
     if before and opening:
         yield opening

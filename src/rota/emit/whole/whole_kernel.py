@@ -82,7 +82,6 @@ from rota.targets.architecture import architecture_of
 
 
 def count_lines(geometry: KernelGeometry, asked: WholeGemm) -> Iterator[str]:
-    """How many tiles there are."""
     columns = geometry.BN // asked.products
     return TEMPLATE.lines("count", bm=geometry.BM, last_row=geometry.BM - 1, columns=columns, last_column=columns - 1)
 
@@ -166,7 +165,7 @@ def _take(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[s
 
 
 def _multiply(binding: GemmBinding) -> Iterator[str]:
-    """EpilogueStep by step of K: all pieces of a step, then all its products."""
+    """Step by step of K: all pieces of a step, then all its products."""
     tile = binding.tile
     for operand in Factor if tile.has_scales else ():
         for part in range(binding.tile.parts(operand)):
@@ -193,7 +192,6 @@ def _multiply(binding: GemmBinding) -> Iterator[str]:
 
 
 def _add(binding: GemmBinding) -> Iterator[str]:
-    """The sums of a K-tile's blocks, scaled and added."""
     tile = binding.tile
     yield apart_text(result_states(architecture_of(tile.machine), tile.instruction))
     for row in range(binding.tile.parts(Factor.A)):
@@ -214,7 +212,6 @@ def _read(binding: GemmBinding, read: Piece) -> str:
 
 
 def _turn(binding: GemmBinding, pieces: Sequence[int], spacing: PackSpacing) -> Iterator[str]:
-    """Pairs of columns as the pieces of their parts."""
     for part in range(binding.tile.parts(Factor.B)):
         for piece in pieces:
             packs = list(packs_of(binding.tile, Piece(Factor.B, part, piece), Counter(), 0))
@@ -411,8 +408,6 @@ def whole_name(planned: CompiledSchedule, asked: WholeGemm) -> str:
 
 
 class WholeKernel(GemmKernel):
-    """Writes the kernel from top to bottom."""
-
     def __init__(self, compiled: CompiledSchedule, tile: GemmTile, asked: WholeGemm) -> None:
         super().__init__(compiled, tile)
         self.asked = asked
@@ -535,7 +530,6 @@ class WholeKernel(GemmKernel):
         )
 
     def _matrices(self) -> Iterator[str]:
-        """The first elements of the batch's and the split's matrices."""
         for source in self.sources:
             pointer, letter = {"a": "A", "b": "B", "b_up": "B_up"}[source.name], source.operand.value
             first = f"k_first{' * b_stride' if self.tile.by_columns(source.operand) else ''}"
@@ -638,7 +632,6 @@ class WholeKernel(GemmKernel):
                 yield self._dma_text(Dma(operand, number * each, number, 0), [at])
 
     def reduction(self, name: str) -> Iterator[str]:
-        """The kernel that adds the splits of K, under a name."""
         return TEMPLATE.lines(
             "reduction",
             asked=self.asked,

@@ -111,7 +111,6 @@ def step_lines(step: EpilogueStep) -> Iterator[str]:
 
 
 def also_before_a_gate(step: EpilogueStep) -> str:
-    """The same step for the second product."""
     return f"ROTA_EACH others[e] = {_value(step).replace('values[e]', 'others[e]')};"
 
 
@@ -171,8 +170,6 @@ class Output(enum.Enum):
 
 
 class Parameter(NamedTuple):
-    """One parameter of a kernel."""
-
     type: str
     name: str
     what: str
@@ -268,7 +265,6 @@ class WholeGemm:
 
 
 def parse_options(told: Mapping[str, str]) -> WholeGemm:
-    """Settings as words."""
     known = {"output", "epilogue", "xcds", "group", "persistent", "layout", "scales"}
     for name in told:
         if name not in known:
@@ -322,7 +318,6 @@ def check_layout(asked: WholeGemm, tile: GemmTile) -> None:
 
 
 def check_scales(asked: WholeGemm, tile: GemmTile) -> None:
-    """Check that the loop has the requested scales."""
     has = tile.scales
     if asked.scales not in (None, has):
         raise _unknown(
