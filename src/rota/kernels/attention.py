@@ -24,13 +24,8 @@ from rota.values.loop import Loop
 _EXPONENTIAL_SLOTS = 4  # slots: a quarter of the rate of other vector instructions
 
 
-def by_instruction(shape: AttentionShape) -> LoopSpec:
-    """All ops of one tile of keys; the order of declaration is that of the computation."""
-    return _Writer(shape).written()
-
-
 class _Writer:
-    """Declares the loop part by part."""
+    """Declares all ops of one tile of keys, in the order of the computation."""
 
     def __init__(self, shape: AttentionShape) -> None:
         self.shape = shape
@@ -45,8 +40,7 @@ class _Writer:
         self.operand = operand
         self.q = [[self.loop.input(f"q{r}_{j}", registers=operand) for j in self.head_steps] for r in self.row_blocks]
 
-    def written(self) -> LoopSpec:
-        """K and V, then each block of rows."""
+    def write(self) -> LoopSpec:
         self.move("K")
         self.move("V")
         keys = {(c, j): self.fragment(f"k{c}_{j}", "K") for c in self.key_blocks for j in self.head_steps}
@@ -77,7 +71,6 @@ class _Writer:
             self.loop.load(tile, name=f"load_{tile}{number}", moved=each)
 
     def fragment(self, name: str, tile: str) -> str:
-        """One operand of the matrix instruction."""
         return self.loop.fragment(name, tile, registers=self.operand, instructions=self.reads)
 
     def score(self, r: int, c: int, keys: dict[tuple[int, int], str]) -> str:
@@ -178,7 +171,7 @@ class AttentionShape:
         """Scores, softmax and output of one tile of keys, in single instructions or, quicker to schedule, in tiles."""
         side, k = self.mma
         check_fit(self, {"rows": side, "keys": max(side, k), "head": max(side, k)})  # both are powers of two
-        return by_instruction(self) if instructions else _by_tile(self)
+        return _Writer(self).write() if instructions else _by_tile(self)
 
 
 def _by_tile(shape: AttentionShape) -> LoopSpec:
@@ -229,7 +222,7 @@ MI300X_ATTENTION = AttentionShape(
 
 # Attention forward to be shipped.
 #
-# `rota.emit.attention.attention_shape` says how it is computed.
+# `rota.emit.attention.attention_ops` says how it is computed.
 
 HEAD_128 = ForwardShape(name="attention_forward_bf16_head128")
 """Attention forward for MI355X: four waves of 32 rows, 64 keys a tile, head size 128."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 from rota.check import bad_field, check_ints, check_types
 from rota.emit.gemm.gemm_tile import BLayout
@@ -19,6 +20,9 @@ from rota.targets import cdna
 from rota.targets.cdna import element_bytes_named, shape_named
 from rota.values.loop import Loop
 
+if TYPE_CHECKING:
+    from rota.kernels.attention import AttentionShape
+
 LANES = cdna.LANES.value
 REGISTER_BYTES = cdna.REGISTER_BYTES.value
 
@@ -28,21 +32,7 @@ REGISTER_BYTES = cdna.REGISTER_BYTES.value
 # Asked when a loop is made and not when a shape is: settings are changed one at a time.
 
 
-class Shape(Protocol):
-    """What a matrix instruction is asked to do."""
-
-    @property
-    def instruction(self) -> str:
-        """Its name, which says rows, columns and depth."""
-        ...
-
-    @property
-    def mma(self) -> tuple[int, int]:
-        """Its side and its depth."""
-        ...
-
-
-def check_fit(shape: Shape, parts: Mapping[str, int]) -> None:
+def check_fit(shape: GemmShape | AttentionShape, parts: Mapping[str, int]) -> None:
     """`mma` is what the instruction's name says, and each field a multiple of its part: a rest would be left out."""
     side, depth = shape.mma
     named = shape_named(shape.instruction)
@@ -95,7 +85,6 @@ class GemmShape:
 
     @property
     def wave_tile(self) -> tuple[int, int]:
-        """Rows and columns that one wave computes."""
         down, across = WAVE_GRIDS[self.waves]
         return self.rows // down, self.columns // across
 
@@ -134,12 +123,10 @@ class GemmShape:
 
     @property
     def scaled(self) -> bool:
-        """True if the matrix instruction takes the scales of blocks."""
         return takes_scales(self.instruction)
 
     @property
     def has_scales(self) -> bool:
-        """True if blocks have scales, whichever instruction multiplies by them."""
         return self.scaled or self.block_scales
 
     @property
@@ -207,23 +194,15 @@ def _by_quadrant(shape: GemmShape) -> LoopSpec:
     down, across = (own // _HALVES for own in shape.wave_tile)
     side, k = shape.mma
     count = (down // side) * (across // side) * (shape.depth // k)
-    for row in range(_HALVES):
-        for column in range(_HALVES):
-            accumulator = loop.accumulator(f"c{row}{column}", registers=down * across // LANES)
-            operands = fragments["A"][row], fragments["B"][column]
-            scaled_by = (scales["A"][row], scales["B"][column]) if scales else ()
-            if shape.block_scales:
-                blocks = (down // side) * (across // side)
-                _add_block(loop, shape, accumulator, operands, scaled_by, blocks=blocks)
-                continue
-            loop.mma(
-                accumulator,
-                *operands,
-                instruction=shape.instruction,
-                instructions=count,
-                scales=scaled_by,
-                formats=shape.formats,
-            )
+    for row, column in product(range(_HALVES), repeat=2):
+        accumulator = loop.accumulator(f"c{row}{column}", registers=down * across // LANES)
+        operands = fragments["A"][row], fragments["B"][column]
+        scaled_by = (scales["A"][row], scales["B"][column]) if scales else ()
+        if shape.block_scales:
+            _add_block(loop, shape, accumulator, operands, scaled_by, blocks=(down // side) * (across // side))
+        else:
+            asked: dict[str, Any] = {"instruction": shape.instruction, "formats": shape.formats}
+            loop.mma(accumulator, *operands, instructions=count, scales=scaled_by, **asked)
     return loop.build()
 
 
@@ -259,7 +238,6 @@ def _by_instruction(shape: GemmShape) -> LoopSpec:
 
 
 def _pieces(loop: Loop, shape: GemmShape, operand: str) -> list[list[str]]:
-    """The loads of an operand, and its reads by part and step."""
     extent, own = shape.extents(operand)
     side, per_dma = shape.mma[0], shape.dma_bytes * LANES * shape.waves
     size = extent * shape.geometry.line_bytes
@@ -369,7 +347,7 @@ MI300X_GEMM_SHAPES: tuple[GemmShape, ...] = (
 
 # GEMMs of 4-bit floats (OCP e2m1) and of scaled blocks (OCP MX, or fp32) on MI355X.
 #
-# Named in full, as `rota.kernels.narrow_gemm:FP4_SMALL`.
+# Named in full, as `rota.kernels.gemm:FP4_SMALL`.
 
 _SCALED = "v_mfma_scale_f32_16x16x128_f8f6f4"
 _FP4: dict[str, Any] = {"mma": (16, 128), "depth": 256, "element_bytes": 1, "packed": 2}

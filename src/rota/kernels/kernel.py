@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 
 class Setting(NamedTuple):
-    """A value and its declared type."""
-
     value: object
     kind: Any
 
@@ -78,9 +76,13 @@ def parameters_of(source: object) -> dict[str, Setting]:
             continue
         value = parameter.default
         told = object if value is None or value is parameter.empty else type(value)
-        kind = _without_none(hints.get(name, told))
+        kind = hints.get(name, told)
+        members = tuple(member for member in get_args(kind) if member is not type(None))
+        if isinstance(kind, UnionType) and len(members) == 1:
+            kind = members[0]
         if value is parameter.empty and is_dataclass(kind) and isinstance(kind, type):
-            value = _default_of(kind)
+            with suppress(TypeError):  # some field has no default
+                value = kind()
         found[name] = Setting(value, kind)
     return found
 
@@ -140,18 +142,6 @@ def _names_around(owner: Any) -> dict[str, Any]:  # noqa: ANN401  # a class or a
             return each.__globals__
     module = sys.modules.get(getattr(owner, "__module__", ""))
     return vars(module) if module else {}
-
-
-def _default_of(kind: type) -> object:
-    try:
-        return kind()
-    except TypeError:  # some field has no default
-        return inspect.Parameter.empty
-
-
-def _without_none(kind: Any) -> Any:  # noqa: ANN401  # a type hint has no type of its own
-    members = tuple(member for member in get_args(kind) if member is not type(None))
-    return members[0] if isinstance(kind, UnionType) and len(members) == 1 else kind
 
 
 def own_machine(value: object) -> Machine | None:
@@ -249,8 +239,6 @@ class CompilesItself(Protocol):
 
 
 class ByItsAuthor(FrontEnd):
-    """Takes programs as their author lowered them."""
-
     accepted = "a value with a compile_for(machine)"
 
     def __init__(self, kernel: Kernel, made: CompilesItself) -> None:
@@ -262,14 +250,12 @@ class ByItsAuthor(FrontEnd):
         return callable(getattr(made, "compile_for", None))
 
     def settings(self, parameters: Mapping[str, Setting]) -> dict[str, Setting]:
-        """The machine, and what to do about missing waits."""
         found = {"sync": Setting("repair", str), **OBLIGATIONS}
         if not has_machine_field(self.made):
             found["machine"] = Setting(own_machine(self.made) or self.kernel.machine, Machine)
         return found
 
     def compiled(self, sync: str) -> CompiledSchedule:
-        """What the author's method gives; what isn't proved yet is proved here."""
         treated = look_up(sync, _SYNC, f"sync={sync!r} is not a way to treat synchronisation")
         name, settings = self.kernel.name, {name: each.value for name, each in self.kernel.settings().items()}
         machine = expect(
@@ -316,8 +302,6 @@ _FOR_PREDICTIONS = frozenset(
 
 
 class ByStages(FrontEnd):
-    """Compiles schedules by stages."""
-
     accepted = "a PipelineSchedule"
 
     def __init__(self, kernel: Kernel, made: PipelineSchedule) -> None:
@@ -375,7 +359,6 @@ class ByStages(FrontEnd):
         }
 
     def shape(self) -> TileShape:
-        """What the ops are in instructions, as set."""
         from rota.pipeline.geometry import TileShape
 
         settings = self.kernel.settings()
@@ -384,7 +367,6 @@ class ByStages(FrontEnd):
 
 
 def _lowered(schedule: PipelineSchedule) -> LoweredProgram:
-    """The schedule as its rules derive it."""
     return ScheduleCompiler(sync="as_written").compile(schedule).lowered
 
 
@@ -428,8 +410,6 @@ class LoopShape(Protocol):
 
 
 class ByValues(FrontEnd):
-    """Compiles a loop as it is declared."""
-
     accepted = "a LoopSpec"
 
     def __init__(self, kernel: Kernel, made: object) -> None:
@@ -444,7 +424,6 @@ class ByValues(FrontEnd):
         return expect(f"the loop of {self.kernel.name}", self.made, LoopSpec)
 
     def settings(self, parameters: Mapping[str, Setting]) -> dict[str, Setting]:
-        """The loop, and how it is compiled."""
         from rota.order.modulo.scheduler import ModuloScheduler
 
         found = self._declared()
@@ -461,7 +440,6 @@ class ByValues(FrontEnd):
         return {"loop": Setting(self.made, LoopSpec)}
 
     def compiled(self, sync: str) -> CompiledSchedule:
-        """The loop, synchronised by rota in any case."""
         from rota.values.compile_loop import compile_loop
 
         kernel, settings = self.kernel, self.kernel.settings()
@@ -475,8 +453,6 @@ class ByValues(FrontEnd):
 
 
 class ByShape(ByValues):
-    """Compiles the loop that a shape gives."""
-
     accepted = "a value with a loop()"
 
     def __init__(self, kernel: Kernel, made: object) -> None:
@@ -573,5 +549,4 @@ class Kernel:
 
 
 def front_end_of(made: object) -> type[FrontEnd] | None:
-    """The front end for which a value was written."""
     return next((each for each in FRONT_ENDS if each.accepts(made)), None)

@@ -339,15 +339,12 @@ class Architecture(Machine):
         # Not super(): a class with slots is not the one that super() without arguments refers to.
         Machine.__post_init__(self)
         check_types(self, {"toolchain": str, "elf_machine": Fact, "lanes": Fact, "register_bytes": Fact})
-        check_types(self, {"d16_kept": Fact})
-        check_types(self, {"float8": Float8, "hazards": Hazards})
-        check_elements("bank_rules", self.bank_rules, BankRule)
-        check_elements("transposed_reads", self.transposed_reads, str)
-        check_elements("extensions", self.extensions, str)
-        check_elements("matrix_forms", self.matrix_forms, MatrixForm)
+        check_types(self, {"d16_kept": Fact, "float8": Float8, "hazards": Hazards})
+        lists = {"bank_rules": BankRule, "transposed_reads": str, "extensions": str, "matrix_forms": MatrixForm}
+        for name, kind in lists.items():
+            check_elements(name, getattr(self, name), kind)
 
     def bank_rule(self, read_bytes: int) -> BankRule:
-        """How LDS serves reads of this many bytes a lane."""
         for rule in self.bank_rules:
             if rule.read_bytes == read_bytes:
                 return rule

@@ -1,7 +1,7 @@
 """The exchange format: versioned JSON of a compiled schedule, and back.
 
 A document is not trusted. What rota derives is derived again and compared, a device is looked up, a certificate is
-proved again. What took a search to find out is not taken over; see `FrontEnd.as_claimed`.
+proved again. What took a search to find out is not taken over; see `DerivedAgain.as_claimed`.
 """
 
 from __future__ import annotations
