@@ -115,12 +115,12 @@ class _Writer:
     def total(self, r: int, weights: list[str], alpha: str) -> str:
         """The running sum of the weights, rescaled first."""
         last = f"l{r}_{len(weights)}_{self.scores - 1}"
-        found = self.rescaled(f"l{r}_0", last, alpha)
+        found = self.rescale(f"l{r}_0", last, alpha)
         for c, weight in enumerate(weights, 1):
             found = self.one_by_one(f"l{r}_{c}", found, [weight], self.scores)
         return found
 
-    def rescaled(self, name: str, last: str, alpha: str) -> str:
+    def rescale(self, name: str, last: str, alpha: str) -> str:
         """What the tiles before left in `last`, times alpha, in place."""
         first = self.loop.valu(f"{name}_0", [alpha, Read(value=last, distance=1)], registers=self.scores)
         for number in range(1, self.scores):
@@ -131,7 +131,7 @@ class _Writer:
         self, r: int, h: int, weights: dict[tuple[int, int], str], values: dict[tuple[int, int], str], alpha: str
     ) -> str:
         """The output so far, rescaled in place, plus weights times V."""
-        found = self.rescaled(f"o{r}_{h}_0", f"o{r}_{h}_{len(self.key_steps)}", alpha)
+        found = self.rescale(f"o{r}_{h}_0", f"o{r}_{h}_{len(self.key_steps)}", alpha)
         blocks_of = len(self.key_blocks) / len(self.key_steps)  # a step takes several blocks, or its part of one
         for t in self.key_steps:
             first = int(t * blocks_of)

@@ -245,7 +245,7 @@ def _pieces(loop: Loop, shape: GemmShape, operand: str) -> list[list[str]]:
     for number in range(size // per_dma):
         loop.load(tile, name=f"load_{operand}{number}", moved=per_dma)
     if shape.in_pairs(operand):
-        return _turned(loop, shape, tile)
+        return _turn(loop, shape, tile)
     read, width = shape.read_by(loop, operand)
     steps, registers = side * shape.geometry.line_bytes // (width * LANES), width // REGISTER_BYTES
     return [
@@ -274,7 +274,7 @@ def _add_block(
     loop.add(accumulator, [sums, *scales], instructions=registers)
 
 
-def _turned(loop: Loop, shape: GemmShape, tile: str) -> list[list[str]]:
+def _turn(loop: Loop, shape: GemmShape, tile: str) -> list[list[str]]:
     """B in pairs of columns: every read brings one k of two parts, and two of a part's k make a register."""
     side, k = shape.mma
     each = side * k // LANES  # k of one lane

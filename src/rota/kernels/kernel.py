@@ -329,12 +329,12 @@ class ByStages(FrontEnd):
         """P109 for each setting that the schedule is the same without; its knobs have notes of their own."""
         changes = dict(self.kernel.changes)
         names = [name for name in changes if name not in ("sync", "config", *OBLIGATIONS)]
-        mine = _lowered(self.schedule) if names else None
+        mine = _lower(self.schedule) if names else None
         for name in names:
             before = replace(self.kernel, changes={key: value for key, value in changes.items() if key != name})
             with suppress(RotaError):  # without it there is no schedule at all: it was needed
                 other = before.written()
-                if isinstance(other, ByStages) and _lowered(other.schedule) == mine:
+                if isinstance(other, ByStages) and _lower(other.schedule) == mine:
                     known = before.settings().get(name)
                     yield from _without_effect(name, known and known.value, changes[name])
 
@@ -366,7 +366,7 @@ class ByStages(FrontEnd):
         return TileShape(**chosen)
 
 
-def _lowered(schedule: PipelineSchedule) -> LoweredProgram:
+def _lower(schedule: PipelineSchedule) -> LoweredProgram:
     return ScheduleCompiler(sync="as_written").compile(schedule).lowered
 
 

@@ -81,7 +81,7 @@ class _FlydslKernel:
             for m in range(binding.tile.parts(Factor.A))
             for n in range(binding.tile.parts(Factor.B))
         )
-        unused = self.plan.unused()
+        unused = self.plan.find_unused()
         return _TEMPLATE.lines(
             "kernel",
             name=name,
@@ -144,7 +144,7 @@ class _FlydslKernel:
         within = f" + (thread & {each - 1}) * {tile.dma_bytes}" if each > 1 else ""
         for pattern in range(self.plan.patterns):
             row = f"(row + {pattern * tile.dma_rows})" if pattern else "row"
-            place = f"{self._exchanged('chunk', row)} * {layout.chunk_bytes}{within}"
+            place = f"{self._exchange('chunk', row)} * {layout.chunk_bytes}{within}"
             yield f"fetch{pattern} = row * row_bytes + {place}"
 
     def _places(self) -> Iterator[str]:
@@ -153,14 +153,14 @@ class _FlydslKernel:
             name = operand.value
             yield f"{name}_row = {where} * {self.binding.wave_rows(operand)} + lane_row"
             for piece in range(self.plan.pieces):
-                place = self._exchanged(f"(lane_group + {piece * tile.lane_groups})", f"{name}_row")
+                place = self._exchange(f"(lane_group + {piece * tile.lane_groups})", f"{name}_row")
                 yield (
                     f"{name}_lane{piece} = memory + {start} + {name}_row * {tile.row_bytes} "
                     f"+ {place} * {layout.chunk_bytes}"
                 )
             start += self.binding.buffer_bytes(operand)
 
-    def _exchanged(self, chunk: str, row: str) -> str:
+    def _exchange(self, chunk: str, row: str) -> str:
         layout = self.plan.layout
         shifted = f"({row} >> {layout.shift})" if layout.shift else row
         return f"({chunk} ^ ({shifted} & {layout.mask}))"
@@ -168,7 +168,7 @@ class _FlydslKernel:
     def _phase(self, phase: Phase) -> Iterator[str]:
         indent = "        " if phase is Phase.KERNEL else "    "
         yield f"{indent}# {phase.value.lower()}"
-        for entry, instructions, what in self.plan.written(phase):
+        for entry, instructions, what in self.plan.list_written(phase):
             texts = [self._instruction(each, phase) for each in instructions]
             if entry.op.is_framework:
                 texts = list(self._sync(entry))

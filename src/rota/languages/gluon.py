@@ -47,7 +47,7 @@ class _Step(NamedTuple):
 
 
 @dataclass(slots=True)
-class _UnderWay:
+class _InFlight:
     """For each register that is being read into, how many reads began after its own."""
 
     newer: dict[Register, int] = field(default_factory=dict)
@@ -56,17 +56,17 @@ class _UnderWay:
         self.newer = {each: count + 1 for each, count in self.newer.items()}
         self.newer[register] = 0
 
-    def needed(self, uses: Sequence[Register]) -> int | None:
+    def count_needed(self, uses: Sequence[Register]) -> int | None:
         counts = [self.newer[each] for each in uses if each in self.newer]
         return min(*counts, _LARGEST - 1) if counts else None
 
     def wait(self, count: int) -> None:
         self.newer = {each: newer for each, newer in self.newer.items() if newer < count}
 
-    def met(self, other: _UnderWay) -> _UnderWay:
+    def join(self, other: _InFlight) -> _InFlight:
         either = self.newer.keys() | other.newer.keys()
         none = max((*self.newer.values(), *other.newer.values()), default=0)
-        return _UnderWay({each: min(self.newer.get(each, none), other.newer.get(each, none)) for each in either})
+        return _InFlight({each: min(self.newer.get(each, none), other.newer.get(each, none)) for each in either})
 
 
 _Found = dict[tuple[Phase, int, bool], int]
@@ -75,15 +75,15 @@ _Found = dict[tuple[Phase, int, bool], int]
 def additions(plan: GemmPlan) -> tuple[Addition, ...]:
     steps = {phase: tuple(_steps(plan, phase)) for phase in Phase}
     found: _Found = {}
-    before = _run(Phase.PROLOGUE, steps[Phase.PROLOGUE], _UnderWay(), found)
+    before = _run(Phase.PROLOGUE, steps[Phase.PROLOGUE], _InFlight(), found)
     entering = before
     while True:
         leaving = _run(Phase.KERNEL, steps[Phase.KERNEL], entering, found)
-        again = entering.met(leaving)
+        again = entering.join(leaving)
         if again == entering:
             break
         entering = again
-    _run(Phase.EPILOGUE, steps[Phase.EPILOGUE], before.met(leaving), found)
+    _run(Phase.EPILOGUE, steps[Phase.EPILOGUE], before.join(leaving), found)
     order = list(Phase)
     keys = sorted(found, key=lambda key: (order.index(key[0]), key[1], not key[2]))
     return tuple(
@@ -91,12 +91,12 @@ def additions(plan: GemmPlan) -> tuple[Addition, ...]:
     )
 
 
-def _run(phase: Phase, steps: Sequence[_Step], state: _UnderWay, found: _Found) -> _UnderWay:
+def _run(phase: Phase, steps: Sequence[_Step], state: _InFlight, found: _Found) -> _InFlight:
     """What is in flight after the steps; a wait that was found for one way in stays for all of them."""
-    state = _UnderWay(dict(state.newer))
+    state = _InFlight(dict(state.newer))
     for step in steps:
         key = phase, step.number, step.drains
-        needed = (0 if state.newer else None) if step.drains else state.needed(step.uses)
+        needed = (0 if state.newer else None) if step.drains else state.count_needed(step.uses)
         if needed is not None or key in found:
             needed = min(each for each in (needed, found.get(key)) if each is not None)
             found[key] = needed
@@ -183,7 +183,7 @@ class _GluonKernel:
         a_parts, b_parts = (range(self.tile.parts(operand)) for operand in Factor)
         lanes, registers = tile.row_bytes // tile.dma_bytes, range(tile.part_registers)
         kept = "a" if tile.accumulates_in_agprs else "v"
-        unused = dict.fromkeys(self._name(register) for register in self.plan.unused())
+        unused = dict.fromkeys(self._name(register) for register in self.plan.find_unused())
         return _TEMPLATE.lines(
             "kernel",
             name=name,
@@ -270,7 +270,7 @@ class _GluonKernel:
     def _phase(self, phase: Phase) -> Iterator[str]:
         indent = "        " if phase is Phase.KERNEL else "    "
         yield f"{indent}# {phase.value.lower()}"
-        for entry, instructions, what in self.plan.written(phase):
+        for entry, instructions, what in self.plan.list_written(phase):
             texts = [_sync(entry)] if entry.op.is_framework else self._data(instructions, phase)
             for text in texts:
                 yield f"{indent}{text}fence()".ljust(_FAR_APART) + "  " + remark(what)

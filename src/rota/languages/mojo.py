@@ -145,24 +145,9 @@ def _mfmas(plan: GemmPlan, row: TableRow) -> Iterator[Instruction]:
 
 
 def _of_stages(op: OpDesc, slot: int, phase: Phase, *, is_prefetch: bool) -> TableRow:
-    return TableRow(
-        tag=int(op.tag),
-        stage=op.stage,
-        subtile=op.subtile,
-        k_offset=op.k_offset.value,
-        vm_cost=op.vm_cost,
-        lgkm_cost=op.lgkm_cost,
-        wait_value=op.wait_value,
-        resource=op.resource.name,
-        latency=op.latency,
-        role=op.role.name,
-        channel=op.channel,
-        vgpr_def=op.vgpr_def,
-        vgpr_kill=op.vgpr_kill,
-        time_slot=slot,
-        phase=phase.name,
-        is_prefetch=is_prefetch,
-    )
+    placed = op.channel, op.vgpr_def, op.vgpr_kill, slot, phase.name, is_prefetch
+    counted = op.vm_cost, op.lgkm_cost, op.wait_value, op.resource.name, op.latency, op.role.name
+    return TableRow(int(op.tag), op.stage, op.subtile, op.k_offset.value, *counted, *placed)
 
 
 def _of_values(plan: GemmPlan, entry: Entry, phase: Phase) -> TableRow:
@@ -420,7 +405,7 @@ class _MojoKernel:
         within = f" + (thread & {each - 1}) * {tile.dma_bytes}" if each > 1 else ""
         yield f"var fetch = Array[Int32, {self.plan.patterns}](fill=0)"
         for pattern in range(self.plan.patterns):
-            place = f"{self._exchanged('chunk', f'(row + {pattern * tile.dma_rows})')} * {layout.chunk_bytes}{within}"
+            place = f"{self._exchange('chunk', f'(row + {pattern * tile.dma_rows})')} * {layout.chunk_bytes}{within}"
             yield f"fetch[{pattern}] = row * row_bytes + {place}"
 
     def _places(self) -> Iterator[str]:
@@ -430,17 +415,17 @@ class _MojoKernel:
             yield f"var {name}_row = {where} * {self.binding.wave_rows(operand)} + lane_row"
             yield f"var {name}_lane = Array[Int32, {self.plan.pieces}](fill=0)"
             for piece in range(self.plan.pieces):
-                place = self._exchanged(f"(lane_group + {piece * tile.lane_groups})", f"{name}_row")
+                place = self._exchange(f"(lane_group + {piece * tile.lane_groups})", f"{name}_row")
                 row = f"{start} + {name}_row * {tile.row_bytes}"
                 yield f"{name}_lane[{piece}] = {row} + {place} * {self.plan.layout.chunk_bytes}"
             start += self.binding.buffer_bytes(operand)
 
-    def _exchanged(self, chunk: str, row: str) -> str:
+    def _exchange(self, chunk: str, row: str) -> str:
         layout = self.plan.layout
         return f"({chunk} ^ (({row} >> {layout.shift}) & {layout.mask}))"
 
     def _keep_unused(self) -> Iterator[str]:
-        for register in self.plan.unused():
+        for register in self.plan.find_unused():
             held = f"{register.operand.value}[{register.part * self.plan.pieces + register.piece}]"
             yield "# Nothing uses it, but the schedule reads it."
             yield f'inlined_assembly["", NoneType, constraints="v", has_side_effect=True]({held})'
@@ -502,24 +487,10 @@ def _parse_row(words: list[str]) -> TableRow:
     numbers = [int(word) for word in words]
     tag, stage, subtile, k_offset, vm_cost, lgkm_cost, wait_value, resource = numbers[:8]
     latency, role, channel, vgpr_def, vgpr_kill, time_slot, phase, is_prefetch = numbers[8:]
-    return TableRow(
-        tag=tag,
-        stage=stage,
-        subtile=subtile,
-        k_offset=None if k_offset == NO_OFFSET else k_offset,
-        vm_cost=vm_cost,
-        lgkm_cost=lgkm_cost,
-        wait_value=wait_value,
-        resource=list(ResourceKind)[resource].name,
-        latency=latency,
-        role=list(OpRole)[role].name,
-        channel=channel,
-        vgpr_def=vgpr_def,
-        vgpr_kill=vgpr_kill,
-        time_slot=time_slot,
-        phase=list(Phase)[phase].name,
-        is_prefetch=bool(is_prefetch),
-    )
+    offset = None if k_offset == NO_OFFSET else k_offset
+    names = list(ResourceKind)[resource].name, latency, list(OpRole)[role].name, channel, vgpr_def, vgpr_kill
+    place = time_slot, list(Phase)[phase].name, bool(is_prefetch)
+    return TableRow(tag, stage, subtile, offset, vm_cost, lgkm_cost, wait_value, *names, *place)
 
 
 def _run(*arguments: str) -> str:

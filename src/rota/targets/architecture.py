@@ -246,7 +246,7 @@ def _sparse_all(halves: str, octets: str, passes: int) -> tuple[MatrixForm, ...]
     )
 
 
-def shared(large_double: int) -> tuple[MatrixForm, ...]:
+def list_shared_forms(large_double: int) -> tuple[MatrixForm, ...]:
     """What CDNA3 and CDNA4 have in common; they differ in the passes of the large product of float64."""
     return (
         *(dense(shape, "f32", "f32", passes) for shape, passes in (
@@ -267,9 +267,13 @@ def shared(large_double: int) -> tuple[MatrixForm, ...]:
     )  # fmt: skip
 
 
-CDNA3_FORMS = (*shared(large_double=8), dense("16x16x8", "xf32", "xf32", 4), dense("32x32x4", "xf32", "xf32", 8))
+CDNA3_FORMS = (
+    *list_shared_forms(large_double=8),
+    dense("16x16x8", "xf32", "xf32", 4),
+    dense("32x32x4", "xf32", "xf32", 8),
+)
 CDNA4_FORMS = (
-    *shared(large_double=16),
+    *list_shared_forms(large_double=16),
     *_halves("16x16x32", 4),
     *_halves("32x32x16", 8),
     dense("16x16x64", "i8", "i8", 4, total="i32"),

@@ -181,7 +181,8 @@ class AttentionKernel:
         self.architecture = architecture_of(self.program.machine)
         self.issued: dict[Phase, list[AttentionStatement | None]] = {
             phase: [
-                None if entry.op.is_framework else self.ops.issued(entry, phase) for entry in self.program.phase(phase)
+                None if entry.op.is_framework else self.ops.translate(entry, phase)
+                for entry in self.program.phase(phase)
             ]
             for phase in Phase
         }
@@ -205,7 +206,7 @@ class AttentionKernel:
 
     def _body(self) -> Iterator[str]:
         shape = self.shape
-        carried = [name for r in shape.row_blocks for name in self._carried(r)]
+        carried = [name for r in shape.row_blocks for name in self._list_carried(r)]
         dmas = (
             f"ROTA_DMA({name}_global, {start + number * shape.dma_rows * shape.row_bytes}, {name}_fetch, "
             f"tile * {name}_tile + {number} * {name}_dma)"
@@ -231,7 +232,7 @@ class AttentionKernel:
             prologue=self._phase(Phase.PROLOGUE),
             loop=self._phase(Phase.KERNEL),
             epilogue=self._phase(Phase.EPILOGUE),
-            results=(f"{self._kept(name)} = {name_registers(self._last(name))};" for name in carried),
+            results=(f"{self._name_outside(name)} = {name_registers(self._last(name))};" for name in carried),
             dmas=dmas,
             most_of_row=_across("most", "__builtin_fmaxf({0}, {1})"),
             sum_of_row=_across("sum", "{0} + {1}"),
@@ -241,14 +242,14 @@ class AttentionKernel:
     def rows(self) -> int:
         return self.shape.rows * self.shape.waves
 
-    def _carried(self, r: int) -> Iterator[str]:
+    def _list_carried(self, r: int) -> Iterator[str]:
         shape = self.shape
         yield f"m{r}"
         yield f"l{r}_{len(shape.key_blocks)}"
         yield from (f"o{r}_{h}_{len(shape.key_steps)}" for h in shape.head_blocks)
 
     @staticmethod
-    def _kept(name: str) -> str:
+    def _name_outside(name: str) -> str:
         """The variable that holds a carried value outside the loop."""
         kind, numbers = name[0], name[1:].split("_")
         if kind == "o":
@@ -258,7 +259,7 @@ class AttentionKernel:
     def _registers(self, carried: list[str]) -> Iterator[str]:
         """Every copy of every register value; those that the first iteration reads begin as they are carried."""
         sizes = {value.name: value.size for value in self.shape.loop().values}
-        first = {self._first(name): self._kept(name) for name in carried}
+        first = {self._first(name): self._name_outside(name) for name in carried}
         types = {1: "float", 2: "pair", BLOCK: "part"}
         for name, copies in self.copies.items():
             if name in ("K", "V"):

@@ -255,12 +255,12 @@ class AttentionOps:
             "b": self._best,
             "m": self._row_best,
             "n": self._shift,
-            "g": self._grown,
+            "g": self._growth,
             "alpha": self._alpha,
             "d": self._less,
             "e": self._weights,
             "l": self._total,
-            "p": self._packed,
+            "p": self._pack,
             "o": self._output,
         }
 
@@ -272,7 +272,7 @@ class AttentionOps:
         """Where the copies of a tile begin in LDS."""
         return 0 if tile == "K" else self.copies["K"] * self.shape.tile_bytes
 
-    def issued(self, entry: Entry, phase: Phase) -> AttentionStatement:
+    def translate(self, entry: Entry, phase: Phase) -> AttentionStatement:
         kind, numbers = _parse_name(entry)
         effect = entry.effect
         if kind in ("K", "V"):
@@ -347,7 +347,7 @@ class AttentionOps:
         return f"ROTA_SHIFT({operands.made}, {operands.read[f'm{numbers[0]}']})", ("v_mul_f32",), Maker.VECTOR
 
     @staticmethod
-    def _grown(numbers: tuple[int, ...], operands: _Operands) -> tuple[str, tuple[str, ...], Maker]:
+    def _growth(numbers: tuple[int, ...], operands: _Operands) -> tuple[str, tuple[str, ...], Maker]:
         before, shift = operands.before[f"m{numbers[0]}"], operands.read[f"n{numbers[0]}"]
         return f"ROTA_GROWN({operands.made}, {before}, {shift})", ("v_fma_f32",), Maker.VECTOR
 
@@ -367,7 +367,7 @@ class AttentionOps:
         return f"ROTA_WEIGHTS({operands.made})", ("v_exp_f32",) * 4, Maker.TRANSCENDENTAL
 
     @staticmethod
-    def _scaled(before: str, alpha: str, made: str) -> tuple[str, tuple[str, ...], Maker]:
+    def _rescale(before: str, alpha: str, made: str) -> tuple[str, tuple[str, ...], Maker]:
         text = f"ROTA_SCALED({made}, {alpha})" if before == made else f"ROTA_SCALED_FROM({made}, {before}, {alpha})"
         return text, ("v_pk_mul_f32",) * 2, Maker.PACKED
 
@@ -375,11 +375,11 @@ class AttentionOps:
         r, c = numbers
         if c == 0:
             (before,) = operands.before.values()
-            return self._scaled(before, operands.read[f"alpha{r}"], operands.made)
+            return self._rescale(before, operands.read[f"alpha{r}"], operands.made)
         return f"ROTA_ADDED({operands.made}, {operands.read[f'e{r}_{c - 1}']})", ("v_pk_add_f32",) * 2, Maker.PACKED
 
     @staticmethod
-    def _packed(numbers: tuple[int, ...], operands: _Operands) -> tuple[str, tuple[str, ...], Maker]:
+    def _pack(numbers: tuple[int, ...], operands: _Operands) -> tuple[str, tuple[str, ...], Maker]:
         r, t = numbers
         first, second = (operands.read[f"e{r}_{2 * t + each}"] for each in (0, 1))
         return f"ROTA_PACKED({operands.made}, {first}, {second})", ("v_cvt_pk_bf16_f32",) * 4, Maker.VECTOR
@@ -388,7 +388,7 @@ class AttentionOps:
         r, h, t = numbers
         if t == 0:
             (before,) = operands.before.values()
-            return self._scaled(before, operands.read[f"alpha{r}"], operands.made)
+            return self._rescale(before, operands.read[f"alpha{r}"], operands.made)
         factors = f"{operands.read[f'v{t - 1}_{h}']}, {operands.read[f'p{r}_{t - 1}']}"
         return f"ROTA_OUTPUT({operands.made}, {factors})", (INSTRUCTION,), Maker.MATRIX
 

@@ -368,7 +368,7 @@ class DerivedAgain(ABC, Generic[S]):
     optional: ClassVar[tuple[str, ...]] = ()
     structure_codes: ClassVar[frozenset[str]] = frozenset()
 
-    def completed(self, schedule: S, said: Container[str]) -> S:
+    def complete(self, schedule: S, said: Container[str]) -> S:
         """The schedule with the fields that the document doesn't say."""
         return schedule
 
@@ -417,7 +417,7 @@ def check_agreement(front_end: DerivedAgain[S], schedule: S, terms: Certificate 
                 raise disagreement(where, f"says that it is {entry.phase.at(entry.time_slot)}")
     schedule = front_end.with_own_entries(schedule)
     schedule = replace(schedule, repairs=_own_repairs(front_end, schedule))
-    schedule = front_end.completed(schedule, said)
+    schedule = front_end.complete(schedule, said)
     front_end.check_parts(schedule)
     if terms is None:  # what an earlier proof found is about an earlier schedule
         schedule = replace(schedule, findings=tuple(each for each in schedule.findings if not _of_a_proof(each)))

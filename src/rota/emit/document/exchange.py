@@ -94,7 +94,7 @@ class StagesAgain(DerivedAgain[CompiledPipeline]):
     optional = ("kernel_deps",)
     structure_codes = frozenset({"P102", "P103", "P104", "P105", "P106", "P107", "W101"})
 
-    def completed(self, schedule: CompiledPipeline, said: Container[str]) -> CompiledPipeline:
+    def complete(self, schedule: CompiledPipeline, said: Container[str]) -> CompiledPipeline:
         return schedule if "kernel_deps" in said else replace(schedule, kernel_deps=_kernel_deps(schedule))
 
     def with_own_entries(self, schedule: CompiledPipeline) -> CompiledPipeline:

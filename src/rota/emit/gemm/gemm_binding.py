@@ -27,7 +27,6 @@ from rota.emit.gemm.gemm_tile import (
 )
 from rota.emit.gemm.lds_layout import column_panels
 from rota.emit.gemm.program_form import form_of
-from rota.errors import EmissionError
 from rota.program.entry import Entry, Place
 from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import Lowerable, LoweredProgram
@@ -102,9 +101,9 @@ class _Replay:
                     self.lds[each.operand, each.lds] = k + each.k_tile
                 elif isinstance(each, LdsRead):
                     piece = Piece(each.operand, each.part, each.piece)
-                    self._take((piece, each.copy), self._brought(piece, each.lds))
+                    self._take((piece, each.copy), self._find_tiles(piece, each.lds))
                 elif isinstance(each, PairRead):
-                    self._take((each.pair, each.copy), self._brought(self.binding.read_of(each.pair), each.lds))
+                    self._take((each.pair, each.copy), self._find_tiles(self.binding.read_of(each.pair), each.lds))
                 elif isinstance(each, PairPack):
                     self._pack(each)
                 elif isinstance(each, ScaleDma):
@@ -116,12 +115,12 @@ class _Replay:
                 else:
                     self._multiply(entry, each)
 
-    def _brought(self, piece: Piece, lds: int) -> set[int | None]:
+    def _find_tiles(self, piece: Piece, lds: int) -> set[int | None]:
         """The K-tiles of all waves' rows of the part, which several DMAs may have brought."""
         tile = self.binding.tile
         stage = (lds // tile.tile_bytes(piece.operand)) * tile.tile_bytes(piece.operand)
         each = tile.dma_rows * tile.row_bytes
-        return {self.lds.get((piece.operand, stage + number * each)) for number in self.binding.brought_by(piece)}
+        return {self.lds.get((piece.operand, stage + number * each)) for number in self.binding.find_dmas(piece)}
 
     def _pack(self, pack: PairPack) -> None:
         """A register is of one K-tile if both reads are, and a piece if all its registers are."""
@@ -157,7 +156,7 @@ class _Replay:
             self.registers.get((("scales", operand, mfma.factor(operand)[0]), copy))
             for operand, copy in zip(Factor, mfma.scale_copies, strict=False)
         }
-        k_tile = _one(entry, tiles, "multiply A and B")
+        k_tile = _find_single(entry, tiles, "multiply A and B")
         block = mfma.a_part, mfma.b_part
         if mfma.sum_copy is None:
             self._sum(entry, block, k_tile, mfma.step)
@@ -173,7 +172,7 @@ class _Replay:
         tiles = {self.registers.get((("sum", *block, step), add.sum_copy)) for step in steps}
         operand, part, copy = list(zip(Factor, block, add.scale_copies, strict=True))[not add.adds]
         tiles.add(self.registers.get((("scales", operand, part), copy)))
-        k_tile = _one(entry, tiles, "scale a block's sum by the scales")
+        k_tile = _find_single(entry, tiles, "scale a block's sum by the scales")
         if add.adds and add.half == HALVES - 1:
             for step in steps:
                 self._sum(entry, block, k_tile, step)
@@ -246,7 +245,7 @@ class _Replay:
         return [("rows of C", f"{rows} of the first wave"), ("columns", columns)]
 
 
-def _one(entry: Entry, tiles: set[int | None], does: str) -> int:
+def _find_single(entry: Entry, tiles: set[int | None], does: str) -> int:
     if len(tiles) == 1 and (k_tile := next(iter(tiles))) is not None:
         return k_tile
     held = sorted("none" if each is None else str(each) for each in tiles)
@@ -342,13 +341,13 @@ class GemmBinding:
             return column_panels(self.tile).offset(read.piece)
         return self.first_row(read.operand, read.part) * self.tile.row_bytes
 
-    def brought_by(self, read: Piece) -> set[int]:
+    def find_dmas(self, read: Piece) -> set[int]:
         """The DMAs that bring a piece of all waves, by their numbers among the operand's."""
         operand, tile = read.operand, self.tile
         first = self.first_row(operand, read.part)
         starts = (first + wave * self.wave_rows(operand) for wave in range(tile.across(operand)))
         if tile.by_columns(operand):
-            return column_panels(tile).brought_by(read.piece, starts)
+            return column_panels(tile).find_dmas(read.piece, starts)
         return {row // tile.dma_rows for start in starts for row in range(start, start + tile.side)}
 
     def read_of(self, pair: ColumnPair) -> Piece:
@@ -363,22 +362,22 @@ class GemmBinding:
         if entry.op.kind.computes:
             counted = entry.op.work.instructions if entry.op.work else len(found)
         if counted != len(found):
-            raise self._miscounted(entry, counted, len(found))
+            due, geometry = len(found), self.tile.geometry
+            wrong = "its time is" if entry.op.kind.computes else "the waits after it count"
+            raise refuse_count(
+                f"{entry.op} is declared as {counted} instructions of each wave, but takes {due} here: {wrong} wrong",
+                concerns=[entry.concern()],
+                evidence=(
+                    ("declared", counted),
+                    ("needed", due),
+                    ("here", f"a tile of {geometry.BM}x{geometry.BN}x{geometry.BK} by {self.tile.waves} waves"),
+                ),
+                fixes=[
+                    self._operands.fix(entry, due),
+                    "or give the geometry and the waves that the schedule was made for",
+                ],
+            )
         return found
-
-    def _miscounted(self, entry: Entry, counted: int, due: int) -> EmissionError:
-        geometry = self.tile.geometry
-        wrong = "its time is" if entry.op.kind.computes else "the waits after it count"
-        return refuse_count(
-            f"{entry.op} is declared as {counted} instructions of each wave, but takes {due} here: {wrong} wrong",
-            concerns=[entry.concern()],
-            evidence=(
-                ("declared", counted),
-                ("needed", due),
-                ("here", f"a tile of {geometry.BM}x{geometry.BN}x{geometry.BK} by {self.tile.waves} waves"),
-            ),
-            fixes=[self._operands.fix(entry, due), "or give the geometry and the waves that the schedule was made for"],
-        )
 
     def _dmas(self, entry: Entry) -> Iterator[BoundInstruction]:
         if (scales := self._operands.scale_loads(entry)) is not None:

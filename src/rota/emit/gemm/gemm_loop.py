@@ -290,7 +290,7 @@ class GemmLoop:
         _check_kinds(loop, tile)
         _check_formats(loop, tile)
         self.scales = ScaleLoop(loop, tile)
-        pieces = dict(self._shared_by_reads())
+        pieces = dict(self._share_reads())
         self.pairs = PairLoop(loop, tile, self.slices[Factor.B] if tile.pairs else ())
         self.pieces: Mapping[str, Sequence[Piece]] = pieces | self.pairs.pieces
         products = [self._product(op) for op in loop.ops if op.kind is OpKind.MMA]
@@ -320,7 +320,7 @@ class GemmLoop:
         first = names.index(name) * each + writers.index(op) * share
         return operand, range(first, first + share)
 
-    def _shared_by_reads(self) -> Iterator[tuple[str, Sequence[Piece]]]:
+    def _share_reads(self) -> Iterator[tuple[str, Sequence[Piece]]]:
         for operand, names in self.slices.items():
             self.tile.slice_rows(operand, len(names))
             for number, name in enumerate(names):

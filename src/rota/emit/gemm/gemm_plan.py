@@ -74,7 +74,7 @@ class GemmPlan:
         """DMAs until the exchange of chunks repeats."""
         return max(1, self.layout.period // self.tile.dma_rows)
 
-    def written(self, phase: Phase) -> Iterator[Written]:
+    def list_written(self, phase: Phase) -> Iterator[Written]:
         for entry in self.program.phase(phase):
             what = f"{entry.phase.at(entry.time_slot)} {entry.op}"
             if entry.op.is_framework and (why := sync_reason(self.program, entry, self.reasons)):
@@ -91,7 +91,7 @@ class GemmPlan:
         first = mfma.step * self.tile.pieces_per_step
         return tuple(Register(operand, copy, part, first + number) for number, copy in enumerate(copies))
 
-    def unused(self) -> tuple[Register, ...]:
+    def find_unused(self) -> tuple[Register, ...]:
         """Registers that the epilogue reads once more than it uses them: a compiler would drop the read."""
         found: dict[Register, None] = {}
         for entry in self.program.epilogue:

@@ -207,8 +207,9 @@ class GemmTile:
     LDS read brings of a part: a step is one piece, or several where a lane needs more than 16 bytes of it.
 
     Where it is `scaled`, a byte for each block of 32 along K scales that block of a row.  A lane reads the scales of
-    its blocks of all steps at once: those are side by side, so that steps take blocks of K in turn (`stored`).  With
-    scales in fp32 a K-tile is one block, whose products are summed by themselves (`block_sums`).
+    its blocks of all steps at once: those are side by side, so that steps take blocks of K in turn
+    (`order_in_memory`).  With scales in fp32 a K-tile is one block, whose products are summed by themselves
+    (`block_sums`).
 
     B as K x N is read by instructions that transpose, or, where LDS has none, in `pairs` of columns: of two k vector
     instructions make a register of the even column and one of the odd, so that the columns of two parts take turns.
@@ -341,27 +342,17 @@ class GemmTile:
         """Matrix instructions along a K-tile."""
         return self.geometry.BK // self.geometry.MMA_K
 
-    def stored(self, chunk: int) -> int:
-        """Which chunk of a row in memory, each what one lane reads at once, is a chunk of the row in LDS.
+    def order_in_memory(self, chunk: str) -> str:
+        """Which chunk of a row in memory, each what one lane reads at once, is a chunk of the row in LDS; as source.
 
         There pieces follow one another, and in a piece groups of lanes.  With scales, steps take blocks of K in turn.
         """
-        if not self.scaled:
-            return chunk
-        step, place = divmod(chunk, self.pieces_per_step * self.lane_groups)
-        block, within = divmod(place, self._block_chunks)
-        return (block * self.steps + step) * self._block_chunks + within
-
-    def stored_text(self, chunk: str) -> str:
         if not self.scaled or self.steps == 1:
             return chunk
-        of_step, each = self.pieces_per_step * self.lane_groups, self._block_chunks
+        of_step = self.pieces_per_step * self.lane_groups
+        each = SCALED_BLOCK * self.element.bytes // self.element.packed // self.read_bytes
         block = f"({chunk} % {of_step} / {each} * {self.steps} + {chunk} / {of_step})"
         return f"({block} * {each} + {chunk} % {each})" if each > 1 else block
-
-    @property
-    def _block_chunks(self) -> int:
-        return SCALED_BLOCK * self.element.bytes // self.element.packed // self.read_bytes
 
     @property
     def scale_dma_bytes(self) -> int:

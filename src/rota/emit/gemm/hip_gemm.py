@@ -385,7 +385,7 @@ class GemmKernel:
         yield f"  const int row = thread / {lanes}, chunk = {chunk};"
         for pattern in range(self._patterns()):
             row = f"(row + {pattern * tile.dma_rows})" if pattern else "row"
-            place = f"{tile.stored_text(self._exchanged('chunk', row))} * {layout.chunk_bytes}{within}"
+            place = f"{tile.order_in_memory(self._exchange('chunk', row))} * {layout.chunk_bytes}{within}"
             yield from self._fetch(pattern, place)
 
     def _fetch(self, pattern: int, place: str) -> Iterator[str]:
@@ -401,14 +401,14 @@ class GemmKernel:
             yield f"  const int {name}_row = {where} * {self.binding.wave_rows(operand)} + lane_row;"
             for piece in range(tile.steps * tile.pieces_per_step):
                 chunk = f"({piece * tile.lane_groups} + lane_group)"
-                place = f"{self._exchanged(chunk, f'{name}_row')} * {layout.chunk_bytes}"
+                place = f"{self._exchange(chunk, f'{name}_row')} * {layout.chunk_bytes}"
                 yield (
                     f"  ROTA_LDS const char* const {name}_lane{piece} = "
                     f"(ROTA_LDS const char*)memory + {start} + {name}_row * {tile.row_bytes} + {place};"
                 )
             start += self.binding.buffer_bytes(operand)
 
-    def _exchanged(self, chunk: str, row: str) -> str:
+    def _exchange(self, chunk: str, row: str) -> str:
         layout = self.layout
         shifted = f"{row} >> {layout.shift}" if layout.shift else row
         return f"({chunk} ^ ({shifted} & {layout.mask}))"

@@ -166,14 +166,14 @@ class ColumnPanels:
         """So many k in a row a lane has of A."""
         return self.tile.read_bytes // self.tile.element.bytes
 
-    def flipped(self, k: int) -> int:
+    def find_flip(self, k: int) -> int:
         return sum((k >> bit & 1) << place for place, bit in enumerate(self.exchange) if bit >= 0)
 
     def place(self, k: int, column: int) -> int:
         panel, within = divmod(column, self.columns)
         chunk, rest = divmod(within, TEAM)
         start = panel * self.panel_bytes + k * self.row_bytes
-        return start + (chunk ^ self.flipped(k)) * self.chunk_bytes + rest * self.tile.element.bytes
+        return start + (chunk ^ self.find_flip(k)) * self.chunk_bytes + rest * self.tile.element.bytes
 
     def piece_k(self, piece: int) -> int:
         """The first k of a read, for the first lanes; as A has it, whose reads are wider."""
@@ -198,7 +198,7 @@ class ColumnPanels:
     def number(self, k: int, column: int) -> int:
         return column // self.columns * self.dmas + k // self.dma_rows
 
-    def brought_by(self, piece: int, starts: Iterator[int]) -> set[int]:
+    def find_dmas(self, piece: int, starts: Iterator[int]) -> set[int]:
         """The DMAs that bring a piece of the parts that begin in these columns."""
         first = self.piece_k(piece)
         rows = {first + self.lane_k(lane) for lane in range(self.tile.lanes)}

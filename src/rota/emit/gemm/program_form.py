@@ -202,7 +202,7 @@ class TileOperands:
 
     def scale_loads(self, entry: Entry) -> tuple[Factor, range] | None:
         """Which DMAs a load of scales is: all that bring its operand's; None for other loads."""
-        scaled = self._scaled(entry.effect.writes[0])
+        scaled = self._find_scaled(entry.effect.writes[0])
         if scaled is None:
             return None
         operand, slices = scaled
@@ -216,7 +216,7 @@ class TileOperands:
         return operand, range(self.tile.scale_loads(operand))
 
     def scale_parts(self, place: Place) -> tuple[Factor, Sequence[int]] | None:
-        scaled = self._scaled(place)
+        scaled = self._find_scaled(place)
         if scaled is None:
             return None
         operand, slices = scaled
@@ -228,12 +228,12 @@ class TileOperands:
 
     def fix(self, entry: Entry, due: int) -> str:
         place = (*entry.effect.reads, *entry.effect.writes)[0]
-        if self._scaled(place) is not None:
+        if self._find_scaled(place) is not None:
             return f"{_KNOBS[entry.op.kind]}={due} in {place.name}'s ChannelSpec, if the op has no cost of its own"
         knob = f"{_KNOBS[entry.op.kind]}_{self._operand(entry, place).value}"
         return f"{knob}={due} in the pipeline config, if the op has no cost of its own"
 
-    def _scaled(self, place: Place) -> tuple[Factor, int] | None:
+    def _find_scaled(self, place: Place) -> tuple[Factor, int] | None:
         """The operand whose scales a place holds, and its slices; None where it holds something else."""
         operand = _SCALED.get(place.name) if self.tile.has_scales else None
         return None if operand is None else (operand, self.buffers[operand].slices)

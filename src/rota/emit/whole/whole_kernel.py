@@ -158,7 +158,7 @@ def _take(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[s
         source=source,
         count=len(source.numbers),
         number=number,
-        exchanged=tile.stored_text(f"(chunk ^ ({shifted} & {layout.mask}))"),
+        exchanged=tile.order_in_memory(f"(chunk ^ ({shifted} & {layout.mask}))"),
         within=within,
         fetch=fetch,
     )
