@@ -218,7 +218,7 @@ class _Replay:
             taken = self.sums.get(block, set())
             if taken != due:
                 raise no_product(
-                    f"a block of C sums {len(taken & due)} products of A and B where {len(due)} are due"
+                    f"a block of C sums {len(taken & due)} products of A and B, but is made of {len(due)}"
                     + (f", and {len(taken - due)} beyond the end of K" if taken - due else ""),
                     evidence=(("K-tiles", total), ("products of each", steps), *self._where(block)),
                 )

@@ -208,7 +208,7 @@ class ColumnPanels:
     def conflicts(self) -> int:
         """Clocks that bank conflicts add to the reads of a part, or pair, served as plain reads of that width are.
 
-        All lanes of another piece read as far behind as one another, and meet as often.
+        From one piece to the next all lanes move by the same distance, so every piece has as many conflicts.
         """
         tile = self.tile
         width, word = self.read_bytes, tile.register_bytes

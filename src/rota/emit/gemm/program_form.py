@@ -263,8 +263,8 @@ def _check_scales(semantics: TileSum) -> None:
         due = {(name, factor.copy) for name, factor in zip(SCALE_OPERANDS, (a, b), strict=True)}
         if {(place.name, place.copy) for place in further} != due or len(further) != len(due):
             raise no_product(
-                f"{product.accumulator} multiplies {a} and {b} with {', '.join(map(str, further))}; the scales of "
-                "their blocks are due",
+                f"{product.accumulator} multiplies {a} and {b} with {', '.join(map(str, further))}; it takes the "
+                "scales of their own blocks",
                 evidence=(("due", ", ".join(f"{name}[{copy}]" for name, copy in sorted(due))),),
                 fixes=tuple(
                     f'ChannelSpec(name="{name}", match_field={field}, whole_tile=True, ...)'

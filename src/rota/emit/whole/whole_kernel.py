@@ -227,8 +227,8 @@ def _factors(operand: Factor, part: int, pieces: Sequence[int]) -> str:
 # The scales of blocks in a whole kernel.
 #
 # A's are M rows of K / 32 bytes, B's N rows; each byte is a power of two (E8M0) for a block of 32 elements along K.
-# Or they are rows of floats, one for each block of 128. They come to LDS as A and B do, by DMAs of four bytes a
-# lane, in the order in which they lie in memory.
+# Or they are rows of floats, one for each block of 128. DMAs of four bytes a lane bring them to LDS in the order in
+# which they lie in memory.
 
 _PARAMETER_LIST = ", ".join(map(str, PARAMETERS))
 _UNUSED = " ".join(f"(void){each.name};" for each in PARAMETERS)
