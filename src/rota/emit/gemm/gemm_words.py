@@ -26,7 +26,8 @@ from rota.targets.architecture import architecture_of
 TEMPLATE = Template("rota.emit", "gemm.hip.txt")
 
 
-def list_filled(read: LdsRead | ScaleRead | PairRead) -> str:
+def name_target(read: LdsRead | ScaleRead | PairRead) -> str:
+    """The registers that a read fills."""
     if isinstance(read, LdsRead):
         return of_piece(read.operand, read.copy, read.part, read.piece)
     if isinstance(read, ScaleRead):
@@ -34,11 +35,16 @@ def list_filled(read: LdsRead | ScaleRead | PairRead) -> str:
     return of_pair(read.pair, read.copy)
 
 
-def list_multiplied(mfma: Mfma) -> list[str]:
-    return [*_of_factor(mfma, Factor.A), *_of_factor(mfma, Factor.B), *scaling(mfma)]
+def _name_factors(mfma: Mfma) -> list[str]:
+    return [
+        of_piece(operand, copy, part, piece)
+        for operand in Factor
+        for part, copies in [mfma.factor(operand)]
+        for piece, copy in enumerate(copies, mfma.step * len(copies))
+    ]
 
 
-def scaling(each: Mfma | BlockAdd) -> list[str]:
+def _name_scales(each: Mfma | BlockAdd) -> list[str]:
     """The scales of a part of A and of one of B; none where there are none."""
     parts = zip(Factor, (each.a_part, each.b_part), each.scale_copies, strict=False)
     return [of_scale(operand, copy, part) for operand, part, copy in parts]
@@ -64,24 +70,18 @@ def read_for_nothing(instructions: Iterable[BoundInstruction]) -> list[str]:
         for register in _list_used(each):
             unused.pop(register, None)
         if isinstance(each, LdsRead | ScaleRead | PairRead):
-            unused[list_filled(each)] = None
+            unused[name_target(each)] = None
     return list(unused)
 
 
 def _list_used(instruction: BoundInstruction) -> Sequence[str]:
     if isinstance(instruction, Mfma):
-        return list_multiplied(instruction)
+        return [*_name_factors(instruction), *_name_scales(instruction)]
     if isinstance(instruction, BlockAdd):
-        return scaling(instruction)
+        return _name_scales(instruction)
     if isinstance(instruction, PairPack):
         return [*map(of_pair, instruction.sources, instruction.copies)]
     return ()
-
-
-def _of_factor(mfma: Mfma, operand: Factor) -> list[str]:
-    part, copies = mfma.factor(operand)
-    first = mfma.step * len(copies)
-    return [of_piece(operand, copy, part, first + number) for number, copy in enumerate(copies)]
 
 
 PAIR_READ, PACK = "ds_read_b32", "v_perm_b32"
@@ -96,13 +96,29 @@ COLUMN_HALVES = (0x05040100, 0x07060302)
 """The bytes that it takes, for the even column and for the odd one."""
 
 
-def pair_text(binding: GemmBinding, each: PairRead | PairPack) -> str:
+def write_statement(binding: GemmBinding, each: LdsRead | ScaleRead | PairRead | PairPack | Mfma | BlockAdd) -> str:
+    """Any instruction but a DMA, whose offset is the kernel's own."""
     if isinstance(each, PairRead):
         lane = binding.lane(binding.read_of(each.pair))
-        return f"ROTA_READ_PAIR({of_pair(each.pair, each.copy)}, b_lane{lane}, {each.lds})"
-    sources = ", ".join(map(of_pair, each.sources, each.copies))
-    target = f"b[{each.copy}][{each.part}][{each.piece}][{each.register}]"
-    return f"ROTA_PACK({target}, {sources}, {'ROTA_ODD' if each.part % 2 else 'ROTA_EVEN'})"
+        return f"ROTA_READ_PAIR({name_target(each)}, b_lane{lane}, {each.lds})"
+    if isinstance(each, PairPack):
+        sources = ", ".join(map(of_pair, each.sources, each.copies))
+        target = f"b[{each.copy}][{each.part}][{each.piece}][{each.register}]"
+        return f"ROTA_PACK({target}, {sources}, {'ROTA_ODD' if each.part % 2 else 'ROTA_EVEN'})"
+    if isinstance(each, ScaleRead):
+        return f"ROTA_SCALE_READ({name_target(each)}, {each.operand.value}_scale_lane, {each.lds})"
+    if isinstance(each, LdsRead):
+        word = "ROTA_READ_TRANSPOSED" if binding.tile.transposes(each.operand) else "ROTA_READ"
+        lane = binding.lane(Piece(each.operand, each.part, each.piece))
+        return f"{word}({name_target(each)}, {each.operand.value}_lane{lane}, {each.lds})"
+    total, scales = f"c[{each.a_part}][{each.b_part}]", _name_scales(each)
+    summed = f"sum[{each.sum_copy}][{each.a_part}][{each.b_part}]"
+    if isinstance(each, Mfma):
+        target = total if each.sum_copy is None else summed
+        return f"{_mfma_name(binding.tile, each.step)}({', '.join([target, *_name_factors(each), *scales])})"
+    half, scaled = ("xy", "zw")[each.half], f"scaled[{each.half}]"
+    scale, add = (scaled, summed, half, scales[1]), (total, half, scaled, scales[0])
+    return f"ROTA_BLOCK_ADD({', '.join(add)})" if each.adds else f"ROTA_BLOCK_SCALE({', '.join(scale)})"
 
 
 def lane_column(binding: GemmBinding) -> str:
@@ -140,17 +156,6 @@ class PackSpacing:
 
     def _missing(self, made: list[int]) -> int:
         return max(0, max(made) + self._due - self._now)
-
-
-def read_text(binding: GemmBinding, read: LdsRead | ScaleRead | PairRead) -> str:
-    if isinstance(read, PairRead):
-        return pair_text(binding, read)
-    operand = read.operand
-    if isinstance(read, ScaleRead):
-        return f"ROTA_SCALE_READ({list_filled(read)}, {operand.value}_scale_lane, {read.lds})"
-    word = "ROTA_READ_TRANSPOSED" if binding.tile.transposes(operand) else "ROTA_READ"
-    lane = binding.lane(Piece(operand, read.part, read.piece))
-    return f"{word}({list_filled(read)}, {operand.value}_lane{lane}, {read.lds})"
 
 
 # Buffer resources in HIP.
@@ -278,17 +283,6 @@ def _mfma_words(tile: GemmTile) -> int:
 
 def _mfma_name(tile: GemmTile, step: int) -> str:
     return f"ROTA_MFMA{min(step, _mfma_words(tile) - 1)}" if tile.has_scales else "ROTA_MFMA"
-
-
-def block_add_text(add: BlockAdd, total: str, summed: str, scales: Sequence[str]) -> str:
-    half, scaled = ("xy", "zw")[add.half], f"scaled[{add.half}]"
-    if add.adds:
-        return f"ROTA_BLOCK_ADD({total}, {half}, {scaled}, {scales[0]})"
-    return f"ROTA_BLOCK_SCALE({scaled}, {summed}, {half}, {scales[1]})"
-
-
-def mfma_text(tile: GemmTile, step: int, total: str, *operands: str) -> str:
-    return f"{_mfma_name(tile, step)}({', '.join([total, *operands])})"
 
 
 def gemm_types(tile: GemmTile) -> Iterator[str]:

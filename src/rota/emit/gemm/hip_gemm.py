@@ -20,12 +20,8 @@ from rota.emit.gemm.gemm_tile import (
     Element,
     Factor,
     GemmTile,
-    LdsRead,
     Mfma,
-    PairPack,
-    PairRead,
     ScaleDma,
-    ScaleRead,
     gemm_tile,
 )
 from rota.emit.gemm.gemm_words import (
@@ -33,18 +29,13 @@ from rota.emit.gemm.gemm_words import (
     TEMPLATE,
     PackSpacing,
     asm_resource,
-    block_add_text,
     element_fetch,
     gemm_types,
     gemm_words,
     lane_column,
-    list_multiplied,
     macros,
-    mfma_text,
-    pair_text,
     read_for_nothing,
-    read_text,
-    scaling,
+    write_statement,
 )
 from rota.emit.gemm.lds_layout import TEAM, ColumnPanels, bank_conflicts, column_panels, free_layout, plain_layout
 from rota.emit.gemm.program_form import form_of
@@ -436,15 +427,7 @@ class GemmKernel:
             return self._dma(instruction, phase)
         if isinstance(instruction, ScaleDma):
             return self._scale_dma(instruction, phase)
-        if isinstance(instruction, PairPack):
-            return pair_text(self.binding, instruction)
-        if isinstance(instruction, LdsRead | ScaleRead | PairRead):
-            return read_text(self.binding, instruction)
-        a_part, b_part, copy = instruction.a_part, instruction.b_part, instruction.sum_copy
-        total, summed = f"c[{a_part}][{b_part}]", f"sum[{copy}][{a_part}][{b_part}]"
-        if isinstance(instruction, BlockAdd):
-            return block_add_text(instruction, total, summed, scaling(instruction))
-        return mfma_text(self.tile, instruction.step, total if copy is None else summed, *list_multiplied(instruction))
+        return write_statement(self.binding, instruction)
 
     def _scale_dma(self, dma: ScaleDma, phase: Phase) -> str:
         del dma, phase

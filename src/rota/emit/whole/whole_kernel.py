@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, product
 from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
@@ -33,17 +33,12 @@ from rota.emit.gemm.gemm_words import (
     NOWHERE,
     PackSpacing,
     asm_resource,
-    block_add_text,
     builtin_resource,
     element_fetch,
     gemm_types,
     gemm_words,
     macros,
-    mfma_text,
-    of_piece,
-    of_scale,
-    pair_text,
-    read_text,
+    write_statement,
 )
 from rota.emit.gemm.hip_gemm import (
     GemmKernel,
@@ -55,7 +50,6 @@ from rota.emit.gemm.hip_gemm import (
     spoken_element,
     take_columns,
 )
-from rota.emit.gemm.lds_layout import LdsLayout
 from rota.emit.gemm.program_form import form_of
 from rota.emit.text import FIRST_MARK, LAST_MARK, WORDS, apart_text, check_words, comment, contract, identifier
 from rota.emit.whole.whole_finish import (
@@ -81,11 +75,6 @@ from rota.targets.architecture import architecture_of
 # rows before the next column, so that a run is a block of tiles rather than a line.
 
 
-def count_lines(geometry: KernelGeometry, asked: WholeGemm) -> Iterator[str]:
-    columns = geometry.BN // asked.products
-    return TEMPLATE.lines("count", bm=geometry.BM, last_row=geometry.BM - 1, columns=columns, last_column=columns - 1)
-
-
 def order_lines(asked: WholeGemm) -> Iterator[str]:
     """`tile_row` and `tile_column` of the workgroup's `turn`."""
     yield "u32 turn_of_tile = turn;"
@@ -109,68 +98,15 @@ class Source(NamedTuple):
     numbers: range
 
 
-def rest_lines(
-    binding: GemmBinding, layout: LdsLayout, sources: Sequence[Source], dmas: Sequence[str], scales: Sequence[str] = ()
-) -> Iterator[str]:
-    """The rest; `dmas` are the statements that bring one K-tile as the loop does, `at` being the bytes of K before.
-
-    `scales` bring the scales of blocks where a DMA can't.
-    """
-    tile = binding.tile
-    taken = (
-        take_columns(binding, source.name, source.numbers)
-        if tile.by_columns(source.operand)
-        else _take(binding, layout, source)
-        for source in sources
-    )
-    return TEMPLATE.lines(
-        "rest",
-        tile=tile,
-        last=f"dma_depth * {tile.element.bytes}" if tile.by_columns(Factor.B) else "end",
-        dmas=dmas,
-        taken=chain.from_iterable(taken),
-        scales=scales,
-        multiply=_multiply(binding),
-    )
-
-
-def _take(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[str]:
-    """The lanes that a DMA would have fetched for fetch their bytes one element at a time."""
-    tile = binding.tile
-    start = binding.buffer_bytes(Factor.A) if source.operand is Factor.B else 0
-    shifted = f"place >> {layout.shift}" if layout.shift else "place"
-    lanes_per_chunk = layout.chunk_bytes // tile.dma_bytes
-    within = f" + thread % {lanes_per_chunk} * {tile.dma_bytes}" if lanes_per_chunk > 1 else ""
-    first = source.numbers.start
-    number = f"({first} + number)" if first else "number"
-    fetch = element_fetch(
-        tile,
-        source.name,
-        element=f"byte + word * {tile.register_bytes} + e * {tile.element.bytes}",
-        # Whole blocks end with a lane's bytes: one mask instead of many.
-        offset=f"{'byte' if tile.scaled else 'from'} < end ? (u32)(line + from) : {NOWHERE}",
-        lds=f"{start} + {number} * {tile.dma_rows * tile.row_bytes}",
-    )
-    return TEMPLATE.lines(
-        "take",
-        tile=tile,
-        layout=layout,
-        source=source,
-        count=len(source.numbers),
-        number=number,
-        exchanged=tile.order_in_memory(f"(chunk ^ ({shifted} & {layout.mask}))"),
-        within=within,
-        fetch=fetch,
-    )
-
-
 def _multiply(binding: GemmBinding) -> Iterator[str]:
     """Step by step of K: all pieces of a step, then all its products."""
     tile = binding.tile
+    blocks = [*product(range(tile.parts(Factor.A)), range(tile.parts(Factor.B)))]
+    scale_copies, sum_copy = (0, 0) if tile.scaled else (), 0 if tile.block_sums else None
     for operand in Factor if tile.has_scales else ():
-        for part in range(binding.tile.parts(operand)):
+        for part in range(tile.parts(operand)):
             lds = binding.first_row(operand, part) * tile.geometry.scale_line
-            yield read_text(binding, ScaleRead(operand, lds, part, 0))
+            yield write_statement(binding, ScaleRead(operand, lds, part, 0))
     for step in range(tile.steps):
         a, b = (range(step * each, (step + 1) * each) for each in map(tile.step_pieces, Factor))
         for operand, pieces in zip(Factor, (a, b), strict=True):
@@ -179,36 +115,25 @@ def _multiply(binding: GemmBinding) -> Iterator[str]:
         yield "ROTA_WAIT_LGKM(0)"
         spacing = PackSpacing(tile)
         yield from _turn(binding, b, spacing) if tile.pairs else ()
-        for row in range(binding.tile.parts(Factor.A)):
-            for column in range(binding.tile.parts(Factor.B)):
-                if states := spacing.before(Mfma(step, row, column, (0,) * len(a), (0,) * len(b))):
-                    yield apart_text(states)
-                factors = (_factors(Factor.A, row, a), _factors(Factor.B, column, b))
-                scaled_by = (of_scale(Factor.A, 0, row), of_scale(Factor.B, 0, column)) if tile.scaled else ()
-                total = f"sum[0][{row}][{column}]" if tile.block_sums else f"c[{row}][{column}]"
-                yield mfma_text(tile, step, total, *factors, *scaled_by)
-    if tile.block_sums:
-        yield from _add(binding)
-
-
-def _add(binding: GemmBinding) -> Iterator[str]:
-    tile = binding.tile
+        for row, column in blocks:
+            mfma = Mfma(step, row, column, (0,) * len(a), (0,) * len(b), scale_copies, sum_copy)
+            if states := spacing.before(mfma):
+                yield apart_text(states)
+            yield write_statement(binding, mfma)
+    if not tile.block_sums:
+        return
     yield apart_text(result_states(architecture_of(tile.machine), tile.instruction))
-    for row in range(binding.tile.parts(Factor.A)):
-        for column in range(binding.tile.parts(Factor.B)):
-            total, scales = f"c[{row}][{column}]", (of_scale(Factor.A, 0, row), of_scale(Factor.B, 0, column))
-            yield " ".join(
-                block_add_text(each, total, f"sum[0][{row}][{column}]", scales)
-                for each in block_adds(row, column, 0, (0, 0))
-            )
+    for row, column in blocks:
+        adds = block_adds(row, column, 0, (0, 0))
+        yield " ".join(write_statement(binding, each) for each in adds)
 
 
 def _read(binding: GemmBinding, read: Piece) -> str:
     if read.operand is Factor.B and binding.tile.pairs:
         pairs = pairs_of(binding.tile, read) if read.part % 2 == 0 else ()
         reads = (PairRead(binding.read_offset(binding.read_of(pair)), pair, 0) for pair in pairs)
-        return " ".join(read_text(binding, each) for each in reads)
-    return read_text(binding, LdsRead(read.operand, binding.read_offset(read), read.part, read.piece, 0))
+        return " ".join(write_statement(binding, each) for each in reads)
+    return write_statement(binding, LdsRead(read.operand, binding.read_offset(read), read.part, read.piece, 0))
 
 
 def _turn(binding: GemmBinding, pieces: Sequence[int], spacing: PackSpacing) -> Iterator[str]:
@@ -217,11 +142,7 @@ def _turn(binding: GemmBinding, pieces: Sequence[int], spacing: PackSpacing) -> 
             packs = list(packs_of(binding.tile, Piece(Factor.B, part, piece), Counter(), 0))
             for pack in packs:
                 spacing.before(pack)
-            yield " ".join(pair_text(binding, pack) for pack in packs)
-
-
-def _factors(operand: Factor, part: int, pieces: Sequence[int]) -> str:
-    return ", ".join(of_piece(operand, 0, part, piece) for piece in pieces)
+            yield " ".join(write_statement(binding, pack) for pack in packs)
 
 
 # The scales of blocks in a whole kernel.
@@ -445,6 +366,7 @@ class WholeKernel(GemmKernel):
 
     def lines(self, name: str) -> Iterator[str]:
         geometry, tile, asked = self.tile.geometry, self.tile, self.asked
+        columns = geometry.BN // asked.products
         opening, closing = ["const u32 turn = __builtin_amdgcn_workgroup_id_x();"], []
         if asked.persistent:
             turns = "u32 turn = __builtin_amdgcn_workgroup_id_x(); turn < tiles; turn += (u32)workgroups"
@@ -461,7 +383,9 @@ class WholeKernel(GemmKernel):
             thread=self._thread(),
             last_k=geometry.BK - 1,
             matrices=self._matrices(),
-            count=count_lines(geometry, asked),
+            columns=columns,
+            last_row=geometry.BM - 1,
+            last_column=columns - 1,
             opening=opening,
             body=self._tile(),
             closing=closing,
@@ -471,7 +395,6 @@ class WholeKernel(GemmKernel):
         program, tile = self.program, self.tile
         # Where B's rows are counted anew in every trip: all multiples would be kept, and spilled.
         now = ['int rows_now = b_dma_rows; asm volatile("" : "+s"(rows_now));'] if self._recounts else ()
-        dmas = (*self._plain_dmas(), *plain_scale_dmas(self.binding))
         closing = [*closing_lines(self.binding, self.asked)]
         if self._ends_late:
             late = (*late_lines(), *matrix_lines(self.asked), *closing)
@@ -490,9 +413,54 @@ class WholeKernel(GemmKernel):
             loop=self._loop(now),
             unused=self._keep_unused(),
             last_mark=f"{LAST_MARK:#x}",
-            rest=rest_lines(self.binding, self.layout, self.sources, dmas, [*take_scales(self.binding)]),
+            rest=self._rest(),
             pins=self._pins(),
             closing=closing,
+        )
+
+    def _rest(self) -> Iterator[str]:
+        tile = self.tile
+        taken = (
+            take_columns(self.binding, source.name, source.numbers)
+            if tile.by_columns(source.operand)
+            else self._take(source)
+            for source in self.sources
+        )
+        return TEMPLATE.lines(
+            "rest",
+            tile=tile,
+            last=f"dma_depth * {tile.element.bytes}" if tile.by_columns(Factor.B) else "end",
+            dmas=(*self._plain_dmas(), *plain_scale_dmas(self.binding)),
+            taken=chain.from_iterable(taken),
+            scales=take_scales(self.binding),
+            multiply=_multiply(self.binding),
+        )
+
+    def _take(self, source: Source) -> Iterator[str]:
+        """The lanes that a DMA would have fetched for fetch their bytes one element at a time."""
+        tile, layout = self.tile, self.layout
+        start = self.binding.buffer_bytes(Factor.A) if source.operand is Factor.B else 0
+        lanes_per_chunk = layout.chunk_bytes // tile.dma_bytes
+        first = source.numbers.start
+        number = f"({first} + number)" if first else "number"
+        fetch = element_fetch(
+            tile,
+            source.name,
+            element=f"byte + word * {tile.register_bytes} + e * {tile.element.bytes}",
+            # Whole blocks end with a lane's bytes: one mask instead of many.
+            offset=f"{'byte' if tile.scaled else 'from'} < end ? (u32)(line + from) : {NOWHERE}",
+            lds=f"{start} + {number} * {tile.dma_rows * tile.row_bytes}",
+        )
+        return TEMPLATE.lines(
+            "take",
+            tile=tile,
+            layout=layout,
+            source=source,
+            count=len(source.numbers),
+            number=number,
+            exchanged=tile.order_in_memory(self._exchange("chunk", "place")),
+            within=f" + thread % {lanes_per_chunk} * {tile.dma_bytes}" if lanes_per_chunk > 1 else "",
+            fetch=fetch,
         )
 
     def _contract(self, name: str) -> Iterator[str]:
