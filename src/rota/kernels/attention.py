@@ -170,7 +170,9 @@ class AttentionShape:
     def loop(self, *, instructions: bool = True) -> LoopSpec:
         """Scores, softmax and output of one tile of keys, in single instructions or, quicker to schedule, in tiles."""
         side, k = self.mma
-        check_fit(self, {"rows": side, "keys": max(side, k), "head": max(side, k)})  # both are powers of two
+        check_fit(
+            self, self.instruction, self.mma, {"rows": side, "keys": max(side, k), "head": max(side, k)}
+        )  # both are powers of two
         return _Writer(self).write() if instructions else _by_tile(self)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rota.check import bad_field, check_ints, check_types
 from rota.emit.gemm.gemm_tile import BLayout
@@ -20,9 +20,6 @@ from rota.targets import cdna
 from rota.targets.cdna import element_bytes_named, shape_named
 from rota.values.loop import Loop
 
-if TYPE_CHECKING:
-    from rota.kernels.attention import AttentionShape
-
 LANES = cdna.LANES.value
 REGISTER_BYTES = cdna.REGISTER_BYTES.value
 
@@ -32,13 +29,13 @@ REGISTER_BYTES = cdna.REGISTER_BYTES.value
 # Asked when a loop is made and not when a shape is: settings are changed one at a time.
 
 
-def check_fit(shape: GemmShape | AttentionShape, parts: Mapping[str, int]) -> None:
+def check_fit(shape: object, instruction: str, mma: tuple[int, int], parts: Mapping[str, int]) -> None:
     """`mma` is what the instruction's name says, and each field a multiple of its part: a rest would be left out."""
-    side, depth = shape.mma
-    named = shape_named(shape.instruction)
+    side, depth = mma
+    named = shape_named(instruction)
     if named not in (None, (side, side, depth)):
-        expected = f"({named[0]}, {named[2]}), the side and depth of {shape.instruction}"
-        raise bad_field(shape, "mma", shape.mma, expected)
+        expected = f"({named[0]}, {named[2]}), the side and depth of {instruction}"
+        raise bad_field(shape, "mma", mma, expected)
     for name, part in parts.items():
         if getattr(shape, name) % part:
             raise bad_field(shape, name, getattr(shape, name), f"a multiple of {part}")
@@ -149,7 +146,7 @@ class GemmShape:
         """Check that whole instructions make the tile, whose operands come in this many parts."""
         side, k = self.mma
         down, across = (parts * waves * side for waves in WAVE_GRIDS[self.waves])
-        check_fit(self, {"depth": k, "rows": down, "columns": across})
+        check_fit(self, self.instruction, self.mma, {"depth": k, "rows": down, "columns": across})
         if self.element_bytes != (wide := element_bytes_named(self.instruction)):
             raise bad_field(self, "element_bytes", self.element_bytes, f"{wide}, as {self.instruction} has it")
         if self.packed not in (allowed := (1, 2) if takes_formats(self.instruction) else (1,)):
@@ -159,7 +156,7 @@ class GemmShape:
         if self.in_pairs("B") and self.element_bytes * _PAIR != REGISTER_BYTES:
             raise bad_field(self, "b_pairs", self.b_pairs, "False: a register holds more than a pair of such elements")
         if self.in_pairs("B"):
-            check_fit(self, {"columns": _PAIR * across})
+            check_fit(self, self.instruction, self.mma, {"columns": _PAIR * across})
         line = self.geometry.line_bytes
         for extent in (self.rows, self.columns):
             loaded = extent // parts * line

@@ -203,7 +203,7 @@ class FrontEnd(ABC):
         """The settings that a kernel of this kind has beside its parameters."""
 
     @abstractmethod
-    def compiled(self, sync: str) -> CompiledSchedule:
+    def compile(self, sync: str) -> CompiledSchedule:
         """The schedule; `sync` says what to do about missing waits and barriers."""
 
     def geometry(self) -> KernelGeometry:
@@ -255,7 +255,7 @@ class ByItsAuthor(FrontEnd):
             found["machine"] = Setting(own_machine(self.made) or self.kernel.machine, Machine)
         return found
 
-    def compiled(self, sync: str) -> CompiledSchedule:
+    def compile(self, sync: str) -> CompiledSchedule:
         treated = look_up(sync, _SYNC, f"sync={sync!r} is not a way to treat synchronisation")
         name, settings = self.kernel.name, {name: each.value for name, each in self.kernel.settings().items()}
         machine = expect(
@@ -318,7 +318,7 @@ class ByStages(FrontEnd):
     def accepts(cls, made: object) -> bool:
         return isinstance(made, PipelineSchedule)
 
-    def compiled(self, sync: str) -> CompiledSchedule:
+    def compile(self, sync: str) -> CompiledSchedule:
         changes = self.kernel.changes
         asked: dict[str, Any] = {name: changes[name] for name in OBLIGATIONS if name in changes}
         found = ScheduleCompiler(sync=sync, **asked).compile(self.schedule)
@@ -333,7 +333,7 @@ class ByStages(FrontEnd):
         for name in names:
             before = replace(self.kernel, changes={key: value for key, value in changes.items() if key != name})
             with suppress(RotaError):  # without it there is no schedule at all: it was needed
-                other = before.written()
+                other = before.front_end()
                 if isinstance(other, ByStages) and _lower(other.schedule) == mine:
                     known = before.settings().get(name)
                     yield from _without_effect(name, known and known.value, changes[name])
@@ -426,7 +426,7 @@ class ByValues(FrontEnd):
     def settings(self, parameters: Mapping[str, Setting]) -> dict[str, Setting]:
         from rota.order.modulo.scheduler import ModuloScheduler
 
-        found = self._declared()
+        found = self._list_declared()
         if not has_machine_field(self.made):
             found["machine"] = Setting(own_machine(self.made) or self.kernel.machine, Machine)
         return found | {
@@ -436,10 +436,10 @@ class ByValues(FrontEnd):
             **OBLIGATIONS,
         }
 
-    def _declared(self) -> dict[str, Setting]:
+    def _list_declared(self) -> dict[str, Setting]:
         return {"loop": Setting(self.made, LoopSpec)}
 
-    def compiled(self, sync: str) -> CompiledSchedule:
+    def compile(self, sync: str) -> CompiledSchedule:
         from rota.values.compile_loop import compile_loop
 
         kernel, settings = self.kernel, self.kernel.settings()
@@ -468,7 +468,7 @@ class ByShape(ByValues):
         name = self.kernel.name
         return expect(f"what {name} gives", call(self.made.loop, self.kernel.changes, f"loop() of {name}"), LoopSpec)
 
-    def _declared(self) -> dict[str, Setting]:
+    def _list_declared(self) -> dict[str, Setting]:
         found = parameters_of(self.made.loop)
         if inspect.isclass(self.kernel.source):  # its parameters are the shape's fields
             return found
@@ -514,27 +514,27 @@ class Kernel:
         found = parameters_of(self.source)
         missing = [name for name, setting in found.items() if setting.value is inspect.Parameter.empty]
         if not any(name not in self.changes for name in missing):
-            further = self.written().settings(found)
+            further = self.front_end().settings(found)
             found |= {name: each for name, each in further.items() if not same_kind(found.get(name), each)}
         return {name: setting._replace(value=self.changes.get(name, setting.value)) for name, setting in found.items()}
 
     def compile(self) -> CompiledSchedule:
         """The schedule, proved; wrong ones end in a `RotaError`."""
-        return self.written().compiled(str(self.changes.get("sync", "repair")))
+        return self.front_end().compile(str(self.changes.get("sync", "repair")))
 
     def as_written(self) -> CompiledSchedule:
         """The schedule as its author wrote it, unproved; a loop by values is synchronised by rota in any case."""
-        return self.written().compiled("as_written")
+        return self.front_end().compile("as_written")
 
     def shape(self) -> TileShape | None:
         """What a prediction needs for a body declared in tiles; loops by values say it themselves."""
-        return self.written().shape()
+        return self.front_end().shape()
 
     def geometry(self) -> KernelGeometry:
         """The workgroup's tile and the matrix instruction, for a GEMM to be emitted."""
-        return self.written().geometry()
+        return self.front_end().geometry()
 
-    def written(self) -> FrontEnd:
+    def front_end(self) -> FrontEnd:
         """What the source makes of the parameters that were changed or have no default, as its front end sees it."""
         made = call(self.source, self.changes, self.name) if is_maker(self.source) else self.source
         front_end = front_end_of(made)
