@@ -294,7 +294,7 @@ class _MojoKernel:
         across, roles = tile.across(Factor.B), len(program.roles)
         blocks = binding.tile.parts(Factor.A) * binding.tile.parts(Factor.B)
         rows, columns = parts_of_slice(plan, Factor.A), parts_of_slice(plan, Factor.B)
-        factors = [f"{name}[{part} * {plan.pieces} + first]" for name, part in (("a", "m"), ("b", "n"))]
+        factors = [f"{operand}[{row} * {plan.pieces} + first]" for operand, row in (("a", "m"), ("b", "n"))]
         if tile.pieces_per_step > 1:
             factors = [f"{each}.join({each[:-1]} + 1])" for each in factors]
         geometry, depth = tile.geometry, tile.geometry.BK * program.tiles_outside
