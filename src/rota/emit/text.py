@@ -278,7 +278,7 @@ def sync_reasons(compiled: CompiledSchedule) -> Reasons:
     return reasons
 
 
-def sync_reason(program: LoweredProgram, entry: Entry, reasons: Reasons) -> str:
+def _find_reason(program: LoweredProgram, entry: Entry, reasons: Reasons) -> str:
     """Why an entry is there, if it synchronises; slots of `reasons` are not those of staggering's own barriers."""
     if is_alone(program, entry):
         late = entry.phase is Phase.PROLOGUE
@@ -290,7 +290,7 @@ def sync_reason(program: LoweredProgram, entry: Entry, reasons: Reasons) -> str:
 
 def describe_entry(program: LoweredProgram, entry: Entry, reasons: Reasons) -> str:
     """What a comment says of an entry: its number in its phase, its op, and why it is there if it synchronises."""
-    why = sync_reason(program, entry, reasons) if entry.op.is_framework else ""
+    why = _find_reason(program, entry, reasons) if entry.op.is_framework else ""
     return f"{entry.phase.at(entry.time_slot)} {entry.op}" + (f": {why}" if why else "")
 
 

@@ -15,7 +15,7 @@ from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_tile import BLayout, Dma, Element, Factor, GemmTile, Instruction, LdsRead, Mfma, gemm_tile
 from rota.emit.gemm.lds_layout import LdsLayout, bank_conflicts, free_layout, plain_layout
 from rota.emit.gemm.program_form import form_of
-from rota.emit.text import Reasons, check_words, sync_reason, sync_reasons
+from rota.emit.text import Reasons, check_words, describe_entry, sync_reasons
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.entry import Entry
 from rota.program.kinds import Phase
@@ -76,10 +76,7 @@ class GemmPlan:
 
     def list_written(self, phase: Phase) -> Iterator[Written]:
         for entry in self.program.phase(phase):
-            what = f"{entry.phase.at(entry.time_slot)} {entry.op}"
-            if entry.op.is_framework and (why := sync_reason(self.program, entry, self.reasons)):
-                what = f"{what}: {why}"
-            yield Written(entry, self.instructions(entry), what)
+            yield Written(entry, self.instructions(entry), describe_entry(self.program, entry, self.reasons))
 
     def instructions(self, entry: Entry) -> tuple[Instruction, ...]:
         """What an op represents; none are of scales or of pairs of columns, which no plan has."""
