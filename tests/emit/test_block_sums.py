@@ -258,4 +258,6 @@ def test_machine_code_on_both_machines_has_a_vector_op_for_each_half() -> None:
         found = [each for entry in ops for each in binding.instructions(entry)]
         assert binding.tile.machine is machine
         assert all(isinstance(each, BlockAdd) for each in found)
-        assert len(found) == planned.lowered.tiles_per_trip * 4 * binding.parts(Factor.A) * binding.parts(Factor.B)
+        assert len(found) == planned.lowered.tiles_per_trip * 4 * binding.tile.parts(Factor.A) * binding.tile.parts(
+            Factor.B
+        )

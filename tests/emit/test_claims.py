@@ -6,7 +6,7 @@ import pytest
 
 from rota import ScheduleConfig, SchedulingStrategy, compile_schedule
 from rota.emit.document.codec import CLAIMED
-from rota.emit.document.exchange import from_json, to_json, with_interval_as_claimed, with_order_as_claimed
+from rota.emit.document.exchange import StagesAgain, ValuesAgain, from_json, to_json
 from rota.order.acyclic.problem import Proof
 from rota.order.modulo.modulo_problem import ModuloProof
 from rota.pipeline.compiled_pipeline import CompiledPipeline
@@ -31,7 +31,7 @@ def test_an_optimal_order_stays_one_where_a_bound_shows_it() -> None:
     compiled = searched()
     assert compiled.ordering is not None
     assert compiled.ordering.certificate.proof is Proof.OPTIMAL
-    assert with_order_as_claimed(compiled) == compiled
+    assert StagesAgain().as_claimed(compiled) == compiled
 
 
 @pytest.mark.parametrize("proof", [Proof.OPTIMAL, Proof.FEASIBLE])
@@ -42,7 +42,7 @@ def test_an_order_is_not_the_best_because_somebody_says_so(proof: Proof) -> None
     assert ordering is not None
     more = ordering.makespan + 10
     worse = replace(ordering, makespan=more, certificate=replace(ordering.certificate, proof=proof, bound=more))
-    read = with_order_as_claimed(replace(compiled, ordering=worse)).ordering
+    read = StagesAgain().as_claimed(replace(compiled, ordering=worse)).ordering
     assert read is not None
     claim = read.certificate
     assert (claim.proof, claim.bound, claim.by) == (Proof.FEASIBLE, ordering.makespan, CLAIMED)
@@ -56,9 +56,13 @@ def test_an_interval_is_not_the_least_because_somebody_says_so() -> None:
     slow = 2 * modulo.ii
     claim = replace(modulo.certificate, proof=ModuloProof.REFUTED, lower=slow, refuted=tuple(range(modulo.ii, slow)))
     idle = Placement(interval=slow, starts=placement.starts, copies=placement.copies, turns_left=placement.turns_left)
-    read = with_interval_as_claimed(
-        replace(compiled, placement=idle, modulo=replace(modulo, ii=slow, certificate=claim), certificate=None)
-    ).modulo
+    read = (
+        ValuesAgain()
+        .as_claimed(
+            replace(compiled, placement=idle, modulo=replace(modulo, ii=slow, certificate=claim), certificate=None)
+        )
+        .modulo
+    )
     assert read is not None
     assert (read.certificate.proof, read.certificate.refuted, read.certificate.by) == (ModuloProof.OPEN, (), CLAIMED)
     assert read.certificate.lower == modulo.ii
@@ -83,4 +87,4 @@ def test_without_a_search_nothing_is_claimed_about_slack() -> None:
 def test_times_have_an_end() -> None:
     compiled = small()
     late = replace(compiled.placement, interval=2_000_000)
-    raised("T204", lambda: with_interval_as_claimed(replace(compiled, placement=late)))
+    raised("T204", lambda: ValuesAgain().as_claimed(replace(compiled, placement=late)))

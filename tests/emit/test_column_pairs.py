@@ -136,7 +136,7 @@ def test_reads_wait_for_the_dmas_that_bring_their_rows(tile: GemmTile) -> None:
             for lane in range(64)
             for more in range(2)
         ]
-        assert panels.brought_by(pair.number, iter([start])) == {place // moved for place in lanes}
+        assert panels.find_dmas(pair.number, iter([start])) == {place // moved for place in lanes}
 
 
 @pytest.mark.parametrize(

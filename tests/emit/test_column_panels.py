@@ -60,7 +60,7 @@ def test_a_lane_gets_its_column_at_the_k_that_it_has_of_a(tile: GemmTile) -> Non
     panels, side, size = column_panels(tile), tile.side, tile.element.bytes
     reach = 8 // size
     held = {panels.place(k, column): (k, column) for k in range(tile.geometry.BK) for column in range(tile.geometry.BN)}
-    flipped = [panels.flipped(panels.lane_k(lane)) for lane in range(64)]
+    flipped = [panels.find_flip(panels.lane_k(lane)) for lane in range(64)]
     for part in range(2):
         for step in range(tile.steps):
             got: list[list[tuple[int, int]]] = [[] for _ in range(64)]
@@ -69,7 +69,7 @@ def test_a_lane_gets_its_column_at_the_k_that_it_has_of_a(tile: GemmTile) -> Non
                     panels.place(panels.lane_k(lane), part * side + panels.lane_column(lane)) + panels.offset(piece)
                     for lane in range(64)
                 ]
-                assert flipped == [panels.flipped(panels.piece_k(piece) + panels.lane_k(lane)) for lane in range(64)]
+                assert flipped == [panels.find_flip(panels.piece_k(piece) + panels.lane_k(lane)) for lane in range(64)]
                 for lane in range(64):
                     first, number = lane // 16 * 16, lane % 16
                     sixteen = [
@@ -95,7 +95,7 @@ def test_reads_wait_for_the_dmas_that_bring_their_rows(tile: GemmTile) -> None:
     for piece in range(tile.steps * tile.step_pieces(Factor.B)):
         for start in (0, tile.geometry.BN // 2):
             lanes = [panels.place(panels.piece_k(piece) + panels.lane_k(lane), start) for lane in range(64)]
-            assert panels.brought_by(piece, iter([start])) == {place // moved for place in lanes}
+            assert panels.find_dmas(piece, iter([start])) == {place // moved for place in lanes}
 
 
 def test_dmas_of_less_rows_than_the_exchange_repeats_after_fetch_by_several_patterns() -> None:

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from rota.audit.audit import audit_attention
-from rota.emit.attention.attention_kernel import attention_name, emit_attention, emit_attention_launcher, wait_states
+from rota.emit.attention.attention_kernel import emit_attention, emit_attention_launcher, wait_states
 from rota.emit.attention.attention_ops import AttentionStatement, ForwardShape, Maker, forward_shape
 from rota.emit.emission import Emission
 from rota.emit.forms import kernel, project_of
+from rota.emit.gemm.program_form import form_of
 from rota.isa.binary.toolchain import find_toolchain
 from rota.kernels.attention import ATTENTION, HEAD_64, HEAD_128, SMALL_TILE
 from rota.kernels.kernel import Kernel
@@ -80,7 +81,8 @@ def test_rows_that_see_nothing_are_due_as_zeros() -> None:
 
 def test_the_launcher_refuses_what_it_must(tmp_path: Path) -> None:
     compiled = schedule_of("small", quick=True)
-    checks, wrong = attention_launcher_missed(emit_attention_launcher(compiled), attention_name(compiled), tmp_path)
+    symbol = form_of(compiled.lowered).symbol
+    checks, wrong = attention_launcher_missed(emit_attention_launcher(compiled), symbol, tmp_path)
     assert len(checks) > 30
     assert wrong == []
 

@@ -295,7 +295,7 @@ def audit_attention(compiled: CompiledSchedule, code: CodeObject, *, kernel: str
     planned = with_register_waits(compiled)
     program = planned.lowered
     ops = AttentionOps(attention_shape(planned), copies_of(program.entries))
-    expected = expect_opcodes(planned, lambda entry: ops.issued(entry, entry.phase).opcodes)
+    expected = expect_opcodes(planned, lambda entry: ops.translate(entry, entry.phase).opcodes)
     loop = read_machine_loop(code.instructions(kernel), VECTOR_OPCODES, {entry.op.kind for entry in program.entries})
     comparison = compare(expected, loop)
     return _audit(

@@ -11,16 +11,17 @@ from rota.emit.emission import Emission, Emitter, refuse_count, with_register_wa
 from rota.emit.gemm.gemm_words import macros
 from rota.emit.gemm.program_form import ProgramForm, form_of
 from rota.emit.text import (
+    WORDS,
     FunctionCall,
     Reasons,
+    Template,
     check_words,
     comment,
     contract,
+    describe_entry,
     identifier,
-    sync_reason,
     sync_reasons,
     sync_text,
-    sync_words,
 )
 from rota.errors import EmissionError
 from rota.program.entry import Entry
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 # stages for each kind of op.
 
 _COMMENT_COLUMN = 72
+_TEMPLATE = Template("rota.emit", "skeleton.h.txt")
 
 
 def emit_skeleton(compiled: CompiledSchedule) -> str:
@@ -46,42 +48,31 @@ def emit_skeleton(compiled: CompiledSchedule) -> str:
     compiled = with_register_waits(compiled)
     program, reasons = compiled.lowered, sync_reasons(compiled)
     form = form_of(program)
-    words = list(sync_words())
+    words = list(WORDS.lines("sync"))
     name = identifier(form.symbol, macros(words))
     tiles = form.k_tiles()
     phases = {phase: list(_phase(program, form, phase, tiles[phase], reasons)) for phase in Phase}
     data = [entry for entry in program.entries if not entry.op.is_framework]
     check_calls(form, data)
     supplied = dict.fromkeys(form.call(entry, 0).declaration for entry in form.as_declared(data))
-    groups = ", int wave_group" if len(program.roles) > 1 else ""
-    group_note = ["// `wave_group` is 0 or 1, the same for all lanes of a wave."] if groups else []
-    lines = [
-        comment(f"The order of {name} for {program.machine.name} ({program.machine.arch})."),
-        f"// It computes {program.tiles_outside} + {program.tiles_per_trip} * trips K-tiles, trips >= 0.",
-        "// `k` is the number, from 0, of the K-tile that a function works on.",
-        *group_note,
-        "// `Ops` supplies, always inlined, each issuing what the schedule counted for it and no wait of its own:",
-        *(f"//   {each}" for each in supplied),
-        *form.notes(),
-        *contract(compiled),
-        "#pragma once",
-        *words,
-        "",
-        "template <class Ops>",
-        f"__attribute__((device, always_inline)) inline void {name}(Ops& ops, int trips{groups}) {{",
-        *phases[Phase.PROLOGUE],
-        f"  int k = {program.tiles_per_trip};",
-        "  #pragma clang loop unroll(disable)",
-        "  for (; trips > 0; --trips) {",
-        *(f"  {line}" for line in phases[Phase.KERNEL]),
-        f"    k += {program.tiles_per_trip};",
-        "  }",
-        *phases[Phase.EPILOGUE],
-        "}",
-        *(f"#undef {name}" for name in macros(words)),
-        "",
-    ]
-    return "\n".join(lines)
+    groups = len(program.roles) > 1
+    lines = _TEMPLATE.lines(
+        "skeleton",
+        title=comment(f"The order of {name} for {program.machine.name} ({program.machine.arch})."),
+        name=name,
+        program=program,
+        group=", int wave_group" if groups else "",
+        group_note=["// `wave_group` is 0 or 1, the same for all lanes of a wave."] if groups else (),
+        supplied=(f"//   {each}" for each in supplied),
+        notes=form.notes(),
+        contract=contract(compiled),
+        words=words,
+        prologue=phases[Phase.PROLOGUE],
+        loop=phases[Phase.KERNEL],
+        epilogue=phases[Phase.EPILOGUE],
+        undefined=(f"#undef {name}" for name in macros(words)),
+    )
+    return "\n".join([*lines, ""])
 
 
 def check_calls(form: ProgramForm, entries: Sequence[Entry]) -> None:
@@ -108,14 +99,11 @@ def _phase(
 ) -> Iterator[str]:
     yield f"  // {phase.value.lower()}"
     for entry, tile in zip(program.phase(phase), tiles, strict=True):
-        why = f"{entry.phase.at(entry.time_slot)} {entry.op}"
         if entry.op.is_framework:
             text = sync_text(program, entry)
-            reason = sync_reason(program, entry, reasons)
-            why += f": {reason}" if reason else ""
         else:
             text = f"{form.call(entry, tile).text('' if phase is Phase.PROLOGUE else 'k')} ROTA_FENCE"
-        yield f"  {text}".ljust(_COMMENT_COLUMN) + comment(why)
+        yield f"  {text}".ljust(_COMMENT_COLUMN) + comment(describe_entry(program, entry, reasons))
 
 
 class GemmForm(TypedDict, total=False):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cached_property, reduce
+from importlib.resources import files
 from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
@@ -15,6 +17,44 @@ from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import LoweredProgram
 from rota.program.machine import Machine
 from rota.targets.architecture import Architecture, WaitEncoding
+
+_WORD = re.compile(r"@([\w.]+)@")
+
+
+class Template:
+    """Fixed text in a file of a package: sections, each after a line `==== NAME`.
+
+    In a line `@word@` or `@word.attribute@` is replaced by what is given for it.  Where it is the whole line, that may
+    be any number of lines, which take over its indentation.
+    """
+
+    def __init__(self, package: str, file: str) -> None:
+        self._package, self._file = package, file
+
+    @cached_property
+    def _sections(self) -> dict[str, list[str]]:
+        text = files(self._package).joinpath("templates", self._file).read_text(encoding="utf-8")
+        sections = (section.splitlines() for section in text.removeprefix("==== ").split("\n==== "))
+        return {name: lines for name, *lines in sections}
+
+    def lines(self, section: str, **words: object) -> Iterator[str]:
+        """The section with its words replaced; one that isn't given is a `KeyError`."""
+
+        def find(match: re.Match[str]) -> object:
+            name, *attributes = match[1].split(".")
+            return reduce(getattr, attributes, words[name])
+
+        for line in self._sections[section]:
+            whole = _WORD.fullmatch(line.strip())
+            if whole and not isinstance(found := find(whole), str) and isinstance(found, Iterable):
+                indent = line[: line.index("@")]
+                yield from (f"{indent}{each}" for each in found)
+            else:
+                yield _WORD.sub(lambda match: str(find(match)), line)
+
+
+WORDS = Template("rota.emit", "words.hip.txt")
+"""What several kernels in HIP share."""
 
 # Where a schedule is in the machine code of a whole kernel.
 #
@@ -50,7 +90,6 @@ def identifier(name: str, taken: Collection[str] = ()) -> str:
 
 
 def _plain(name: str) -> str:
-    """The nearest name that can be one."""
     near = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
     return near if _PLAIN.fullmatch(near) and near not in _KEYWORDS and near != name else f"my_{near}".rstrip("_")
 
@@ -67,6 +106,15 @@ def comment(text: str) -> str:
     return f"// {text}"
 
 
+def remark(text: str) -> str:
+    """`text` as a comment of Python or Mojo."""
+    return "# " + comment(text).removeprefix("// ")
+
+
+def log2(number: int) -> int:
+    return number.bit_length() - 1
+
+
 class FunctionCall(NamedTuple):
     """A function, the numbers it is specialised for, their names, and its K-tile."""
 
@@ -77,7 +125,6 @@ class FunctionCall(NamedTuple):
 
     @property
     def declaration(self) -> str:
-        """How the author declares it."""
         template = f"template <{', '.join(f'int {each}' for each in self.called)}> " if self.called else ""
         return f"{template}void {self.name}(int k);"
 
@@ -183,28 +230,7 @@ def _check_role(program: LoweredProgram, entry: Entry) -> None:
         )
 
 
-def sync_words() -> Iterator[str]:
-    """The macros; on gfx9 the field of vmcnt is split, and all ones in a field is no wait for its counter."""
-    yield "#define ROTA_FENCE __builtin_amdgcn_sched_barrier(0);"
-    yield (
-        "#define ROTA_WAIT_VM(n) "
-        "__builtin_amdgcn_s_waitcnt(((n) & 15) | 0xf70 | ((n) >> 4 << 14)); ROTA_FENCE  // at most n loads in flight"
-    )
-    yield (
-        "#define ROTA_WAIT_LGKM(n) "
-        "__builtin_amdgcn_s_waitcnt(0xc07f | ((n) << 8)); ROTA_FENCE  // at most n LDS reads in flight"
-    )
-    yield "#define ROTA_BARRIER __builtin_amdgcn_s_barrier(); ROTA_FENCE"
-    yield "#define ROTA_PRIORITY(n) __builtin_amdgcn_s_setprio(n); ROTA_FENCE"
-
-
-def apart_words() -> Iterator[str]:
-    """What `apart_text` takes, for kernels with vector instructions that the compiler doesn't look into."""
-    yield '#define ROTA_APART(n) asm volatile("s_nop %0" :: "i"((n) - 1)); ROTA_FENCE  // wait states'
-
-
 def apart_text(states: int) -> str:
-    """So many wait states."""
     return f"ROTA_APART({states})"
 
 
@@ -252,7 +278,7 @@ def sync_reasons(compiled: CompiledSchedule) -> Reasons:
     return reasons
 
 
-def sync_reason(program: LoweredProgram, entry: Entry, reasons: Reasons) -> str:
+def _find_reason(program: LoweredProgram, entry: Entry, reasons: Reasons) -> str:
     """Why an entry is there, if it synchronises; slots of `reasons` are not those of staggering's own barriers."""
     if is_alone(program, entry):
         late = entry.phase is Phase.PROLOGUE
@@ -260,6 +286,12 @@ def sync_reason(program: LoweredProgram, entry: Entry, reasons: Reasons) -> str:
     if entry.op.kind is OpKind.BARRIER:
         return reasons.get((entry.phase, entry.time_slot), "the schedule's own")
     return reasons.get((entry.phase, entry.time_slot), "")
+
+
+def describe_entry(program: LoweredProgram, entry: Entry, reasons: Reasons) -> str:
+    """What a comment says of an entry: its number in its phase, its op, and why it is there if it synchronises."""
+    why = _find_reason(program, entry, reasons) if entry.op.is_framework else ""
+    return f"{entry.phase.at(entry.time_slot)} {entry.op}" + (f": {why}" if why else "")
 
 
 def _complete(program: LoweredProgram) -> Reasons:

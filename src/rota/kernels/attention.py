@@ -24,13 +24,8 @@ from rota.values.loop import Loop
 _EXPONENTIAL_SLOTS = 4  # slots: a quarter of the rate of other vector instructions
 
 
-def by_instruction(shape: AttentionShape) -> LoopSpec:
-    """All ops of one tile of keys; the order of declaration is that of the computation."""
-    return _Writer(shape).written()
-
-
 class _Writer:
-    """Declares the loop part by part."""
+    """Declares all ops of one tile of keys, in the order of the computation."""
 
     def __init__(self, shape: AttentionShape) -> None:
         self.shape = shape
@@ -45,8 +40,7 @@ class _Writer:
         self.operand = operand
         self.q = [[self.loop.input(f"q{r}_{j}", registers=operand) for j in self.head_steps] for r in self.row_blocks]
 
-    def written(self) -> LoopSpec:
-        """K and V, then each block of rows."""
+    def write(self) -> LoopSpec:
         self.move("K")
         self.move("V")
         keys = {(c, j): self.fragment(f"k{c}_{j}", "K") for c in self.key_blocks for j in self.head_steps}
@@ -77,7 +71,6 @@ class _Writer:
             self.loop.load(tile, name=f"load_{tile}{number}", moved=each)
 
     def fragment(self, name: str, tile: str) -> str:
-        """One operand of the matrix instruction."""
         return self.loop.fragment(name, tile, registers=self.operand, instructions=self.reads)
 
     def score(self, r: int, c: int, keys: dict[tuple[int, int], str]) -> str:
@@ -122,12 +115,12 @@ class _Writer:
     def total(self, r: int, weights: list[str], alpha: str) -> str:
         """The running sum of the weights, rescaled first."""
         last = f"l{r}_{len(weights)}_{self.scores - 1}"
-        found = self.rescaled(f"l{r}_0", last, alpha)
+        found = self.rescale(f"l{r}_0", last, alpha)
         for c, weight in enumerate(weights, 1):
             found = self.one_by_one(f"l{r}_{c}", found, [weight], self.scores)
         return found
 
-    def rescaled(self, name: str, last: str, alpha: str) -> str:
+    def rescale(self, name: str, last: str, alpha: str) -> str:
         """What the tiles before left in `last`, times alpha, in place."""
         first = self.loop.valu(f"{name}_0", [alpha, Read(value=last, distance=1)], registers=self.scores)
         for number in range(1, self.scores):
@@ -138,7 +131,7 @@ class _Writer:
         self, r: int, h: int, weights: dict[tuple[int, int], str], values: dict[tuple[int, int], str], alpha: str
     ) -> str:
         """The output so far, rescaled in place, plus weights times V."""
-        found = self.rescaled(f"o{r}_{h}_0", f"o{r}_{h}_{len(self.key_steps)}", alpha)
+        found = self.rescale(f"o{r}_{h}_0", f"o{r}_{h}_{len(self.key_steps)}", alpha)
         blocks_of = len(self.key_blocks) / len(self.key_steps)  # a step takes several blocks, or its part of one
         for t in self.key_steps:
             first = int(t * blocks_of)
@@ -177,8 +170,10 @@ class AttentionShape:
     def loop(self, *, instructions: bool = True) -> LoopSpec:
         """Scores, softmax and output of one tile of keys, in single instructions or, quicker to schedule, in tiles."""
         side, k = self.mma
-        check_fit(self, {"rows": side, "keys": max(side, k), "head": max(side, k)})  # both are powers of two
-        return by_instruction(self) if instructions else _by_tile(self)
+        check_fit(
+            self, self.instruction, self.mma, {"rows": side, "keys": max(side, k), "head": max(side, k)}
+        )  # both are powers of two
+        return _Writer(self).write() if instructions else _by_tile(self)
 
 
 def _by_tile(shape: AttentionShape) -> LoopSpec:
@@ -229,7 +224,7 @@ MI300X_ATTENTION = AttentionShape(
 
 # Attention forward to be shipped.
 #
-# `rota.emit.attention.attention_shape` says how it is computed.
+# `rota.emit.attention.attention_ops` says how it is computed.
 
 HEAD_128 = ForwardShape(name="attention_forward_bf16_head128")
 """Attention forward for MI355X: four waves of 32 rows, 64 keys a tile, head size 128."""

@@ -72,25 +72,25 @@ GEMM_SMALL_MI300X = replace(GEMM_SMALL, name="gemm_small_mi300x", source=_SMALL_
 ATTENTION_MI300X = replace(ATTENTION_128, name="attention_mi300x", source=MI300X_ATTENTION, machine=MI300X)
 
 
-_STAGES, _VALUES = "rota.kernels.catalogue", "rota.kernels.catalogue"
+_HERE = "rota.kernels.catalogue"
 
 KERNELS: Registry[object] = Registry(
     what="kernel",
     group="rota.kernels",
     own=MappingProxyType(
         {
-            "four_wave": f"{_STAGES}:FOUR_WAVE",
-            "ping_pong": f"{_STAGES}:PING_PONG",
-            "single_buffer": f"{_STAGES}:SINGLE_BUFFER",
-            "gemm_8wave": f"{_VALUES}:GEMM_8WAVE",
-            "gemm_4wave": f"{_VALUES}:GEMM_4WAVE",
-            "gemm_small": f"{_VALUES}:GEMM_SMALL",
-            "gemm_fp8": f"{_VALUES}:GEMM_FP8",
-            "attention": f"{_VALUES}:ATTENTION_128",
-            "gemm_8wave_mi300x": f"{_VALUES}:GEMM_8WAVE_MI300X",
-            "gemm_4wave_mi300x": f"{_VALUES}:GEMM_4WAVE_MI300X",
-            "gemm_small_mi300x": f"{_VALUES}:GEMM_SMALL_MI300X",
-            "attention_mi300x": f"{_VALUES}:ATTENTION_MI300X",
+            "four_wave": f"{_HERE}:FOUR_WAVE",
+            "ping_pong": f"{_HERE}:PING_PONG",
+            "single_buffer": f"{_HERE}:SINGLE_BUFFER",
+            "gemm_8wave": f"{_HERE}:GEMM_8WAVE",
+            "gemm_4wave": f"{_HERE}:GEMM_4WAVE",
+            "gemm_small": f"{_HERE}:GEMM_SMALL",
+            "gemm_fp8": f"{_HERE}:GEMM_FP8",
+            "attention": f"{_HERE}:ATTENTION_128",
+            "gemm_8wave_mi300x": f"{_HERE}:GEMM_8WAVE_MI300X",
+            "gemm_4wave_mi300x": f"{_HERE}:GEMM_4WAVE_MI300X",
+            "gemm_small_mi300x": f"{_HERE}:GEMM_SMALL_MI300X",
+            "attention_mi300x": f"{_HERE}:ATTENTION_MI300X",
         }
     ),
     expected="a Kernel, or anything that can be compiled as one",

@@ -74,11 +74,9 @@ class Pipeline4Wave(PipelineSchedule):
         )
 
     def config(self) -> PipelineConfig:
-        """The target's pipeline config."""
         return self.target.pipeline
 
     def machine(self) -> Machine:
-        """The target's machine."""
         return self.target.machine
 
     def lds_bytes(self) -> int:
@@ -87,7 +85,6 @@ class Pipeline4Wave(PipelineSchedule):
         return self.config().depth * (geometry.BM + geometry.BN) * geometry.BK * geometry.elem_bytes
 
     def schedule_config(self) -> ScheduleConfig:
-        """The knobs, with the rotation's invariants in place."""
         return self._sched
 
     def declare_ops(self) -> tuple[OpDesc, ...]:

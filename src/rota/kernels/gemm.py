@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import product
+from typing import Any
 
 from rota.check import bad_field, check_ints, check_types
 from rota.emit.gemm.gemm_tile import BLayout
@@ -28,27 +29,13 @@ REGISTER_BYTES = cdna.REGISTER_BYTES.value
 # Asked when a loop is made and not when a shape is: settings are changed one at a time.
 
 
-class Shape(Protocol):
-    """What a matrix instruction is asked to do."""
-
-    @property
-    def instruction(self) -> str:
-        """Its name, which says rows, columns and depth."""
-        ...
-
-    @property
-    def mma(self) -> tuple[int, int]:
-        """Its side and its depth."""
-        ...
-
-
-def check_fit(shape: Shape, parts: Mapping[str, int]) -> None:
+def check_fit(shape: object, instruction: str, mma: tuple[int, int], parts: Mapping[str, int]) -> None:
     """`mma` is what the instruction's name says, and each field a multiple of its part: a rest would be left out."""
-    side, depth = shape.mma
-    named = shape_named(shape.instruction)
+    side, depth = mma
+    named = shape_named(instruction)
     if named not in (None, (side, side, depth)):
-        expected = f"({named[0]}, {named[2]}), the side and depth of {shape.instruction}"
-        raise bad_field(shape, "mma", shape.mma, expected)
+        expected = f"({named[0]}, {named[2]}), the side and depth of {instruction}"
+        raise bad_field(shape, "mma", mma, expected)
     for name, part in parts.items():
         if getattr(shape, name) % part:
             raise bad_field(shape, name, getattr(shape, name), f"a multiple of {part}")
@@ -95,7 +82,6 @@ class GemmShape:
 
     @property
     def wave_tile(self) -> tuple[int, int]:
-        """Rows and columns that one wave computes."""
         down, across = WAVE_GRIDS[self.waves]
         return self.rows // down, self.columns // across
 
@@ -134,12 +120,10 @@ class GemmShape:
 
     @property
     def scaled(self) -> bool:
-        """True if the matrix instruction takes the scales of blocks."""
         return takes_scales(self.instruction)
 
     @property
     def has_scales(self) -> bool:
-        """True if blocks have scales, whichever instruction multiplies by them."""
         return self.scaled or self.block_scales
 
     @property
@@ -162,7 +146,7 @@ class GemmShape:
         """Check that whole instructions make the tile, whose operands come in this many parts."""
         side, k = self.mma
         down, across = (parts * waves * side for waves in WAVE_GRIDS[self.waves])
-        check_fit(self, {"depth": k, "rows": down, "columns": across})
+        check_fit(self, self.instruction, self.mma, {"depth": k, "rows": down, "columns": across})
         if self.element_bytes != (wide := element_bytes_named(self.instruction)):
             raise bad_field(self, "element_bytes", self.element_bytes, f"{wide}, as {self.instruction} has it")
         if self.packed not in (allowed := (1, 2) if takes_formats(self.instruction) else (1,)):
@@ -172,7 +156,7 @@ class GemmShape:
         if self.in_pairs("B") and self.element_bytes * _PAIR != REGISTER_BYTES:
             raise bad_field(self, "b_pairs", self.b_pairs, "False: a register holds more than a pair of such elements")
         if self.in_pairs("B"):
-            check_fit(self, {"columns": _PAIR * across})
+            check_fit(self, self.instruction, self.mma, {"columns": _PAIR * across})
         line = self.geometry.line_bytes
         for extent in (self.rows, self.columns):
             loaded = extent // parts * line
@@ -207,23 +191,15 @@ def _by_quadrant(shape: GemmShape) -> LoopSpec:
     down, across = (own // _HALVES for own in shape.wave_tile)
     side, k = shape.mma
     count = (down // side) * (across // side) * (shape.depth // k)
-    for row in range(_HALVES):
-        for column in range(_HALVES):
-            accumulator = loop.accumulator(f"c{row}{column}", registers=down * across // LANES)
-            operands = fragments["A"][row], fragments["B"][column]
-            scaled_by = (scales["A"][row], scales["B"][column]) if scales else ()
-            if shape.block_scales:
-                blocks = (down // side) * (across // side)
-                _add_block(loop, shape, accumulator, operands, scaled_by, blocks=blocks)
-                continue
-            loop.mma(
-                accumulator,
-                *operands,
-                instruction=shape.instruction,
-                instructions=count,
-                scales=scaled_by,
-                formats=shape.formats,
-            )
+    for row, column in product(range(_HALVES), repeat=2):
+        accumulator = loop.accumulator(f"c{row}{column}", registers=down * across // LANES)
+        operands = fragments["A"][row], fragments["B"][column]
+        scaled_by = (scales["A"][row], scales["B"][column]) if scales else ()
+        if shape.block_scales:
+            _add_block(loop, shape, accumulator, operands, scaled_by, blocks=(down // side) * (across // side))
+        else:
+            asked: dict[str, Any] = {"instruction": shape.instruction, "formats": shape.formats}
+            loop.mma(accumulator, *operands, instructions=count, scales=scaled_by, **asked)
     return loop.build()
 
 
@@ -259,7 +235,6 @@ def _by_instruction(shape: GemmShape) -> LoopSpec:
 
 
 def _pieces(loop: Loop, shape: GemmShape, operand: str) -> list[list[str]]:
-    """The loads of an operand, and its reads by part and step."""
     extent, own = shape.extents(operand)
     side, per_dma = shape.mma[0], shape.dma_bytes * LANES * shape.waves
     size = extent * shape.geometry.line_bytes
@@ -267,7 +242,7 @@ def _pieces(loop: Loop, shape: GemmShape, operand: str) -> list[list[str]]:
     for number in range(size // per_dma):
         loop.load(tile, name=f"load_{operand}{number}", moved=per_dma)
     if shape.in_pairs(operand):
-        return _turned(loop, shape, tile)
+        return _turn(loop, shape, tile)
     read, width = shape.read_by(loop, operand)
     steps, registers = side * shape.geometry.line_bytes // (width * LANES), width // REGISTER_BYTES
     return [
@@ -296,7 +271,7 @@ def _add_block(
     loop.add(accumulator, [sums, *scales], instructions=registers)
 
 
-def _turned(loop: Loop, shape: GemmShape, tile: str) -> list[list[str]]:
+def _turn(loop: Loop, shape: GemmShape, tile: str) -> list[list[str]]:
     """B in pairs of columns: every read brings one k of two parts, and two of a part's k make a register."""
     side, k = shape.mma
     each = side * k // LANES  # k of one lane
@@ -369,7 +344,7 @@ MI300X_GEMM_SHAPES: tuple[GemmShape, ...] = (
 
 # GEMMs of 4-bit floats (OCP e2m1) and of scaled blocks (OCP MX, or fp32) on MI355X.
 #
-# Named in full, as `rota.kernels.narrow_gemm:FP4_SMALL`.
+# Named in full, as `rota.kernels.gemm:FP4_SMALL`.
 
 _SCALED = "v_mfma_scale_f32_16x16x128_f8f6f4"
 _FP4: dict[str, Any] = {"mma": (16, 128), "depth": 256, "element_bytes": 1, "packed": 2}

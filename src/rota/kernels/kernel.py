@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 
 class Setting(NamedTuple):
-    """A value and its declared type."""
-
     value: object
     kind: Any
 
@@ -78,9 +76,13 @@ def parameters_of(source: object) -> dict[str, Setting]:
             continue
         value = parameter.default
         told = object if value is None or value is parameter.empty else type(value)
-        kind = _without_none(hints.get(name, told))
+        kind = hints.get(name, told)
+        members = tuple(member for member in get_args(kind) if member is not type(None))
+        if isinstance(kind, UnionType) and len(members) == 1:
+            kind = members[0]
         if value is parameter.empty and is_dataclass(kind) and isinstance(kind, type):
-            value = _default_of(kind)
+            with suppress(TypeError):  # some field has no default
+                value = kind()
         found[name] = Setting(value, kind)
     return found
 
@@ -142,18 +144,6 @@ def _names_around(owner: Any) -> dict[str, Any]:  # noqa: ANN401  # a class or a
     return vars(module) if module else {}
 
 
-def _default_of(kind: type) -> object:
-    try:
-        return kind()
-    except TypeError:  # some field has no default
-        return inspect.Parameter.empty
-
-
-def _without_none(kind: Any) -> Any:  # noqa: ANN401  # a type hint has no type of its own
-    members = tuple(member for member in get_args(kind) if member is not type(None))
-    return members[0] if isinstance(kind, UnionType) and len(members) == 1 else kind
-
-
 def own_machine(value: object) -> Machine | None:
     """What a field, a property or a method `machine` says; None where there is none, or a field left open."""
     said = getattr(value, "machine", None)
@@ -213,7 +203,7 @@ class FrontEnd(ABC):
         """The settings that a kernel of this kind has beside its parameters."""
 
     @abstractmethod
-    def compiled(self, sync: str) -> CompiledSchedule:
+    def compile(self, sync: str) -> CompiledSchedule:
         """The schedule; `sync` says what to do about missing waits and barriers."""
 
     def geometry(self) -> KernelGeometry:
@@ -249,8 +239,6 @@ class CompilesItself(Protocol):
 
 
 class ByItsAuthor(FrontEnd):
-    """Takes programs as their author lowered them."""
-
     accepted = "a value with a compile_for(machine)"
 
     def __init__(self, kernel: Kernel, made: CompilesItself) -> None:
@@ -262,14 +250,12 @@ class ByItsAuthor(FrontEnd):
         return callable(getattr(made, "compile_for", None))
 
     def settings(self, parameters: Mapping[str, Setting]) -> dict[str, Setting]:
-        """The machine, and what to do about missing waits."""
         found = {"sync": Setting("repair", str), **OBLIGATIONS}
         if not has_machine_field(self.made):
             found["machine"] = Setting(own_machine(self.made) or self.kernel.machine, Machine)
         return found
 
-    def compiled(self, sync: str) -> CompiledSchedule:
-        """What the author's method gives; what isn't proved yet is proved here."""
+    def compile(self, sync: str) -> CompiledSchedule:
         treated = look_up(sync, _SYNC, f"sync={sync!r} is not a way to treat synchronisation")
         name, settings = self.kernel.name, {name: each.value for name, each in self.kernel.settings().items()}
         machine = expect(
@@ -316,8 +302,6 @@ _FOR_PREDICTIONS = frozenset(
 
 
 class ByStages(FrontEnd):
-    """Compiles schedules by stages."""
-
     accepted = "a PipelineSchedule"
 
     def __init__(self, kernel: Kernel, made: PipelineSchedule) -> None:
@@ -334,7 +318,7 @@ class ByStages(FrontEnd):
     def accepts(cls, made: object) -> bool:
         return isinstance(made, PipelineSchedule)
 
-    def compiled(self, sync: str) -> CompiledSchedule:
+    def compile(self, sync: str) -> CompiledSchedule:
         changes = self.kernel.changes
         asked: dict[str, Any] = {name: changes[name] for name in OBLIGATIONS if name in changes}
         found = ScheduleCompiler(sync=sync, **asked).compile(self.schedule)
@@ -345,12 +329,12 @@ class ByStages(FrontEnd):
         """P109 for each setting that the schedule is the same without; its knobs have notes of their own."""
         changes = dict(self.kernel.changes)
         names = [name for name in changes if name not in ("sync", "config", *OBLIGATIONS)]
-        mine = _lowered(self.schedule) if names else None
+        mine = _lower(self.schedule) if names else None
         for name in names:
             before = replace(self.kernel, changes={key: value for key, value in changes.items() if key != name})
             with suppress(RotaError):  # without it there is no schedule at all: it was needed
-                other = before.written()
-                if isinstance(other, ByStages) and _lowered(other.schedule) == mine:
+                other = before.front_end()
+                if isinstance(other, ByStages) and _lower(other.schedule) == mine:
                     known = before.settings().get(name)
                     yield from _without_effect(name, known and known.value, changes[name])
 
@@ -375,7 +359,6 @@ class ByStages(FrontEnd):
         }
 
     def shape(self) -> TileShape:
-        """What the ops are in instructions, as set."""
         from rota.pipeline.geometry import TileShape
 
         settings = self.kernel.settings()
@@ -383,8 +366,7 @@ class ByStages(FrontEnd):
         return TileShape(**chosen)
 
 
-def _lowered(schedule: PipelineSchedule) -> LoweredProgram:
-    """The schedule as its rules derive it."""
+def _lower(schedule: PipelineSchedule) -> LoweredProgram:
     return ScheduleCompiler(sync="as_written").compile(schedule).lowered
 
 
@@ -428,8 +410,6 @@ class LoopShape(Protocol):
 
 
 class ByValues(FrontEnd):
-    """Compiles a loop as it is declared."""
-
     accepted = "a LoopSpec"
 
     def __init__(self, kernel: Kernel, made: object) -> None:
@@ -444,10 +424,9 @@ class ByValues(FrontEnd):
         return expect(f"the loop of {self.kernel.name}", self.made, LoopSpec)
 
     def settings(self, parameters: Mapping[str, Setting]) -> dict[str, Setting]:
-        """The loop, and how it is compiled."""
         from rota.order.modulo.scheduler import ModuloScheduler
 
-        found = self._declared()
+        found = self._list_declared()
         if not has_machine_field(self.made):
             found["machine"] = Setting(own_machine(self.made) or self.kernel.machine, Machine)
         return found | {
@@ -457,11 +436,10 @@ class ByValues(FrontEnd):
             **OBLIGATIONS,
         }
 
-    def _declared(self) -> dict[str, Setting]:
+    def _list_declared(self) -> dict[str, Setting]:
         return {"loop": Setting(self.made, LoopSpec)}
 
-    def compiled(self, sync: str) -> CompiledSchedule:
-        """The loop, synchronised by rota in any case."""
+    def compile(self, sync: str) -> CompiledSchedule:
         from rota.values.compile_loop import compile_loop
 
         kernel, settings = self.kernel, self.kernel.settings()
@@ -475,8 +453,6 @@ class ByValues(FrontEnd):
 
 
 class ByShape(ByValues):
-    """Compiles the loop that a shape gives."""
-
     accepted = "a value with a loop()"
 
     def __init__(self, kernel: Kernel, made: object) -> None:
@@ -492,7 +468,7 @@ class ByShape(ByValues):
         name = self.kernel.name
         return expect(f"what {name} gives", call(self.made.loop, self.kernel.changes, f"loop() of {name}"), LoopSpec)
 
-    def _declared(self) -> dict[str, Setting]:
+    def _list_declared(self) -> dict[str, Setting]:
         found = parameters_of(self.made.loop)
         if inspect.isclass(self.kernel.source):  # its parameters are the shape's fields
             return found
@@ -538,27 +514,27 @@ class Kernel:
         found = parameters_of(self.source)
         missing = [name for name, setting in found.items() if setting.value is inspect.Parameter.empty]
         if not any(name not in self.changes for name in missing):
-            further = self.written().settings(found)
+            further = self.front_end().settings(found)
             found |= {name: each for name, each in further.items() if not same_kind(found.get(name), each)}
         return {name: setting._replace(value=self.changes.get(name, setting.value)) for name, setting in found.items()}
 
     def compile(self) -> CompiledSchedule:
         """The schedule, proved; wrong ones end in a `RotaError`."""
-        return self.written().compiled(str(self.changes.get("sync", "repair")))
+        return self.front_end().compile(str(self.changes.get("sync", "repair")))
 
     def as_written(self) -> CompiledSchedule:
         """The schedule as its author wrote it, unproved; a loop by values is synchronised by rota in any case."""
-        return self.written().compiled("as_written")
+        return self.front_end().compile("as_written")
 
     def shape(self) -> TileShape | None:
         """What a prediction needs for a body declared in tiles; loops by values say it themselves."""
-        return self.written().shape()
+        return self.front_end().shape()
 
     def geometry(self) -> KernelGeometry:
         """The workgroup's tile and the matrix instruction, for a GEMM to be emitted."""
-        return self.written().geometry()
+        return self.front_end().geometry()
 
-    def written(self) -> FrontEnd:
+    def front_end(self) -> FrontEnd:
         """What the source makes of the parameters that were changed or have no default, as its front end sees it."""
         made = call(self.source, self.changes, self.name) if is_maker(self.source) else self.source
         front_end = front_end_of(made)
@@ -573,5 +549,4 @@ class Kernel:
 
 
 def front_end_of(made: object) -> type[FrontEnd] | None:
-    """The front end for which a value was written."""
     return next((each for each in FRONT_ENDS if each.accepts(made)), None)

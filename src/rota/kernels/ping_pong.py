@@ -30,19 +30,15 @@ class DeclarativeSchedule(PipelineSchedule):
         self._sched = config or ScheduleConfig(scheduling=SchedulingStrategy.CSP, lgkm_per_load_a=8, lgkm_per_load_b=4)
 
     def config(self) -> PipelineConfig:
-        """The target's pipeline config."""
         return self.target.pipeline
 
     def machine(self) -> Machine:
-        """The target's machine."""
         return self.target.machine
 
     def schedule_config(self) -> ScheduleConfig:
-        """The knobs as given."""
         return self._sched
 
     def declare_ops(self) -> tuple[OpDesc, ...]:
-        """The 24 logical ops of both halves."""
         tags = DoubleBufferTag
         body = PipelineBody()
         for own, (k, k_completion) in enumerate(zip(_PARTITION_OFFSETS, _COMPLETION_OFFSETS, strict=True)):

@@ -63,7 +63,6 @@ class SingleBufferSchedule(PipelineSchedule):
         return self.target.machine
 
     def declare_ops(self) -> tuple[OpDesc, ...]:
-        """The logical ops of one iteration."""
         tags = SingleBufferTag
         body = PipelineBody().load(tags.LOAD_DRAM).store(tags.STORE_SMEM).barrier()
         body.fan(self.num_k_tiles, lambda b, tile: b.frag(tags.LOAD_FRAG, subtile=tile))

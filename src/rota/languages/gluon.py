@@ -17,7 +17,7 @@ from rota.emit.forms import gemm_form
 from rota.emit.gemm.gemm_binding import InterleavedBinding
 from rota.emit.gemm.gemm_plan import GemmPlan, Register, gemm_plan, target
 from rota.emit.gemm.gemm_tile import Dma, Element, Factor, Instruction, LdsRead, Mfma
-from rota.emit.text import comment, identifier, is_alone
+from rota.emit.text import Template, identifier, is_alone, remark
 from rota.isa.binary.code_object import CodeObject
 from rota.pipeline.geometry import WAVE_GRIDS, KernelGeometry
 from rota.program.entry import Entry
@@ -47,7 +47,7 @@ class _Step(NamedTuple):
 
 
 @dataclass(slots=True)
-class _UnderWay:
+class _InFlight:
     """For each register that is being read into, how many reads began after its own."""
 
     newer: dict[Register, int] = field(default_factory=dict)
@@ -56,35 +56,34 @@ class _UnderWay:
         self.newer = {each: count + 1 for each, count in self.newer.items()}
         self.newer[register] = 0
 
-    def needed(self, uses: Sequence[Register]) -> int | None:
+    def count_needed(self, uses: Sequence[Register]) -> int | None:
         counts = [self.newer[each] for each in uses if each in self.newer]
         return min(*counts, _LARGEST - 1) if counts else None
 
     def wait(self, count: int) -> None:
         self.newer = {each: newer for each, newer in self.newer.items() if newer < count}
 
-    def met(self, other: _UnderWay) -> _UnderWay:
+    def join(self, other: _InFlight) -> _InFlight:
         either = self.newer.keys() | other.newer.keys()
         none = max((*self.newer.values(), *other.newer.values()), default=0)
-        return _UnderWay({each: min(self.newer.get(each, none), other.newer.get(each, none)) for each in either})
+        return _InFlight({each: min(self.newer.get(each, none), other.newer.get(each, none)) for each in either})
 
 
 _Found = dict[tuple[Phase, int, bool], int]
 
 
 def additions(plan: GemmPlan) -> tuple[Addition, ...]:
-    """All of them, in the order of the code."""
     steps = {phase: tuple(_steps(plan, phase)) for phase in Phase}
     found: _Found = {}
-    before = _run(Phase.PROLOGUE, steps[Phase.PROLOGUE], _UnderWay(), found)
+    before = _run(Phase.PROLOGUE, steps[Phase.PROLOGUE], _InFlight(), found)
     entering = before
     while True:
         leaving = _run(Phase.KERNEL, steps[Phase.KERNEL], entering, found)
-        again = entering.met(leaving)
+        again = entering.join(leaving)
         if again == entering:
             break
         entering = again
-    _run(Phase.EPILOGUE, steps[Phase.EPILOGUE], before.met(leaving), found)
+    _run(Phase.EPILOGUE, steps[Phase.EPILOGUE], before.join(leaving), found)
     order = list(Phase)
     keys = sorted(found, key=lambda key: (order.index(key[0]), key[1], not key[2]))
     return tuple(
@@ -92,12 +91,12 @@ def additions(plan: GemmPlan) -> tuple[Addition, ...]:
     )
 
 
-def _run(phase: Phase, steps: Sequence[_Step], state: _UnderWay, found: _Found) -> _UnderWay:
+def _run(phase: Phase, steps: Sequence[_Step], state: _InFlight, found: _Found) -> _InFlight:
     """What is in flight after the steps; a wait that was found for one way in stays for all of them."""
-    state = _UnderWay(dict(state.newer))
+    state = _InFlight(dict(state.newer))
     for step in steps:
         key = phase, step.number, step.drains
-        needed = (0 if state.newer else None) if step.drains else state.needed(step.uses)
+        needed = (0 if state.newer else None) if step.drains else state.count_needed(step.uses)
         if needed is not None or key in found:
             needed = min(each for each in (needed, found.get(key)) if each is not None)
             found[key] = needed
@@ -127,13 +126,13 @@ def _steps(plan: GemmPlan, phase: Phase) -> Iterator[_Step]:
 # One statement is one instruction of every wave: waves take turns at parts of a tile, so that a part of all of them
 # is one tensor. Loads, reads, matrix instructions and barriers are Gluon's own; a wait is a line of assembly, since
 # Gluon has none for LDS reads, and adds a barrier to the one it has for loads. The compiler doesn't see those
-# lines, and adds waits of its own, which `rota.languages.gluon_additions` says in advance.
+# lines, and adds waits of its own, which `additions` says in advance.
 
 _TYPES = {Element.BF16: "gl.bfloat16", Element.FP16: "gl.float16", Element.FP8: "gl.float8e4nv"}
 _POINTERS = {Element.BF16: "*bf16", Element.FP16: "*fp16", Element.FP8: "*fp8e4nv"}
 _GENERATIONS = {"gfx950": 4}
 _FAR_APART = 100  # the column of comments
-_OUTPUT = ("lds", "k", "K", "N")
+_TEMPLATE = Template("rota.languages", "gluon.py.txt")
 
 
 def gluon_plan(
@@ -175,94 +174,86 @@ def gluon(asked: Emission) -> str:
 
 
 class _GluonKernel:
-    """Writes one kernel from top to bottom."""
-
     def __init__(self, plan: GemmPlan) -> None:
         self.plan = plan
         self.tile, self.binding, self.program = plan.tile, plan.binding, plan.program
 
     def lines(self, name: str) -> Iterator[str]:
-        tile, program = self.tile, self.program
-        yield from (_remark(line) for line in self.plan.contract(name))
-        yield f"# Launch with num_warps={tile.waves}."
-        yield from self._announced()
-        yield ""
-        yield "from triton.experimental import gluon"
-        yield "from triton.experimental.gluon import language as gl"
-        yield "from triton.experimental.gluon.language.amd import cdna4"
-        yield "from triton.experimental.gluon.language.amd.cdna4 import async_copy"
-        yield "from triton.experimental.gluon.language.amd.hint import sched_barrier as fence"
-        yield ""
-        yield ""
-        yield "@gluon.jit"
-        yield f"def {name}(A, B, C, N, K):"
-        yield from self._opening()
-        yield from self._phase(Phase.PROLOGUE)
-        yield f"    k = {program.tiles_per_trip * tile.row_bytes}  # bytes of K before this trip's tiles"
-        yield f"    trips = (K // {tile.geometry.BK} - {program.tiles_outside}) // {program.tiles_per_trip}"
-        yield "    for _ in range(trips):"
-        yield from self._phase(Phase.KERNEL)
-        yield f"        k += {program.tiles_per_trip * tile.row_bytes}"
-        yield from self._phase(Phase.EPILOGUE)
-        yield from self._closing()
+        tile, program, layout = self.tile, self.program, self.plan.layout
+        a_parts, b_parts = (range(self.tile.parts(operand)) for operand in Factor)
+        lanes, registers = tile.row_bytes // tile.dma_bytes, range(tile.part_registers)
+        kept = "a" if tile.accumulates_in_agprs else "v"
+        unused = dict.fromkeys(self._name(register) for register in self.plan.find_unused())
+        return _TEMPLATE.lines(
+            "kernel",
+            name=name,
+            tile=tile,
+            program=program,
+            contract=map(remark, self.plan.contract(name)),
+            added=self._list_additions(),
+            generation=_GENERATIONS[tile.machine.arch],
+            waves=list(WAVE_GRIDS[tile.waves]),
+            width=tile.read_bytes // tile.element.bytes,
+            lanes=lanes,
+            lane_rows=tile.lanes // lanes,
+            chunk=layout.chunk_bytes // tile.element.bytes,
+            per_phase=1 << layout.shift,
+            phases=layout.mask + 1,
+            memory=self._memory(),
+            starts=self._starts(),
+            fetches=self._fetches(),
+            a_rows=self._rows(Factor.A),
+            b_rows=self._rows(Factor.B),
+            keep=",".join([*(f"={kept}" for _ in registers), *map(str, registers)]),
+            sums=(f'c_{m}_{n} = gl.inline_asm("", keep, [zero], zero.type)' for m in a_parts for n in b_parts),
+            prologue=self._phase(Phase.PROLOGUE),
+            trip=program.tiles_per_trip * tile.row_bytes,
+            loop=self._phase(Phase.KERNEL),
+            epilogue=self._phase(Phase.EPILOGUE),
+            unused=(
+                f'gl.inline_asm("", ("v",), [{each}]); fence()  # nothing uses it, but the schedule reads it'
+                for each in unused
+            ),
+            stores=(
+                f"gl.store(out + {self.binding.first_row(Factor.A, m)} * N.to(gl.int64) + "
+                f"{self.binding.first_row(Factor.B, n)}, c_{m}_{n})"
+                for m in a_parts
+                for n in b_parts
+            ),
+        )
 
-    def _announced(self) -> Iterator[str]:
-        """What the compiler adds."""
-        yield "# The compiler adds, before registers whose reads it takes to be in flight:"
+    def _list_additions(self) -> Iterator[str]:
         added = additions(self.plan)
         for phase in Phase:
             counts = sorted(each.count for each in added if each.phase is phase)
             texts = [f"{len(list(same))} x lgkmcnt({count})" for count, same in groupby(counts)]
             yield f"#   {phase.value.lower()}: {', '.join(texts) or 'nothing'}"
 
-    def _opening(self) -> Iterator[str]:
-        tile, geometry, layout = self.tile, self.tile.geometry, self.plan.layout
-        element, waves = _TYPES[tile.element], list(WAVE_GRIDS[tile.waves])
-        chunk, lanes = layout.chunk_bytes, tile.row_bytes // tile.dma_bytes
-        yield (
-            f"    mma: gl.constexpr = gl.amd.AMDMFMALayout({_GENERATIONS[tile.machine.arch]}, "
-            f"[{geometry.MMA_M}, {geometry.MMA_N}, {geometry.MMA_K}], False, {waves})"
-        )
-        width = tile.read_bytes // tile.element.bytes
-        yield f"    of_a: gl.constexpr = gl.DotOperandLayout(0, mma, {width})"
-        yield f"    of_b: gl.constexpr = gl.DotOperandLayout(1, mma, {width})"
-        yield (
-            f"    fetch: gl.constexpr = gl.BlockedLayout([1, {tile.dma_bytes}], [{tile.lanes // lanes}, {lanes}], "
-            f"[{tile.waves}, 1], [1, 0])"
-        )
-        yield "    plain: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [1, 0])"
-        yield (
-            f"    exchanged: gl.constexpr = gl.SwizzledSharedLayout({chunk // tile.element.bytes}, "
-            f"{1 << layout.shift}, {layout.mask + 1}, [1, 0])"
-        )
+    def _memory(self) -> Iterator[str]:
+        tile = self.tile
         for operand in Factor:
             name, rows = operand.value, self.binding.buffers[operand].stages * tile.rows(operand)
             to = f"[{rows // tile.dma_rows}, {tile.dma_rows}, {tile.row_bytes}]"
-            source = f"[{rows // self._rows(operand)}, {self._rows(operand)}, {geometry.BK}]"
-            yield f"    {name}_to = gl.allocate_shared_memory(gl.int8, {to}, plain)"
-            yield f"    {name}_from = {name}_to.reinterpret({element}, {source}, exchanged)"
-        yield f"    row_bytes = K * {tile.element.bytes}"
+            source = f"[{rows // self._rows(operand)}, {self._rows(operand)}, {tile.geometry.BK}]"
+            yield f"{name}_to = gl.allocate_shared_memory(gl.int8, {to}, plain)"
+            yield f"{name}_from = {name}_to.reinterpret({_TYPES[tile.element]}, {source}, exchanged)"
+
+    def _starts(self) -> Iterator[str]:
+        tile = self.tile
         for operand, axis in ((Factor.A, 0), (Factor.B, 1)):
             start = f"gl.program_id({axis}).to(gl.int64) * {tile.rows(operand)} * row_bytes"
-            yield f"    {operand.value}_at0 = {operand.name}.to(gl.pointer_type(gl.int8)) + {start}"
+            yield f"{operand.value}_at0 = {operand.name}.to(gl.pointer_type(gl.int8)) + {start}"
             for number in range(1, tile.rows(operand) // tile.dma_rows if self._rows_in_scalars else 1):
-                yield f"    {operand.value}_at{number} = {operand.value}_at0 + {number * tile.dma_rows} * row_bytes"
-        yield f"    # A DMA fills {tile.dma_rows} rows; a lane fetches the chunk that belongs at its place."
-        yield f"    row = gl.arange(0, {tile.dma_rows}, layout=gl.SliceLayout(1, fetch))[:, None]"
-        yield f"    column = gl.arange(0, {tile.row_bytes}, layout=gl.SliceLayout(0, fetch))[None, :]"
+                yield f"{operand.value}_at{number} = {operand.value}_at0 + {number * tile.dma_rows} * row_bytes"
+
+    def _fetches(self) -> Iterator[str]:
+        tile, layout, chunk = self.tile, self.plan.layout, self.plan.layout.chunk_bytes
         numbers = range(max(tile.rows(operand) for operand in Factor) // tile.dma_rows)
         for number in numbers[: self.plan.patterns] if self._rows_in_scalars else numbers:
             place = f"((column // {chunk}) ^ ((row >> {layout.shift}) & {layout.mask})) * {chunk} + column % {chunk}"
             start = f"(row - {number * tile.dma_rows})" if self._rows_in_scalars and number else "row"
-            yield f"    fetch{number} = {start} * row_bytes + {place}"
-            yield f"    row += {tile.dma_rows}"
-        kept, parts = self._kept, range(tile.part_registers)
-        yield f"    zero = gl.zeros([{self._rows(Factor.A)}, {self._rows(Factor.B)}], gl.float32, mma)"
-        yield f'    keep: gl.constexpr = "{",".join([*(f"={kept}" for _ in parts), *map(str, parts)])}"'
-        for m in range(self.binding.parts(Factor.A)):
-            for n in range(self.binding.parts(Factor.B)):
-                yield f'    c_{m}_{n} = gl.inline_asm("", keep, [zero], zero.type)'
-        yield "    fence()"
+            yield f"fetch{number} = {start} * row_bytes + {place}"
+            yield f"row += {tile.dma_rows}"
 
     @property
     def _rows_in_scalars(self) -> bool:
@@ -273,22 +264,16 @@ class _GluonKernel:
             tile.machine, tile.waves
         )
 
-    @property
-    def _kept(self) -> str:
-        """The registers that hold C."""
-        return "a" if self.tile.accumulates_in_agprs else "v"
-
     def _rows(self, operand: Factor) -> int:
-        """Of a part of all waves."""
         return self.tile.across(operand) * self.tile.side
 
     def _phase(self, phase: Phase) -> Iterator[str]:
         indent = "        " if phase is Phase.KERNEL else "    "
         yield f"{indent}# {phase.value.lower()}"
-        for entry, instructions, what in self.plan.written(phase):
+        for entry, instructions, what in self.plan.list_written(phase):
             texts = [_sync(entry)] if entry.op.is_framework else self._data(instructions, phase)
             for text in texts:
-                yield f"{indent}{text}fence()".ljust(_FAR_APART) + "  " + _remark(what)
+                yield f"{indent}{text}fence()".ljust(_FAR_APART) + "  " + remark(what)
 
     def _data(self, instructions: Sequence[Instruction], phase: Phase) -> Iterator[str]:
         per_step, waiting = self.tile.pieces_per_step, list[LdsRead]()
@@ -325,8 +310,7 @@ class _GluonKernel:
             source += f".slice({first.piece // tile.pieces_per_step * depth}, {depth}, 1)"
         if operand is Factor.B:
             source += ".permute([1, 0])"
-        held = target(first)
-        return f"{self._name(held)} = async_copy.load_shared_relaxed({source}, of_{operand.value}); "
+        return f"{self._name(target(first))} = async_copy.load_shared_relaxed({source}, of_{operand.value}); "
 
     def _name(self, register: Register) -> str:
         return str(register._replace(piece=register.piece // self.tile.pieces_per_step))
@@ -345,20 +329,6 @@ class _GluonKernel:
             raise unfit("a matrix instruction takes pieces of different copies; in Gluon a step of K is one tensor")
         return names.pop()
 
-    def _closing(self) -> Iterator[str]:
-        geometry = self.tile.geometry
-        for name in dict.fromkeys(self._name(register) for register in self.plan.unused()):
-            yield f'    gl.inline_asm("", ("v",), [{name}]); fence()  # nothing uses it, but the schedule reads it'
-        rows, columns = self._rows(Factor.A), self._rows(Factor.B)
-        yield f"    row = gl.arange(0, {rows}, layout=gl.SliceLayout(1, mma))[:, None]"
-        yield f"    column = gl.arange(0, {columns}, layout=gl.SliceLayout(0, mma))[None, :]"
-        yield f"    out = C + (gl.program_id(0) * {geometry.BM} + row).to(gl.int64) * N + column"
-        yield f"    out += gl.program_id(1) * {geometry.BN}"
-        for m in range(self.binding.parts(Factor.A)):
-            for n in range(self.binding.parts(Factor.B)):
-                first, second = self.binding.first_row(Factor.A, m), self.binding.first_row(Factor.B, n)
-                yield f"    gl.store(out + {first} * N.to(gl.int64) + {second}, c_{m}_{n})"
-
 
 def _sync(entry: Entry) -> str:
     effect = entry.effect
@@ -369,10 +339,6 @@ def _sync(entry: Entry) -> str:
     if entry.op.kind is OpKind.PRIORITY:
         return f'gl.inline_asm("s_setprio {effect.wait_value}"); '
     return ""
-
-
-def _remark(text: str) -> str:
-    return "# " + comment(text).removeprefix("// ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from rota.emit.forms import gemm_form
 from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
 from rota.emit.gemm.gemm_tile import Dma, Element, Factor, Instruction, LdsRead, Mfma
 from rota.emit.gemm.program_form import form_of
-from rota.emit.text import comment, identifier
+from rota.emit.text import Template, identifier, log2, remark
 from rota.errors import ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
@@ -94,7 +94,6 @@ def table_rows(plan: GemmPlan) -> Mapping[Phase, tuple[TableRow, ...]]:
 
 
 def extras(plan: GemmPlan, phase: Phase) -> tuple[Extra, ...]:
-    """The barriers that are in no table."""
     found: list[Extra] = []
     rows = 0
     for entry in plan.program.phase(phase):
@@ -146,24 +145,9 @@ def _mfmas(plan: GemmPlan, row: TableRow) -> Iterator[Instruction]:
 
 
 def _of_stages(op: OpDesc, slot: int, phase: Phase, *, is_prefetch: bool) -> TableRow:
-    return TableRow(
-        tag=int(op.tag),
-        stage=op.stage,
-        subtile=op.subtile,
-        k_offset=op.k_offset.value,
-        vm_cost=op.vm_cost,
-        lgkm_cost=op.lgkm_cost,
-        wait_value=op.wait_value,
-        resource=op.resource.name,
-        latency=op.latency,
-        role=op.role.name,
-        channel=op.channel,
-        vgpr_def=op.vgpr_def,
-        vgpr_kill=op.vgpr_kill,
-        time_slot=slot,
-        phase=phase.name,
-        is_prefetch=is_prefetch,
-    )
+    placed = op.channel, op.vgpr_def, op.vgpr_kill, slot, phase.name, is_prefetch
+    counted = op.vm_cost, op.lgkm_cost, op.wait_value, op.resource.name, op.latency, op.role.name
+    return TableRow(int(op.tag), op.stage, op.subtile, op.k_offset.value, *counted, *placed)
 
 
 def _of_values(plan: GemmPlan, entry: Entry, phase: Phase) -> TableRow:
@@ -212,6 +196,7 @@ def _data(plan: GemmPlan, row: TableRow, first: Instruction) -> TableRow:
     return reads._replace(tag=int(list(FRAGMENTS)[channel]), subtile=subtile)
 
 
+_TEMPLATE = Template("rota.languages", "mojo.txt")
 NO_OFFSET = -128
 """What represents no K offset in a table."""
 _OP = tuple(TableRow._fields[:13])
@@ -232,19 +217,7 @@ def mojo_tables(plan: GemmPlan) -> Iterator[str]:
     for names in (ResourceKind, OpRole, Phase):
         for number, each in enumerate(names):
             yield f"comptime {_constant(names.__name__, each.name)} = {number}"
-    yield ""
-    yield ""
-    yield "@fieldwise_init"
-    yield "struct OpDesc(Copyable, Movable, ImplicitlyCopyable):"
-    yield from (f"    var {name}: Int" for name in _OP)
-    yield ""
-    yield ""
-    yield "@fieldwise_init"
-    yield "struct ScheduleEntry(Copyable, Movable, ImplicitlyCopyable):"
-    yield "    var op: OpDesc"
-    yield "    var time_slot: Int"
-    yield "    var phase: Int"
-    yield "    var is_prefetch: Bool"
+    yield from _TEMPLATE.lines("structs", fields=(f"var {name}: Int" for name in _OP))
     rows = table_rows(plan)
     for phase in Phase:
         yield ""
@@ -253,7 +226,7 @@ def mojo_tables(plan: GemmPlan) -> Iterator[str]:
         yield f'    """The entries of the {phase.name.lower()}: {", ".join(_OP)}; time_slot, phase, is_prefetch."""'
         yield "    var table = List[ScheduleEntry]()"
         for row, entry in zip(rows[phase], plan.compiled.phase(phase), strict=True):
-            yield f"    table.append({_print_row(row)})  # {comment(str(entry.op)).removeprefix('// ')}"
+            yield f"    table.append({_print_row(row)})  {remark(str(entry.op))}"
         yield "    return table^"
 
 
@@ -308,337 +281,164 @@ def mojo(asked: Emission) -> str:
 
 
 class _MojoKernel:
-    """Writes one program from top to bottom."""
-
     def __init__(self, plan: GemmPlan) -> None:
         self.plan = plan
         self.tile, self.binding, self.program = plan.tile, plan.binding, plan.program
         self.words = self.tile.read_bytes // self.tile.register_bytes
-        self.piece = f"SIMD[DType.uint32, {self.words}]"
-        self.part = f"SIMD[DType.float32, {self.tile.part_registers}]"
-        self.kept = "a" if self.tile.accumulates_in_agprs else "v"
-        self.fragments = {each: f"Array[{self.piece}, {self.binding.parts(each) * plan.pieces}]" for each in Factor}
-        self.blocks = self.binding.parts(Factor.A) * self.binding.parts(Factor.B)
-        self.sums = f"Array[{self.part}, {self.blocks}]"
 
     def lines(self, name: str) -> Iterator[str]:
-        yield from (f"# {comment(line).removeprefix('// ')}" for line in self.plan.contract(name))
-        yield "# mojo build --emit asm --target-accelerator " + self.tile.toolchain
-        yield ""
-        yield "from std.collections import Array"
-        yield "from std.memory import AddressSpace, Pointer, stack_allocation"
-        yield "from std.sys import inlined_assembly, llvm_intrinsic"
-        yield "from std.sys.intrinsics import readfirstlane"
-        yield "from std.utils import StaticTuple"
-        yield "from max.gpu import MAX_THREADS_PER_BLOCK_METADATA, block_idx, thread_idx"
-        yield "from max.gpu.host import DeviceContext"
-        yield ""
-        yield from mojo_tables(self.plan)
-        yield from self._words()
-        yield from self._step()
-        yield ""
-        yield ""
-        yield from self._kernel(name)
-        yield ""
-        yield ""
-        yield from self._main(name)
-
-    def _words(self) -> Iterator[str]:
-        tile = self.tile
-        yield ""
-        yield ""
-        yield "@always_inline"
-        yield "def fence():"
-        yield '    """Keeps the compiler from moving anything over it."""'
-        yield '    llvm_intrinsic["llvm.amdgcn.sched.barrier", NoneType](Int32(0))'
-        yield ""
-        yield ""
-        yield "@always_inline"
-        yield "def meet():"
-        yield '    """The barrier of all waves, without a fence of memory."""'
-        yield '    llvm_intrinsic["llvm.amdgcn.s.barrier", NoneType]()'
-        yield "    fence()"
-        yield ""
-        yield ""
-        yield "@always_inline"
-        yield ("def dma[to: Int](lds: UInt32, resource: SIMD[DType.uint32, 4], fetch: Int32, offset: Int32):")
-        yield '    """Global memory to LDS; the address in LDS is m0."""'
-        yield "    _ = inlined_assembly["
-        yield f'        "s_add_u32 m0, $1, $2\\n\\ts_nop 0\\n\\t{tile.dma_instruction} $3, $4, $5 offen lds",'
-        yield "        Int32,"
-        yield '        constraints="=&{m0},s,n,v,s,s,~{memory},~{scc}",'
-        yield "        has_side_effect=True,"
-        yield "    ](lds, Int32(to), fetch, resource, offset)"
-        yield "    fence()"
-        yield ""
-        yield ""
-        yield "@always_inline"
-        width = self.words * tile.pieces_per_step
-        factor = f"SIMD[DType.uint32, {width}]"
-        yield f"def mma(c: {self.part}, a: {factor}, b: {factor}) -> {self.part}:"
-        yield '    """The sum c + a * b."""'
-        yield "    var done = inlined_assembly["
-        yield f'        "{tile.instruction} $0, $1, $2, $0",'
-        yield f"        {self.part},"
-        yield f'        constraints="={self.kept},v,v,0",'
-        yield "        has_side_effect=True,"
-        yield "    ](a, b, c)"
-        yield "    fence()"
-        yield "    return done"
-        yield ""
-        yield ""
-        yield "@always_inline"
-        yield f"def kept(c: {self.part}) -> {self.part}:"
-        yield '    """A part of C in registers of its own."""'
-        yield (f'    return inlined_assembly["", {self.part}, constraints="={self.kept},0", has_side_effect=True](c)')
-
-    def _step(self) -> Iterator[str]:
-        yield ""
-        yield ""
-        yield "@always_inline"
-        yield "def step[tag: Int, stage: Int, subtile: Int, k_offset: Int, wait_value: Int]("
-        yield f"    mut a: {self.fragments[Factor.A]},"
-        yield f"    mut b: {self.fragments[Factor.B]},"
-        yield f"    mut c: {self.sums},"
-        yield "    lds: UInt32,"
-        yield "    a_global: SIMD[DType.uint32, 4],"
-        yield "    b_global: SIMD[DType.uint32, 4],"
-        yield f"    fetch: Array[Int32, {self.plan.patterns}],"
-        yield "    dma_rows: Int32,"
-        yield "    memory: Pointer[UInt8, MutUntrackedOrigin, address_space=AddressSpace.SHARED],"
-        yield f"    a_lane: Array[Int32, {self.plan.pieces}],"
-        yield f"    b_lane: Array[Int32, {self.plan.pieces}],"
-        yield "    k: Int32,"
-        yield "):"
-        yield '    """One entry of a table."""'
-        yield "    comptime offset = 0 if k_offset == K_OFFSET_NONE else k_offset"
-        branch = "comptime if"
-        for tag, operand in LOADS.items():
-            yield f"    {branch} tag == {tag.name}:"
-            yield from self._load(operand)
-            branch = "elif"
-        for tag, operand in FRAGMENTS.items():
-            yield f"    elif tag == {tag.name}:"
-            yield from self._fragment(operand)
-        yield "    elif tag == MMA:"
-        yield from self._compute()
-        yield "    elif tag == BARRIER:"
-        yield "        meet()"
-        yield "    elif tag == WAIT_VM:"
-        yield "        comptime field = (wait_value & 15) | 0xF70 | ((wait_value >> 4) << 14)"
-        yield '        llvm_intrinsic["llvm.amdgcn.s.waitcnt", NoneType](Int32(field))'
-        yield "        fence()"
-        yield "    elif tag == WAIT_LGKM:"
-        yield "        comptime field = 0xC07F | (wait_value << 8)"
-        yield '        llvm_intrinsic["llvm.amdgcn.s.waitcnt", NoneType](Int32(field))'
-        yield "        fence()"
-        yield "    elif tag == SET_PRIO:"
-        yield '        llvm_intrinsic["llvm.amdgcn.s.setprio", NoneType](Int16(wait_value))'
-        yield "        fence()"
-        yield "    elif tag == SCHEDULE_BARRIER:"
-        yield "        fence()"
-        yield "    else:"
-        yield '        comptime assert False, "the kernel has no such entry"'
+        plan, tile, binding, program = self.plan, self.tile, self.binding, self.program
+        part = f"SIMD[DType.float32, {tile.part_registers}]"
+        piece = f"SIMD[DType.uint32, {self.words}]"
+        a_fragments, b_fragments = (f"Array[{piece}, {binding.tile.parts(each) * plan.pieces}]" for each in Factor)
+        across, roles = tile.across(Factor.B), len(program.roles)
+        blocks = binding.tile.parts(Factor.A) * binding.tile.parts(Factor.B)
+        rows, columns = parts_of_slice(plan, Factor.A), parts_of_slice(plan, Factor.B)
+        factors = [f"{operand}[{row} * {plan.pieces} + first]" for operand, row in (("a", "m"), ("b", "n"))]
+        if tile.pieces_per_step > 1:
+            factors = [f"{each}.join({each[:-1]} + 1])" for each in factors]
+        geometry, depth = tile.geometry, tile.geometry.BK * program.tiles_outside
+        return _TEMPLATE.lines(
+            "program",
+            name=name,
+            plan=plan,
+            tile=tile,
+            contract=map(remark, plan.contract(name)),
+            tables=mojo_tables(plan),
+            part=part,
+            factor=f"SIMD[DType.uint32, {self.words * tile.pieces_per_step}]",
+            kept="a" if tile.accumulates_in_agprs else "v",
+            a_fragments=a_fragments,
+            b_fragments=b_fragments,
+            sums=f"Array[{part}, {blocks}]",
+            load_a=self._load(Factor.A),
+            load_b=self._load(Factor.B),
+            read_a=self._read(Factor.A),
+            read_b=self._read(Factor.B),
+            rows=rows,
+            columns=columns,
+            blocks_of_step=rows * columns,
+            products=tile.steps * rows * columns,
+            b_parts=binding.tile.parts(Factor.B),
+            factors=", ".join(factors),
+            per_simd=-(-tile.waves // tile.simds),
+            threads=tile.waves * tile.lanes,
+            lane_mask=tile.lanes - 1,
+            lane_bits=log2(tile.lanes),
+            across_mask=across - 1,
+            across_bits=log2(across),
+            group=[f"var wave_group = wave >> {log2(tile.waves // roles)}"] if roles > 1 else (),
+            depth_bits=log2(geometry.BK),
+            resources=self._resources(),
+            wave_bytes=tile.lanes * tile.dma_bytes,
+            fetches=self._fetches(),
+            side_mask=tile.side - 1,
+            side_bits=log2(tile.side),
+            places=self._places(),
+            blocks=blocks,
+            prologue=self._walk("before", Phase.PROLOGUE),
+            trip=program.tiles_per_trip * tile.row_bytes,
+            loop=self._walk("trip", Phase.KERNEL),
+            epilogue=self._walk("after", Phase.EPILOGUE),
+            unused=self._keep_unused(),
+            a_rows=binding.wave_rows(Factor.A),
+            b_rows=binding.wave_rows(Factor.B),
+            stores=self._stores(),
+            a_bytes=geometry.BM * depth * tile.element.bytes,
+            b_bytes=geometry.BN * depth * tile.element.bytes,
+            c_elements=geometry.BM * geometry.BN,
+            depth=depth,
+        )
 
     def _load(self, operand: Factor) -> Iterator[str]:
-        tile, each = self.tile, dmas_of_slice(self.plan, operand)
-        start = self.binding.buffer_bytes(Factor.A) if operand is Factor.B else 0
-        moved = tile.dma_rows * tile.row_bytes
-        yield f"        comptime for i in range({each}):"
-        yield f"            comptime number = subtile * {each} + i"
-        yield f"            comptime to = {start} + stage * {tile.tile_bytes(operand)} + number * {moved}"
-        pattern = f"number % {self.plan.patterns}" if self.plan.patterns > 1 else "0"
-        yield (
-            f"            dma[to](lds, {operand.value}_global, fetch[{pattern}], "
-            f"k + Int32(offset * {tile.row_bytes}) + Int32(number) * dma_rows)"
+        return _TEMPLATE.lines(
+            "load",
+            tile=self.tile,
+            operand=operand.value,
+            each=dmas_of_slice(self.plan, operand),
+            start=self.binding.buffer_bytes(Factor.A) if operand is Factor.B else 0,
+            stage_bytes=self.tile.tile_bytes(operand),
+            moved=self.tile.dma_rows * self.tile.row_bytes,
+            pattern=f"number % {self.plan.patterns}" if self.plan.patterns > 1 else "0",
         )
 
-    def _fragment(self, operand: Factor) -> Iterator[str]:
-        tile, own, name = self.tile, parts_of_slice(self.plan, operand), operand.value
-        slice_rows = tile.rows(operand) // self.binding.buffers[operand].slices
-        pieces = self.plan.pieces
-        yield f"        comptime for i in range({own * pieces}):"
-        yield f"            comptime part = subtile * {own} + i // {pieces}"
-        yield f"            comptime row = subtile * {slice_rows} + i // {pieces} * {tile.side}"
-        yield f"            comptime place = stage * {tile.tile_bytes(operand)} + row * {tile.row_bytes}"
-        yield f"            var source = memory.unsafe_offset(Int({name}_lane[i % {pieces}])).unsafe_offset(place)"
-        yield (
-            f"            {name}[part * {pieces} + i % {pieces}] = source.unsafe_bitcast[UInt32]()"
-            f".unsafe_load[width={self.words}, alignment={tile.read_bytes}]()"
+    def _read(self, operand: Factor) -> Iterator[str]:
+        own, pieces = parts_of_slice(self.plan, operand), self.plan.pieces
+        return _TEMPLATE.lines(
+            "read",
+            tile=self.tile,
+            operand=operand.value,
+            count=own * pieces,
+            own=own,
+            pieces=pieces,
+            slice_rows=self.tile.rows(operand) // self.binding.buffers[operand].slices,
+            stage_bytes=self.tile.tile_bytes(operand),
+            words=self.words,
         )
-        yield "            fence()"
 
-    def _compute(self) -> Iterator[str]:
-        tile, pieces, per_step = self.tile, self.plan.pieces, self.tile.pieces_per_step
-        rows, columns = parts_of_slice(self.plan, Factor.A), parts_of_slice(self.plan, Factor.B)
-        yield f"        comptime for i in range({tile.steps * rows * columns}):"
-        yield f"            comptime first = i // {rows * columns} * {per_step}"
-        yield f"            comptime m = stage * {rows} + i // {columns} % {rows}"
-        yield f"            comptime n = subtile * {columns} + i % {columns}"
-        yield f"            comptime block = m * {self.binding.parts(Factor.B)} + n"
-        factors = [f"{name}[{part} * {pieces} + first]" for name, part in (("a", "m"), ("b", "n"))]
-        if per_step > 1:
-            factors = [f"{each}.join({each[:-1]} + 1])" for each in factors]
-        yield f"            c[block] = mma(c[block], {', '.join(factors)})"
-
-    def _kernel(self, name: str) -> Iterator[str]:
-        tile = self.tile
-        threads, per_simd = tile.waves * tile.lanes, -(-tile.waves // tile.simds)
-        yield f"@__llvm_metadata(`rocdl.waves_per_eu`=SIMDLength({per_simd}))"
-        yield f"@__llvm_metadata(MAX_THREADS_PER_BLOCK_METADATA=StaticTuple[Int32, 1](Int32({threads})))"
-        yield f"def {name}("
-        yield "    A: Pointer[UInt8, MutAnyOrigin],"
-        yield "    B: Pointer[UInt8, MutAnyOrigin],"
-        yield "    C: Pointer[Float32, MutAnyOrigin],"
-        yield "    N: Int32,"
-        yield "    K: Int32,"
-        yield "):"
-        yield from self._opening()
-        trip = self.program.tiles_per_trip * tile.row_bytes
-        yield "    comptime before = prologue()"
-        yield "    comptime trip = kernel()"
-        yield "    comptime after = epilogue()"
-        yield "    var k = Int32(0)"
-        yield from self._walk("before", Phase.PROLOGUE, "    ")
-        yield f"    k = {trip}  # bytes of K before this trip's tiles"
-        yield "    while trips > 0:"
-        yield from self._walk("trip", Phase.KERNEL, "        ")
-        yield f"        k += {trip}"
-        yield "        trips -= 1"
-        yield from self._walk("after", Phase.EPILOGUE, "    ")
-        yield from self._closing()
-
-    def _walk(self, table: str, phase: Phase, indent: str) -> Iterator[str]:
-        beside = extras(self.plan, phase)
-        yield f"{indent}comptime for i in range(len({table})):"
+    def _walk(self, table: str, phase: Phase) -> Iterator[str]:
         rows = sum(entry.listed for entry in self.program.phase(phase))
-        for extra in beside:
+        before: list[str] = []
+        after: list[str] = []
+        for extra in extras(self.plan, phase):
+            meet = ["meet()"] if extra.group < 0 else [f"if wave_group == {extra.group}:", "    meet()"]
             if extra.before < rows:
-                yield from (f"{indent}    {line}" for line in _beside(f"comptime if i == {extra.before}:", extra.group))
-        arguments = "a, b, c, lds, a_global, b_global, fetch, dma_rows, memory, a_lane, b_lane, k"
-        yield f"{indent}    comptime e = {table}[i]"
-        yield f"{indent}    step[e.op.tag, e.op.stage, e.op.subtile, e.op.k_offset, e.op.wait_value]({arguments})"
-        for extra in beside:
-            if extra.before == rows:
-                yield from (f"{indent}{line}" for line in _beside("", extra.group))
+                before += [f"comptime if i == {extra.before}:", *(f"    {line}" for line in meet)]
+            else:
+                after += meet
+        return _TEMPLATE.lines("walk", table=table, before=before, after=after)
 
-    def _opening(self) -> Iterator[str]:
-        tile, layout, across = self.tile, self.plan.layout, self.tile.across(Factor.B)
-        yield (
-            f"    var memory = stack_allocation[{self.binding.lds_bytes}, DType.uint8, alignment=16, "
-            "address_space=AddressSpace.SHARED]()"
-        )
-        yield "    var thread = Int32(thread_idx.x)"
-        yield f"    var lane = thread & {tile.lanes - 1}"
-        yield f"    var wave = readfirstlane(thread >> {_log2(tile.lanes)})"
-        yield f"    var wave_row = wave >> {_log2(across)}"
-        yield f"    var wave_column = wave & {across - 1}"
-        if len(self.program.roles) > 1:
-            yield f"    var wave_group = wave >> {_log2(tile.waves // len(self.program.roles))}"
-        yield "    var tile_row = Int32(block_idx.x)"
-        yield "    var tile_column = Int32(block_idx.y)"
-        yield f"    var row_bytes = K * {tile.element.bytes}"
-        per_trip, outside = self.program.tiles_per_trip, self.program.tiles_outside
-        yield f"    var trips = ((K >> {_log2(tile.geometry.BK)}) - {outside}) // {per_trip}"
-        yield "    # Buffer resources: base, size in bytes (beyond it loads give 0), raw format."
+    def _resources(self) -> Iterator[str]:
         for operand, where in ((Factor.A, "tile_row"), (Factor.B, "tile_column")):
-            name, rows = operand.value, tile.rows(operand)
-            yield f"    var {name}_base = UInt64(Int({operand.name})) + UInt64({where}) * UInt64(row_bytes * {rows})"
+            name, rows = operand.value, self.tile.rows(operand)
+            yield f"var {name}_base = UInt64(Int({operand.name})) + UInt64({where}) * UInt64(row_bytes * {rows})"
             yield (
-                f"    var {name}_global = SIMD[DType.uint32, 4](UInt32({name}_base & 0xFFFFFFFF), "
+                f"var {name}_global = SIMD[DType.uint32, 4](UInt32({name}_base & 0xFFFFFFFF), "
                 f"UInt32(({name}_base >> 32) & 0xFFFF), UInt32(row_bytes * {rows}), 0x00027000)"
             )
-        yield f"    # A DMA fills {tile.dma_rows} rows; a lane fetches the chunk that belongs at its place."
-        yield f"    var lds = UInt32(Int(memory)) + UInt32(wave * {tile.lanes * tile.dma_bytes})"
-        yield f"    var dma_rows = row_bytes * {tile.dma_rows}"
+
+    def _fetches(self) -> Iterator[str]:
+        tile, layout = self.tile, self.plan.layout
         lanes, each = tile.row_bytes // tile.dma_bytes, layout.chunk_bytes // tile.dma_bytes
-        yield f"    var row = thread >> {_log2(lanes)}"
-        yield f"    var chunk = (thread & {lanes - 1}) >> {_log2(each)}"
+        yield f"var row = thread >> {log2(lanes)}"
+        yield f"var chunk = (thread & {lanes - 1}) >> {log2(each)}"
         within = f" + (thread & {each - 1}) * {tile.dma_bytes}" if each > 1 else ""
-        yield f"    var fetch = Array[Int32, {self.plan.patterns}](fill=0)"
+        yield f"var fetch = Array[Int32, {self.plan.patterns}](fill=0)"
         for pattern in range(self.plan.patterns):
-            place = f"{self._exchanged('chunk', f'(row + {pattern * tile.dma_rows})')} * {layout.chunk_bytes}{within}"
-            yield f"    fetch[{pattern}] = row * row_bytes + {place}"
-        yield "    # Each lane's place in the first part of A and of B, for each piece of it."
-        yield f"    var lane_row = lane & {tile.side - 1}"
-        yield f"    var lane_group = lane >> {_log2(tile.side)}"
-        start = 0
+            place = f"{self._exchange('chunk', f'(row + {pattern * tile.dma_rows})')} * {layout.chunk_bytes}{within}"
+            yield f"fetch[{pattern}] = row * row_bytes + {place}"
+
+    def _places(self) -> Iterator[str]:
+        tile, start = self.tile, 0
         for operand, where in ((Factor.A, "wave_row"), (Factor.B, "wave_column")):
             name = operand.value
-            yield f"    var {name}_row = {where} * {self.binding.wave_rows(operand)} + lane_row"
-            yield f"    var {name}_lane = Array[Int32, {self.plan.pieces}](fill=0)"
+            yield f"var {name}_row = {where} * {self.binding.wave_rows(operand)} + lane_row"
+            yield f"var {name}_lane = Array[Int32, {self.plan.pieces}](fill=0)"
             for piece in range(self.plan.pieces):
-                place = self._exchanged(f"(lane_group + {piece * tile.lane_groups})", f"{name}_row")
-                yield (
-                    f"    {name}_lane[{piece}] = {start} + {name}_row * {tile.row_bytes} + {place} "
-                    f"* {layout.chunk_bytes}"
-                )
+                place = self._exchange(f"(lane_group + {piece * tile.lane_groups})", f"{name}_row")
+                row = f"{start} + {name}_row * {tile.row_bytes}"
+                yield f"{name}_lane[{piece}] = {row} + {place} * {self.plan.layout.chunk_bytes}"
             start += self.binding.buffer_bytes(operand)
-        for operand in Factor:
-            yield f"    var {operand.value} = {self.fragments[operand]}(uninitialized=True)"
-        yield f"    var c = {self.sums}(uninitialized=True)"
-        yield f"    comptime for i in range({self.blocks}):"
-        yield f"        c[i] = kept({self.part}(0))"
-        yield '    inlined_assembly["s_nop 1", NoneType, constraints="", has_side_effect=True]()'
-        yield "    fence()"
 
-    def _exchanged(self, chunk: str, row: str) -> str:
+    def _exchange(self, chunk: str, row: str) -> str:
         layout = self.plan.layout
         return f"({chunk} ^ (({row} >> {layout.shift}) & {layout.mask}))"
 
-    def _closing(self) -> Iterator[str]:
-        tile, binding = self.tile, self.binding
-        for register in self.plan.unused():
+    def _keep_unused(self) -> Iterator[str]:
+        for register in self.plan.find_unused():
             held = f"{register.operand.value}[{register.part * self.plan.pieces + register.piece}]"
-            yield "    # Nothing uses it, but the schedule reads it."
-            yield f'    inlined_assembly["", NoneType, constraints="v", has_side_effect=True]({held})'
-        yield '    inlined_assembly["s_nop 15\\n\\ts_nop 3", NoneType, constraints="", has_side_effect=True]()'
-        yield "    fence()"
-        yield f"    comptime for i in range({self.blocks}):"
-        yield "        c[i] = kept(c[i])"
-        a_rows, b_rows = binding.wave_rows(Factor.A), binding.wave_rows(Factor.B)
-        yield f"    var first = Int(tile_row * {tile.geometry.BM} + wave_row * {a_rows} + lane_group * 4)"
-        yield f"    var column = Int(tile_column * {tile.geometry.BN} + wave_column * {b_rows} + lane_row)"
-        for m in range(binding.parts(Factor.A)):
-            for n in range(binding.parts(Factor.B)):
+            yield "# Nothing uses it, but the schedule reads it."
+            yield f'inlined_assembly["", NoneType, constraints="v", has_side_effect=True]({held})'
+
+    def _stores(self) -> Iterator[str]:
+        binding, b_parts = self.binding, range(self.tile.parts(Factor.B))
+        for m in range(binding.tile.parts(Factor.A)):
+            for n in b_parts:
                 row, right = binding.first_row(Factor.A, m), binding.first_row(Factor.B, n)
-                block = m * binding.parts(Factor.B) + n
-                for each in range(tile.part_registers):
-                    down = row + each // 4 * 4 * tile.lane_groups + each % 4
+                for each in range(self.tile.part_registers):
+                    down = row + each // 4 * 4 * self.tile.lane_groups + each % 4
                     place = f"(first + {down}) * Int(N) + column + {right}"
-                    yield f"    C.unsafe_store({place}, c[{block}][{each}])"
-
-    def _main(self, name: str) -> Iterator[str]:
-        geometry, threads = self.tile.geometry, self.tile.waves * self.tile.lanes
-        depth = geometry.BK * self.program.tiles_outside
-        size = self.tile.element.bytes
-        yield "def main() raises:"
-        yield "    with DeviceContext() as context:"
-        yield f"        var a = context.enqueue_create_buffer[DType.uint8]({geometry.BM * depth * size})"
-        yield f"        var b = context.enqueue_create_buffer[DType.uint8]({geometry.BN * depth * size})"
-        yield f"        var c = context.enqueue_create_buffer[DType.float32]({geometry.BM * geometry.BN})"
-        yield (
-            f"        context.enqueue_function[{name}](a.unsafe_ptr(), b.unsafe_ptr(), c.unsafe_ptr(), "
-            f"Int32({geometry.BN}), Int32({depth}), grid_dim=(1, 1), block_dim={threads})"
-        )
-        yield "        context.synchronize()"
-
-
-def _beside(condition: str, group: int) -> Iterator[str]:
-    """A barrier that is in no table."""
-    indent = ""
-    if condition:
-        yield condition
-        indent = "    "
-    if group >= 0:
-        yield f"{indent}if wave_group == {group}:"
-        yield f"{indent}    meet()"
-    else:
-        yield f"{indent}meet()"
-
-
-def _log2(number: int) -> int:
-    return number.bit_length() - 1
+                    yield f"C.unsafe_store({place}, c[{m * len(b_parts) + n}][{each}])"
 
 
 _TARGET = re.compile(r"\b\S+-amd-amdhsa-(?:unknown)?-(gfx\w+)")  # LLVM has several ways to spell it
@@ -687,24 +487,10 @@ def _parse_row(words: list[str]) -> TableRow:
     numbers = [int(word) for word in words]
     tag, stage, subtile, k_offset, vm_cost, lgkm_cost, wait_value, resource = numbers[:8]
     latency, role, channel, vgpr_def, vgpr_kill, time_slot, phase, is_prefetch = numbers[8:]
-    return TableRow(
-        tag=tag,
-        stage=stage,
-        subtile=subtile,
-        k_offset=None if k_offset == NO_OFFSET else k_offset,
-        vm_cost=vm_cost,
-        lgkm_cost=lgkm_cost,
-        wait_value=wait_value,
-        resource=list(ResourceKind)[resource].name,
-        latency=latency,
-        role=list(OpRole)[role].name,
-        channel=channel,
-        vgpr_def=vgpr_def,
-        vgpr_kill=vgpr_kill,
-        time_slot=time_slot,
-        phase=list(Phase)[phase].name,
-        is_prefetch=bool(is_prefetch),
-    )
+    offset = None if k_offset == NO_OFFSET else k_offset
+    names = list(ResourceKind)[resource].name, latency, list(OpRole)[role].name, channel, vgpr_def, vgpr_kill
+    place = time_slot, list(Phase)[phase].name, bool(is_prefetch)
+    return TableRow(tag, stage, subtile, offset, vm_cost, lgkm_cost, wait_value, *names, *place)
 
 
 def _run(*arguments: str) -> str:

@@ -246,7 +246,7 @@ def _sparse_all(halves: str, octets: str, passes: int) -> tuple[MatrixForm, ...]
     )
 
 
-def shared(large_double: int) -> tuple[MatrixForm, ...]:
+def list_shared_forms(large_double: int) -> tuple[MatrixForm, ...]:
     """What CDNA3 and CDNA4 have in common; they differ in the passes of the large product of float64."""
     return (
         *(dense(shape, "f32", "f32", passes) for shape, passes in (
@@ -267,9 +267,13 @@ def shared(large_double: int) -> tuple[MatrixForm, ...]:
     )  # fmt: skip
 
 
-CDNA3_FORMS = (*shared(large_double=8), dense("16x16x8", "xf32", "xf32", 4), dense("32x32x4", "xf32", "xf32", 8))
+CDNA3_FORMS = (
+    *list_shared_forms(large_double=8),
+    dense("16x16x8", "xf32", "xf32", 4),
+    dense("32x32x4", "xf32", "xf32", 8),
+)
 CDNA4_FORMS = (
-    *shared(large_double=16),
+    *list_shared_forms(large_double=16),
     *_halves("16x16x32", 4),
     *_halves("32x32x16", 8),
     dense("16x16x64", "i8", "i8", 4, total="i32"),
@@ -339,15 +343,12 @@ class Architecture(Machine):
         # Not super(): a class with slots is not the one that super() without arguments refers to.
         Machine.__post_init__(self)
         check_types(self, {"toolchain": str, "elf_machine": Fact, "lanes": Fact, "register_bytes": Fact})
-        check_types(self, {"d16_kept": Fact})
-        check_types(self, {"float8": Float8, "hazards": Hazards})
-        check_elements("bank_rules", self.bank_rules, BankRule)
-        check_elements("transposed_reads", self.transposed_reads, str)
-        check_elements("extensions", self.extensions, str)
-        check_elements("matrix_forms", self.matrix_forms, MatrixForm)
+        check_types(self, {"d16_kept": Fact, "float8": Float8, "hazards": Hazards})
+        lists = {"bank_rules": BankRule, "transposed_reads": str, "extensions": str, "matrix_forms": MatrixForm}
+        for name, kind in lists.items():
+            check_elements(name, getattr(self, name), kind)
 
     def bank_rule(self, read_bytes: int) -> BankRule:
-        """How LDS serves reads of this many bytes a lane."""
         for rule in self.bank_rules:
             if rule.read_bytes == read_bytes:
                 return rule

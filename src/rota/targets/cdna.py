@@ -55,7 +55,6 @@ D16_KEPT = Fact(
 
 
 def elf_machine(number: int) -> Fact:
-    """What the flags of a code object say."""
     return Fact(number, "EF_AMDGPU_MACH", Confidence.DOCUMENTED, "LLVM, User Guide for AMDGPU Backend")
 
 
@@ -178,12 +177,10 @@ def timing(
 
 
 def dies(count: int) -> Fact:
-    """Accelerator dies of a package, each with an L2 of its own."""
     return Fact(count, "XCDs", Confidence.DOCUMENTED, SPECIFICATIONS)
 
 
 def memory(size: int) -> Fact:
-    """The memory on a package."""
     return Fact(size, "GiB", Confidence.DOCUMENTED, SPECIFICATIONS)
 
 

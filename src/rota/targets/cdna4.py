@@ -24,75 +24,25 @@ from rota.targets.device import (
 #
 # Those that the architecture has a field for, such as reads that transpose and matrix forms, are not among them.
 
-EXTENSIONS = (
-    "buffer_atomic_pk_add_bf16",
-    "v_ashr_pk_i8_i32",
-    "v_ashr_pk_u8_i32",
-    "v_bitop3_b16",
-    "v_bitop3_b32",
-    "v_cvt_f32_bf16",
-    "v_cvt_pk_bf16_f32",
-    "v_cvt_pk_f16_f32",
-    "v_cvt_scalef32_2xpk16_bf6_f32",
-    "v_cvt_scalef32_2xpk16_fp6_f32",
-    "v_cvt_scalef32_f16_bf8",
-    "v_cvt_scalef32_f16_fp8",
-    "v_cvt_scalef32_f32_bf8",
-    "v_cvt_scalef32_f32_fp8",
-    "v_cvt_scalef32_pk32_bf16_bf6",
-    "v_cvt_scalef32_pk32_bf16_fp6",
-    "v_cvt_scalef32_pk32_bf6_bf16",
-    "v_cvt_scalef32_pk32_bf6_f16",
-    "v_cvt_scalef32_pk32_f16_bf6",
-    "v_cvt_scalef32_pk32_f16_fp6",
-    "v_cvt_scalef32_pk32_f32_bf6",
-    "v_cvt_scalef32_pk32_f32_fp6",
-    "v_cvt_scalef32_pk32_fp6_bf16",
-    "v_cvt_scalef32_pk32_fp6_f16",
-    "v_cvt_scalef32_pk_bf16_bf8",
-    "v_cvt_scalef32_pk_bf16_fp4",
-    "v_cvt_scalef32_pk_bf16_fp8",
-    "v_cvt_scalef32_pk_bf8_bf16",
-    "v_cvt_scalef32_pk_bf8_f16",
-    "v_cvt_scalef32_pk_bf8_f32",
-    "v_cvt_scalef32_pk_f16_bf8",
-    "v_cvt_scalef32_pk_f16_fp4",
-    "v_cvt_scalef32_pk_f16_fp8",
-    "v_cvt_scalef32_pk_f32_bf8",
-    "v_cvt_scalef32_pk_f32_fp4",
-    "v_cvt_scalef32_pk_f32_fp8",
-    "v_cvt_scalef32_pk_fp4_bf16",
-    "v_cvt_scalef32_pk_fp4_f16",
-    "v_cvt_scalef32_pk_fp4_f32",
-    "v_cvt_scalef32_pk_fp8_bf16",
-    "v_cvt_scalef32_pk_fp8_f16",
-    "v_cvt_scalef32_pk_fp8_f32",
-    "v_cvt_scalef32_sr_bf8_bf16",
-    "v_cvt_scalef32_sr_bf8_f16",
-    "v_cvt_scalef32_sr_bf8_f32",
-    "v_cvt_scalef32_sr_fp8_bf16",
-    "v_cvt_scalef32_sr_fp8_f16",
-    "v_cvt_scalef32_sr_fp8_f32",
-    "v_cvt_scalef32_sr_pk32_bf6_bf16",
-    "v_cvt_scalef32_sr_pk32_bf6_f16",
-    "v_cvt_scalef32_sr_pk32_bf6_f32",
-    "v_cvt_scalef32_sr_pk32_fp6_bf16",
-    "v_cvt_scalef32_sr_pk32_fp6_f16",
-    "v_cvt_scalef32_sr_pk32_fp6_f32",
-    "v_cvt_scalef32_sr_pk_fp4_bf16",
-    "v_cvt_scalef32_sr_pk_fp4_f16",
-    "v_cvt_scalef32_sr_pk_fp4_f32",
-    "v_cvt_sr_bf16_f32",
-    "v_cvt_sr_f16_f32",
-    "v_dot2_f32_bf16",
-    "v_dot2c_f32_bf16",
-    "v_maximum3_f32",
-    "v_minimum3_f32",
-    "v_permlane16_swap_b32",
-    "v_permlane32_swap_b32",
-    "v_pk_maximum3_f16",
-    "v_pk_minimum3_f16",
-    "v_prng_b32",
+EXTENSIONS = tuple(
+    """buffer_atomic_pk_add_bf16 v_ashr_pk_i8_i32 v_ashr_pk_u8_i32 v_bitop3_b16 v_bitop3_b32 v_cvt_f32_bf16
+    v_cvt_pk_bf16_f32 v_cvt_pk_f16_f32 v_cvt_scalef32_2xpk16_bf6_f32 v_cvt_scalef32_2xpk16_fp6_f32
+    v_cvt_scalef32_f16_bf8 v_cvt_scalef32_f16_fp8 v_cvt_scalef32_f32_bf8 v_cvt_scalef32_f32_fp8
+    v_cvt_scalef32_pk32_bf16_bf6 v_cvt_scalef32_pk32_bf16_fp6 v_cvt_scalef32_pk32_bf6_bf16
+    v_cvt_scalef32_pk32_bf6_f16 v_cvt_scalef32_pk32_f16_bf6 v_cvt_scalef32_pk32_f16_fp6
+    v_cvt_scalef32_pk32_f32_bf6 v_cvt_scalef32_pk32_f32_fp6 v_cvt_scalef32_pk32_fp6_bf16
+    v_cvt_scalef32_pk32_fp6_f16 v_cvt_scalef32_pk_bf16_bf8 v_cvt_scalef32_pk_bf16_fp4 v_cvt_scalef32_pk_bf16_fp8
+    v_cvt_scalef32_pk_bf8_bf16 v_cvt_scalef32_pk_bf8_f16 v_cvt_scalef32_pk_bf8_f32 v_cvt_scalef32_pk_f16_bf8
+    v_cvt_scalef32_pk_f16_fp4 v_cvt_scalef32_pk_f16_fp8 v_cvt_scalef32_pk_f32_bf8 v_cvt_scalef32_pk_f32_fp4
+    v_cvt_scalef32_pk_f32_fp8 v_cvt_scalef32_pk_fp4_bf16 v_cvt_scalef32_pk_fp4_f16 v_cvt_scalef32_pk_fp4_f32
+    v_cvt_scalef32_pk_fp8_bf16 v_cvt_scalef32_pk_fp8_f16 v_cvt_scalef32_pk_fp8_f32 v_cvt_scalef32_sr_bf8_bf16
+    v_cvt_scalef32_sr_bf8_f16 v_cvt_scalef32_sr_bf8_f32 v_cvt_scalef32_sr_fp8_bf16 v_cvt_scalef32_sr_fp8_f16
+    v_cvt_scalef32_sr_fp8_f32 v_cvt_scalef32_sr_pk32_bf6_bf16 v_cvt_scalef32_sr_pk32_bf6_f16
+    v_cvt_scalef32_sr_pk32_bf6_f32 v_cvt_scalef32_sr_pk32_fp6_bf16 v_cvt_scalef32_sr_pk32_fp6_f16
+    v_cvt_scalef32_sr_pk32_fp6_f32 v_cvt_scalef32_sr_pk_fp4_bf16 v_cvt_scalef32_sr_pk_fp4_f16
+    v_cvt_scalef32_sr_pk_fp4_f32 v_cvt_sr_bf16_f32 v_cvt_sr_f16_f32 v_dot2_f32_bf16 v_dot2c_f32_bf16
+    v_maximum3_f32 v_minimum3_f32 v_permlane16_swap_b32 v_permlane32_swap_b32 v_pk_maximum3_f16 v_pk_minimum3_f16
+    v_prng_b32""".split()  # noqa: SIM905  # a tuple literal would take a line each
 )
 
 

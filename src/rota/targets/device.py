@@ -91,7 +91,11 @@ class Rates:
         if kind is not OpKind.LDS_READ_TRANSPOSED:
             return self.lds_read
         if self.lds_read_transposed is None:
-            raise _no_rate(self.name, kind)
+            raise DeclarationError.of(
+                "D114",
+                f"{self.name} doesn't state how fast it moves {kind.does}; no other device's number is taken for it",
+                evidence=(("machine", self.name), ("lacks", f"the rate of an op of kind {kind.word}")),
+            )
         return self.lds_read_transposed.fact
 
     def slots(self, clocks: int) -> int:
@@ -101,14 +105,6 @@ class Rates:
     def waves_per_simd(self, waves: int) -> int:
         """The most waves, of this many, that share a SIMD."""
         return -(-waves // self.simds.value)
-
-
-def _no_rate(name: str, kind: OpKind) -> DeclarationError:
-    return DeclarationError.of(
-        "D114",
-        f"{name} doesn't state how fast it moves {kind.does}; no other device's number is taken for it",
-        evidence=(("machine", name), ("lacks", f"the rate of an op of kind {kind.word}")),
-    )
 
 
 # How long operations take on a compute unit.
@@ -208,7 +204,6 @@ class ProblemFacts:
 
     @property
     def elements(self) -> tuple[str, ...]:
-        """The types that have facts."""
         return tuple(each.element for each in self.types)
 
     def type_facts(self, element: str, device: str) -> TypeFacts:
@@ -256,7 +251,6 @@ class Device(Architecture):
 
     @property
     def rates(self) -> Rates:
-        """What a compute unit does per clock."""
         return self.timing.rates
 
     @property
@@ -301,12 +295,10 @@ def timing_of(machine: Machine) -> Timing:
 
 
 def registers_per_lane(machine: Machine, waves: int) -> int:
-    """What a lane of a machine has of its SIMD's registers."""
     return device_of(machine).registers_per_lane(waves)
 
 
 def problem_facts_of(machine: Machine) -> ProblemFacts:
-    """What a device states about whole kernels."""
     facts = device_of(machine).problems
     if facts is None:
         raise lacks(machine, "how long whole kernels take: their start, operand feed and sustained clocks")

@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 from rota.audit.audit import audit_attention
 from rota.audit.gemm_launch import pack
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.attention.attention_kernel import ATTENTION_PARAMETERS, attention_name, emit_attention
+from rota.emit.attention.attention_kernel import ATTENTION_PARAMETERS, emit_attention
 from rota.emit.attention.attention_ops import ForwardShape
+from rota.emit.gemm.program_form import form_of
 from rota.errors import IsaError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
@@ -78,7 +79,7 @@ def built_attention(name: str, *, quick: bool) -> BuiltAttention:
 
 def attention_of(name: str, compiled: CompiledSchedule, code: CodeObject) -> BuiltAttention:
     """The same of machine code, such as a damaged one."""
-    symbol = attention_name(compiled)
+    symbol = form_of(compiled.lowered).symbol
     kernel = LoadedKernel(program=load_program(code.kernel(symbol), tuple(code.instructions(symbol))))
     return BuiltAttention(shape=SHAPES[name], compiled=compiled, code=code, kernel=kernel)
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.check import bad_field, check_ints, check_types
-from rota.emit.gemm.program_form import find_stated_k_tile
 from rota.errors import DeclarationError
 from rota.program.entry import Entry, Place, Space
 from rota.program.kinds import Phase
@@ -55,12 +54,10 @@ class ForwardShape:
 
     @property
     def row_blocks(self) -> range:
-        """Blocks of a wave's rows."""
         return range(self.rows // SIDE)
 
     @property
     def key_blocks(self) -> range:
-        """Blocks of a tile's keys."""
         return range(self.keys // SIDE)
 
     @property
@@ -75,17 +72,14 @@ class ForwardShape:
 
     @property
     def head_blocks(self) -> range:
-        """Blocks of the output's columns."""
         return range(self.head // SIDE)
 
     @property
     def tile_bytes(self) -> int:
-        """A tile of K, or of V."""
         return self.keys * self.head * ELEMENT_BYTES
 
     @property
     def row_bytes(self) -> int:
-        """A row of K, or of V, in LDS."""
         return self.head * ELEMENT_BYTES
 
     @property
@@ -95,16 +89,13 @@ class ForwardShape:
 
     @property
     def dma_rows(self) -> int:
-        """Rows that a DMA of all waves brings."""
         return DMA_BYTES * LANES * self.waves // self.row_bytes
 
     @property
     def loads(self) -> range:
-        """DMAs of a tile."""
         return range(self.tile_bytes // (DMA_BYTES * LANES * self.waves))
 
     def loop(self) -> LoopSpec:
-        """Scores, softmax and output of one tile of keys."""
         self._check()
         loop = Loop(self.name, waves=self.waves)
         queries = {(r, j): loop.input(f"q{r}_{j}", registers=BLOCK) for r in self.row_blocks for j in self.head_steps}
@@ -264,26 +255,24 @@ class AttentionOps:
             "b": self._best,
             "m": self._row_best,
             "n": self._shift,
-            "g": self._grown,
+            "g": self._growth,
             "alpha": self._alpha,
             "d": self._less,
             "e": self._weights,
             "l": self._total,
-            "p": self._packed,
+            "p": self._pack,
             "o": self._output,
         }
 
     @property
     def lds_bytes(self) -> int:
-        """Of all copies of K and V."""
         return sum(self.copies[tile] for tile in "KV") * self.shape.tile_bytes
 
     def start(self, tile: str) -> int:
         """Where the copies of a tile begin in LDS."""
         return 0 if tile == "K" else self.copies["K"] * self.shape.tile_bytes
 
-    def issued(self, entry: Entry, phase: Phase) -> AttentionStatement:
-        """What an op of the loop is."""
+    def translate(self, entry: Entry, phase: Phase) -> AttentionStatement:
         kind, numbers = _parse_name(entry)
         effect = entry.effect
         if kind in ("K", "V"):
@@ -291,7 +280,7 @@ class AttentionOps:
         if kind in ("k", "v"):
             text, opcodes = self._fragment(kind, entry)
             return AttentionStatement(text, opcodes, Maker.MEMORY, (), effect.writes)
-        own = find_stated_k_tile(entry)
+        own = effect.instance.iteration
         wants = {version.name: (name_registers(place), version.iteration == own) for place, version in effect.wants}
         operands = _Operands(
             {name: place for name, (place, now) in wants.items() if now},
@@ -317,7 +306,7 @@ class AttentionOps:
         return second, (start, start + SIDE * row)
 
     def _dma(self, tile: str, number: int, entry: Entry, phase: Phase) -> str:
-        name, ahead = tile.lower(), find_stated_k_tile(entry)
+        name, ahead = tile.lower(), entry.effect.instance.iteration
         terms = [f"{name}_at"] if phase is not Phase.PROLOGUE else []
         terms += [f"{ahead} * {name}_tile"] if ahead else []
         terms += [f"{number} * {name}_dma"] if number else []
@@ -358,7 +347,7 @@ class AttentionOps:
         return f"ROTA_SHIFT({operands.made}, {operands.read[f'm{numbers[0]}']})", ("v_mul_f32",), Maker.VECTOR
 
     @staticmethod
-    def _grown(numbers: tuple[int, ...], operands: _Operands) -> tuple[str, tuple[str, ...], Maker]:
+    def _growth(numbers: tuple[int, ...], operands: _Operands) -> tuple[str, tuple[str, ...], Maker]:
         before, shift = operands.before[f"m{numbers[0]}"], operands.read[f"n{numbers[0]}"]
         return f"ROTA_GROWN({operands.made}, {before}, {shift})", ("v_fma_f32",), Maker.VECTOR
 
@@ -378,7 +367,7 @@ class AttentionOps:
         return f"ROTA_WEIGHTS({operands.made})", ("v_exp_f32",) * 4, Maker.TRANSCENDENTAL
 
     @staticmethod
-    def _scaled(before: str, alpha: str, made: str) -> tuple[str, tuple[str, ...], Maker]:
+    def _rescale(before: str, alpha: str, made: str) -> tuple[str, tuple[str, ...], Maker]:
         text = f"ROTA_SCALED({made}, {alpha})" if before == made else f"ROTA_SCALED_FROM({made}, {before}, {alpha})"
         return text, ("v_pk_mul_f32",) * 2, Maker.PACKED
 
@@ -386,11 +375,11 @@ class AttentionOps:
         r, c = numbers
         if c == 0:
             (before,) = operands.before.values()
-            return self._scaled(before, operands.read[f"alpha{r}"], operands.made)
+            return self._rescale(before, operands.read[f"alpha{r}"], operands.made)
         return f"ROTA_ADDED({operands.made}, {operands.read[f'e{r}_{c - 1}']})", ("v_pk_add_f32",) * 2, Maker.PACKED
 
     @staticmethod
-    def _packed(numbers: tuple[int, ...], operands: _Operands) -> tuple[str, tuple[str, ...], Maker]:
+    def _pack(numbers: tuple[int, ...], operands: _Operands) -> tuple[str, tuple[str, ...], Maker]:
         r, t = numbers
         first, second = (operands.read[f"e{r}_{2 * t + each}"] for each in (0, 1))
         return f"ROTA_PACKED({operands.made}, {first}, {second})", ("v_cvt_pk_bf16_f32",) * 4, Maker.VECTOR
@@ -399,7 +388,7 @@ class AttentionOps:
         r, h, t = numbers
         if t == 0:
             (before,) = operands.before.values()
-            return self._scaled(before, operands.read[f"alpha{r}"], operands.made)
+            return self._rescale(before, operands.read[f"alpha{r}"], operands.made)
         factors = f"{operands.read[f'v{t - 1}_{h}']}, {operands.read[f'p{r}_{t - 1}']}"
         return f"ROTA_OUTPUT({operands.made}, {factors})", (INSTRUCTION,), Maker.MATRIX
 
@@ -411,7 +400,6 @@ def _parse_name(entry: Entry) -> tuple[str, tuple[int, ...]]:
 
 
 def name_registers(place: Place) -> str:
-    """The variable that a copy of a register value is."""
     return f"{place.name}_at{place.copy}"
 
 

@@ -196,7 +196,6 @@ def _member(members: Mapping[str, enum.Enum]) -> Reader:
 
 @cache
 def _fields(kind: type, known: frozenset[str]) -> Callable[..., Decoded]:
-    """Reads a record, but for the fields that are known."""
     hints, told = _hints(kind), [each for each in _fields_of(kind) if each.name not in known]
     readers = {each.name: _tag if (kind, each.name) == (OpDesc, "tag") else _reader(hints[each.name]) for each in told}
     readers |= {name: _mask for name in readers if name in _MASKS}
@@ -238,20 +237,15 @@ def _plain(kind: Hint) -> Reader:
         if type(value) is not kind and not (kind is float and type(value) is int):
             raise _WrongError(f"expected {getattr(kind, '__name__', kind)}, got {show_value(value)}")
         if isinstance(value, str):
-            _check_text(value)
+            try:
+                value.encode()
+            except UnicodeEncodeError as error:
+                raise _WrongError(f"no text: {error}") from error
         elif isinstance(value, int | float) and not -LARGEST <= value <= LARGEST:
             raise _WrongError(f"{show_value(value)} is more than any schedule has", most=LARGEST)
         return value
 
     return read
-
-
-def _check_text(value: str) -> None:
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise _WrongError(f"no text: {error}") from error
 
 
 def _tag(value: object) -> int:
@@ -277,7 +271,6 @@ def show_value(value: object) -> str:
 
 
 def disagreement(field: str, message: str) -> EmissionError:
-    """What is wrong with a field of the schedule."""
     return refuse_malformed(f"schedule.{field}", message)
 
 
@@ -319,14 +312,24 @@ class MachineSaid:
 
 
 def machine_said(machine: Machine) -> MachineSaid:
-    """How a document names a machine."""
     doubted = tuple(counter.name for counter in machine.counters if not counter.in_order)
     return MachineSaid(name=machine.name, arch=machine.arch, out_of_order=doubted)
 
 
 def machine_meant(said: MachineSaid, machines: Iterable[Machine] | None) -> Machine:
     """The machine of that name, trusted as far as the document does; without `machines`, any that is registered."""
-    machine = _registered(said.name) if machines is None else _among(said.name, machines)
+    if machines is None:
+        try:
+            machine: Machine = device_named(said.name)
+        except DeclarationError as error:
+            found = error.findings[0]
+            raise disagreement("machine.name", "; ".join((found.message, *found.fixes))) from error
+    else:
+        known = {each.name: each for each in machines}
+        if said.name not in known:
+            fixes = "; ".join(did_you_mean(said.name, known))
+            raise disagreement("machine.name", f"no machine is named {said.name!r:.60}; {fixes}")
+        machine = known[said.name]
     demand("machine.name", said.name, machine.name)
     demand("machine.arch", said.arch, machine.arch)
     names = [counter.name for counter in machine.counters]
@@ -339,22 +342,6 @@ def machine_meant(said: MachineSaid, machines: Iterable[Machine] | None) -> Mach
         machine = machine.doubting(name)
     demand("machine.out_of_order", said.out_of_order, machine_said(machine).out_of_order)
     return machine
-
-
-def _among(name: str, machines: Iterable[Machine]) -> Machine:
-    known = {machine.name: machine for machine in machines}
-    if name not in known:
-        fixes = "; ".join(did_you_mean(name, known))
-        raise disagreement("machine.name", f"no machine is named {name!r:.60}; {fixes}")
-    return known[name]
-
-
-def _registered(name: str) -> Machine:
-    try:
-        return device_named(name)
-    except DeclarationError as error:
-        said = error.findings[0]
-        raise disagreement("machine.name", "; ".join((said.message, *said.fixes))) from error
 
 
 CLAIMED = "the document"
@@ -381,7 +368,7 @@ class DerivedAgain(ABC, Generic[S]):
     optional: ClassVar[tuple[str, ...]] = ()
     structure_codes: ClassVar[frozenset[str]] = frozenset()
 
-    def completed(self, schedule: S, said: Container[str]) -> S:
+    def complete(self, schedule: S, said: Container[str]) -> S:
         """The schedule with the fields that the document doesn't say."""
         return schedule
 
@@ -423,10 +410,14 @@ def check_agreement(front_end: DerivedAgain[S], schedule: S, terms: Certificate 
 
     `said` are the fields that the document has.  Entries are checked before the proof, which takes them for granted.
     """
-    _check_places(schedule)
+    for phase in Phase:
+        for slot, entry in enumerate(schedule.phase(phase)):
+            if entry.phase is not phase or entry.time_slot != slot:
+                where = f"{phase.value.lower()}[{slot}]"
+                raise disagreement(where, f"says that it is {entry.phase.at(entry.time_slot)}")
     schedule = front_end.with_own_entries(schedule)
     schedule = replace(schedule, repairs=_own_repairs(front_end, schedule))
-    schedule = front_end.completed(schedule, said)
+    schedule = front_end.complete(schedule, said)
     front_end.check_parts(schedule)
     if terms is None:  # what an earlier proof found is about an earlier schedule
         schedule = replace(schedule, findings=tuple(each for each in schedule.findings if not _of_a_proof(each)))
@@ -437,14 +428,6 @@ def check_agreement(front_end: DerivedAgain[S], schedule: S, terms: Certificate 
         _check_findings(front_end, schedule, report.findings)
         schedule = replace(schedule, certificate=report.certificate)
     return front_end.as_claimed(schedule)
-
-
-def _check_places(schedule: S) -> None:
-    for phase in Phase:
-        for slot, entry in enumerate(schedule.phase(phase)):
-            if entry.phase is not phase or entry.time_slot != slot:
-                where = f"{phase.value.lower()}[{slot}]"
-                raise disagreement(where, f"says that it is {entry.phase.at(entry.time_slot)}")
 
 
 def _own_repairs(front_end: DerivedAgain[S], schedule: S) -> tuple[Repair, ...]:

@@ -1,7 +1,7 @@
 """The exchange format: versioned JSON of a compiled schedule, and back.
 
 A document is not trusted. What rota derives is derived again and compared, a device is looked up, a certificate is
-proved again. What took a search to find out is not taken over; see `FrontEnd.as_claimed`.
+proved again. What took a search to find out is not taken over; see `DerivedAgain.as_claimed`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from rota.check import expect
 from rota.compiled.compiled_schedule import CompiledSchedule
@@ -40,7 +40,6 @@ from rota.order.modulo.handover import Choice, derive_deliveries, derive_handove
 from rota.order.modulo.modulo_check import check_starts
 from rota.order.modulo.modulo_problem import LONGEST, ModuloProblem, ModuloSchedule
 from rota.order.modulo.slack import Settled, check_settled
-from rota.pipeline.block import PipelineProgram
 from rota.pipeline.build import (
     check_explicit_blocks,
     check_nothing_lost,
@@ -72,31 +71,6 @@ from rota.values.op_times import time_loop
 from rota.values.unroll import Placement, derive_loop_phases
 from rota.verify.report import Certificate
 
-# How good an order is said to be.
-#
-# A search that found nothing better is no proof that can be read; a bound that holds for any order of the body is.
-
-
-def with_order_as_claimed(schedule: CompiledPipeline) -> CompiledPipeline:
-    """The schedule with a certificate of its order that holds; what a search has shown is left open."""
-    if schedule.ordering is None:
-        return schedule
-    with derive_again("edges"):
-        problem = order_problem(schedule.body, schedule.config, schedule.schedule_config, schedule.edges)
-    return replace(schedule, ordering=_order(problem, schedule.ordering))
-
-
-def _order(problem: OrderProblem, ordering: Ordering) -> Ordering:
-    """The order was checked; of the bounds on its cost those remain that hold for any order of this body."""
-    claimed = ordering.certificate
-    known = measured(problem, ordering.order, claimed.by).certificate
-    if claimed.proof is Proof.OPTIMAL and (known.bound, known.vgpr_bound) == (ordering.makespan, ordering.vgpr_peak):
-        return ordering
-    proof = Proof.NONE if claimed.proof is Proof.NONE else Proof.FEASIBLE
-    held = replace(claimed, proof=proof, bound=known.bound, vgpr_bound=known.vgpr_bound)
-    return ordering if held == claimed else replace(ordering, certificate=replace(held, by=CLAIMED))
-
-
 # A schedule by stages, derived again.
 #
 # The author's hooks may have rewritten the kernel and chosen the prologue's fragments; these are taken as they are.
@@ -116,14 +90,11 @@ _AUTHORS = "identity"  # by this name an order is called the author's
 
 
 class StagesAgain(DerivedAgain[CompiledPipeline]):
-    """Reads schedules by stages."""
-
     result = CompiledPipeline
     optional = ("kernel_deps",)
     structure_codes = frozenset({"P102", "P103", "P104", "P105", "P106", "P107", "W101"})
 
-    def completed(self, schedule: CompiledPipeline, said: Container[str]) -> CompiledPipeline:
-        """With the dependencies of its kernel, if the document leaves them out."""
+    def complete(self, schedule: CompiledPipeline, said: Container[str]) -> CompiledPipeline:
         return schedule if "kernel_deps" in said else replace(schedule, kernel_deps=_kernel_deps(schedule))
 
     def with_own_entries(self, schedule: CompiledPipeline) -> CompiledPipeline:
@@ -134,7 +105,13 @@ class StagesAgain(DerivedAgain[CompiledPipeline]):
                 if entry.is_prefetch and not (phase is Phase.KERNEL and op.is_prefetch_load):
                     raise disagreement(f"{where}.is_prefetch", f"{op} fetches no tile ahead")
                 if op.is_framework:
-                    _check_ours(f"{where}.op", op)
+                    if op.tag not in _FRAMEWORK_OPS:
+                        raise disagreement(f"{where}.op.tag", f"{op.tag} is none of rota's own")
+                    canonical = _FRAMEWORK_OPS[FrameworkTag(op.tag)](op)
+                    for each in fields(OpDesc):
+                        if each.compare:
+                            said, due = getattr(op, each.name), getattr(canonical, each.name)
+                            demand(f"{where}.op.{each.name}", said, due)
         return schedule
 
     def waits(self, schedule: CompiledPipeline, entry: ScheduleEntry) -> Waits | None:
@@ -159,23 +136,27 @@ class StagesAgain(DerivedAgain[CompiledPipeline]):
             _check_lds(schedule)
 
     def structure(self, schedule: CompiledPipeline) -> Iterator[Finding]:
-        """The findings about body and blocks that every compilation of them makes."""
         yield from check_nothing_lost(schedule.body, schedule.kernel)
         if schedule.program is not None:
             yield from verify_schedule(schedule.program, schedule.schedule_config)
 
     def as_claimed(self, schedule: CompiledPipeline) -> CompiledPipeline:
-        """The claims about the order that a bound shows again."""
-        return with_order_as_claimed(schedule)
-
-
-def _check_ours(where: str, op: OpDesc) -> None:
-    if op.tag not in _FRAMEWORK_OPS:
-        raise disagreement(f"{where}.tag", f"{op.tag} is none of rota's own")
-    canonical = _FRAMEWORK_OPS[FrameworkTag(op.tag)](op)
-    for each in fields(OpDesc):
-        if each.compare:
-            demand(f"{where}.{each.name}", getattr(op, each.name), getattr(canonical, each.name))
+        # A search that found nothing better is no proof that can be read; a bound for any order of the body is.
+        ordering = schedule.ordering
+        if ordering is None:
+            return schedule
+        with derive_again("edges"):
+            problem = order_problem(schedule.body, schedule.config, schedule.schedule_config, schedule.edges)
+        claimed = ordering.certificate
+        known = measured(problem, ordering.order, claimed.by).certificate
+        bounds = known.bound, known.vgpr_bound
+        if claimed.proof is Proof.OPTIMAL and bounds == (ordering.makespan, ordering.vgpr_peak):
+            return schedule
+        proof = Proof.NONE if claimed.proof is Proof.NONE else Proof.FEASIBLE
+        held = replace(claimed, proof=proof, bound=known.bound, vgpr_bound=known.vgpr_bound)
+        if held == claimed:
+            return schedule
+        return replace(schedule, ordering=replace(ordering, certificate=replace(held, by=CLAIMED)))
 
 
 def _check_stagger(schedule: CompiledPipeline) -> None:
@@ -244,18 +225,14 @@ def _check_blocks(schedule: CompiledPipeline) -> None:
     with derive_again("program"):
         prologue = derive_prologue_from_program(program, config, sched)
         epilogue = derive_epilogue_from_program(program, config)
-    _check_prefetches(schedule, program)
-    _check_data("prologue", schedule.prologue, prologue, bootstrap=sched.partial_prologue_drain)
-    _check_data("epilogue", schedule.epilogue, epilogue)
-
-
-def _check_prefetches(schedule: CompiledPipeline, program: PipelineProgram) -> None:
-    """Which loads may be left out at the end follows from the blocks, unless the author rewrote the kernel."""
+    # Which loads may be left out at the end follows from the blocks, unless the author rewrote the kernel.
     slots, written = _before_repair(schedule)
     expanded = program.expand_to_list()
     if [entry.op for entry in written] == [entry.op for entry in expanded]:
         for slot, said, due in zip(slots, written, expanded, strict=True):
             demand(f"kernel[{slot}].is_prefetch", said.is_prefetch, due.is_prefetch)
+    _check_data("prologue", schedule.prologue, prologue, bootstrap=sched.partial_prologue_drain)
+    _check_data("epilogue", schedule.epilogue, epilogue)
 
 
 def _check_order(problem: OrderProblem, ordering: Ordering, knobs: ScheduleConfig) -> None:
@@ -299,17 +276,6 @@ def _check_lds(schedule: CompiledPipeline) -> None:
             "lds_bytes",
             f"{schedule.lds_bytes} bytes don't hold {len(tiles)} tiles, into which {least} or more are written",
         )
-
-
-# How good an interval is said to be.
-#
-# A search that found nothing better is no proof that can be read; a bound of the loop itself is.
-
-
-def with_interval_as_claimed(schedule: CompiledLoop) -> CompiledLoop:
-    """The schedule with a certificate of its interval that holds; what a search has shown is left open."""
-    shown = _modulo(schedule)
-    return replace(schedule, modulo=None) if shown is None else schedule.with_interval(shown)
 
 
 def _modulo(schedule: CompiledLoop) -> ModuloSchedule | None:
@@ -369,8 +335,6 @@ def _check_slack(loop: LoopSpec, placement: Placement, problem: ModuloProblem, l
 
 
 class ValuesAgain(DerivedAgain[CompiledLoop]):
-    """Reads loops by values."""
-
     result = CompiledLoop
 
     def with_own_entries(self, schedule: CompiledLoop) -> CompiledLoop:
@@ -396,7 +360,6 @@ class ValuesAgain(DerivedAgain[CompiledLoop]):
         return Waits(effect.counter or "", effect.wait_value) if waits else None
 
     def check_parts(self, schedule: CompiledLoop) -> None:
-        """The size of its tiles, and where the second group falls back."""
         demand("lds_bytes", schedule.lds_bytes, schedule.loop.lds_bytes(dict(schedule.placement.copies)))
         demand("compiler_tracks_registers", schedule.compiler_tracks_registers, found=False)
         last = len(schedule.prologue)
@@ -406,8 +369,9 @@ class ValuesAgain(DerivedAgain[CompiledLoop]):
             raise disagreement("stagger_index", f"{schedule.stagger_index} is no place in a prologue of {last} entries")
 
     def as_claimed(self, schedule: CompiledLoop) -> CompiledLoop:
-        """The claims about the interval that a bound shows again."""
-        return with_interval_as_claimed(schedule)
+        # A search that found nothing better is no proof that can be read; a bound of the loop itself is.
+        shown = _modulo(schedule)
+        return replace(schedule, modulo=None) if shown is None else schedule.with_interval(shown)
 
 
 def _check_copies(loop: LoopSpec, placement: Placement) -> None:
@@ -493,11 +457,6 @@ FRONT_ENDS: Mapping[str, DerivedAgain[Any]] = MappingProxyType({"pipeline": Stag
 """Whose schedules a document can hold, by the kind that it says."""
 
 
-class _Document(NamedTuple):
-    kind: str
-    schedule: dict[str, Any]
-
-
 def to_json(compiled: CompiledSchedule) -> str:
     """The schedule as a document."""
     kind = next((name for name, each in FRONT_ENDS.items() if type(compiled) is each.result), None)
@@ -530,7 +489,7 @@ def from_json(text: str, machines: Iterable[Machine] | None = None) -> CompiledS
     return read
 
 
-def _document(text: str) -> _Document:
+def _document(text: str) -> tuple[str, dict[str, Any]]:
     """The kind, and the content of "schedule"; everything around it is checked here."""
     if len(text) > _LONGEST:
         raise refuse_malformed("the document", f"{len(text)} characters are more than a schedule takes", most=_LONGEST)
@@ -549,7 +508,7 @@ def _document(text: str) -> _Document:
     if not isinstance(schedule, dict):
         fields = FRONT_ENDS[kind].result.__name__
         raise refuse_malformed("schedule", f"expected the fields of {fields}, got {show_value(schedule)}")
-    return _Document(kind, schedule)
+    return kind, schedule
 
 
 def _check_version(version: object) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from rota.emit.emission import no_gemm_op, no_product, refuse_count, unfit
 from rota.emit.gemm.gemm_loop import packs_of
@@ -28,7 +27,6 @@ from rota.emit.gemm.gemm_tile import (
 )
 from rota.emit.gemm.lds_layout import column_panels
 from rota.emit.gemm.program_form import form_of
-from rota.errors import EmissionError
 from rota.program.entry import Entry, Place
 from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import Lowerable, LoweredProgram
@@ -45,36 +43,7 @@ Bound = tuple[Entry, tuple[BoundInstruction, ...]]
 State = tuple[frozenset[object], ...]
 
 
-class Binding(Protocol):
-    """What is asked of a `GemmBinding`."""
-
-    @property
-    def tile(self) -> GemmTile:
-        """Parts, pieces and steps."""
-        ...
-
-    def instructions(self, entry: Entry) -> tuple[BoundInstruction, ...]:
-        """What an op represents."""
-        ...
-
-    def first_row(self, operand: Factor, part: int) -> int:
-        """Where a part begins in the workgroup's tile, for the first wave."""
-        ...
-
-    def wave_rows(self, operand: Factor) -> int:
-        """How many rows further the next wave's parts begin."""
-        ...
-
-    def brought_by(self, read: Piece) -> set[int]:
-        """The DMAs that bring a piece of all waves, by their numbers among the operand's."""
-        ...
-
-    def read_of(self, pair: ColumnPair) -> Piece:
-        """A read of a pair of parts, as one of the first of them."""
-        ...
-
-
-def check_semantics(binding: Binding, program: LoweredProgram) -> None:
+def check_semantics(binding: GemmBinding, program: LoweredProgram) -> None:
     """Every trip count until the state at the loop's edge, counted from the trip's k, was there before."""
     bound = {
         phase: [(entry, binding.instructions(entry)) for entry in program.phase(phase) if not entry.op.is_framework]
@@ -104,13 +73,12 @@ def check_semantics(binding: Binding, program: LoweredProgram) -> None:
 class _Replay:
     """Which K-tile each DMA's place in LDS and each register holds, and what each block of C has summed."""
 
-    binding: Binding
+    binding: GemmBinding
     lds: dict[tuple[object, int], int] = field(default_factory=dict)
     registers: dict[tuple[object, int], int] = field(default_factory=dict)
     sums: dict[Block, set[tuple[int, int]]] = field(default_factory=dict)
 
     def fork(self) -> _Replay:
-        """A copy that can go on by itself."""
         sums = {block: set(taken) for block, taken in self.sums.items()}
         return _Replay(self.binding, dict(self.lds), dict(self.registers), sums)
 
@@ -127,16 +95,15 @@ class _Replay:
         )
 
     def run(self, bound: list[Bound], k: int) -> None:
-        """One phase, whose K-tiles count from k."""
         for entry, instructions in bound:
             for each in instructions:
                 if isinstance(each, Dma):
                     self.lds[each.operand, each.lds] = k + each.k_tile
                 elif isinstance(each, LdsRead):
                     piece = Piece(each.operand, each.part, each.piece)
-                    self._take((piece, each.copy), self._brought(piece, each.lds))
+                    self._take((piece, each.copy), self._find_tiles(piece, each.lds))
                 elif isinstance(each, PairRead):
-                    self._take((each.pair, each.copy), self._brought(self.binding.read_of(each.pair), each.lds))
+                    self._take((each.pair, each.copy), self._find_tiles(self.binding.read_of(each.pair), each.lds))
                 elif isinstance(each, PairPack):
                     self._pack(each)
                 elif isinstance(each, ScaleDma):
@@ -148,12 +115,12 @@ class _Replay:
                 else:
                     self._multiply(entry, each)
 
-    def _brought(self, piece: Piece, lds: int) -> set[int | None]:
+    def _find_tiles(self, piece: Piece, lds: int) -> set[int | None]:
         """The K-tiles of all waves' rows of the part, which several DMAs may have brought."""
         tile = self.binding.tile
         stage = (lds // tile.tile_bytes(piece.operand)) * tile.tile_bytes(piece.operand)
         each = tile.dma_rows * tile.row_bytes
-        return {self.lds.get((piece.operand, stage + number * each)) for number in self.binding.brought_by(piece)}
+        return {self.lds.get((piece.operand, stage + number * each)) for number in self.binding.find_dmas(piece)}
 
     def _pack(self, pack: PairPack) -> None:
         """A register is of one K-tile if both reads are, and a piece if all its registers are."""
@@ -164,7 +131,6 @@ class _Replay:
         self._take((piece, pack.copy), {self.registers.get(((piece, each), pack.copy)) for each in registers})
 
     def _read_scales(self, read: ScaleRead) -> None:
-        """The same of the scales of all waves' rows."""
         tile, binding, line = self.binding.tile, self.binding, self.binding.tile.geometry.scale_line
         stage = read.lds // tile.scale_bytes(read.operand) * tile.scale_bytes(read.operand)
         first = binding.first_row(read.operand, read.part)
@@ -175,7 +141,6 @@ class _Replay:
         self._take((("scales", read.operand, read.part), read.copy), found)
 
     def _take(self, place: tuple[object, int], found: set[int | None]) -> None:
-        """One K-tile, or none."""
         self.registers.pop(place, None)
         if len(found) == 1 and (k_tile := found.pop()) is not None:
             self.registers[place] = k_tile
@@ -191,7 +156,7 @@ class _Replay:
             self.registers.get((("scales", operand, mfma.factor(operand)[0]), copy))
             for operand, copy in zip(Factor, mfma.scale_copies, strict=False)
         }
-        k_tile = _one(entry, tiles, "multiply A and B")
+        k_tile = _find_single(entry, tiles, "multiply A and B")
         block = mfma.a_part, mfma.b_part
         if mfma.sum_copy is None:
             self._sum(entry, block, k_tile, mfma.step)
@@ -207,7 +172,7 @@ class _Replay:
         tiles = {self.registers.get((("sum", *block, step), add.sum_copy)) for step in steps}
         operand, part, copy = list(zip(Factor, block, add.scale_copies, strict=True))[not add.adds]
         tiles.add(self.registers.get((("scales", operand, part), copy)))
-        k_tile = _one(entry, tiles, "scale a block's sum by the scales")
+        k_tile = _find_single(entry, tiles, "scale a block's sum by the scales")
         if add.adds and add.half == HALVES - 1:
             for step in steps:
                 self._sum(entry, block, k_tile, step)
@@ -253,7 +218,7 @@ class _Replay:
             taken = self.sums.get(block, set())
             if taken != due:
                 raise no_product(
-                    f"a block of C sums {len(taken & due)} products of A and B where {len(due)} are due"
+                    f"a block of C sums {len(taken & due)} products of A and B, but is made of {len(due)}"
                     + (f", and {len(taken - due)} beyond the end of K" if taken - due else ""),
                     evidence=(("K-tiles", total), ("products of each", steps), *self._where(block)),
                 )
@@ -280,8 +245,7 @@ class _Replay:
         return [("rows of C", f"{rows} of the first wave"), ("columns", columns)]
 
 
-def _one(entry: Entry, tiles: set[int | None], does: str) -> int:
-    """The K-tile that all of them are."""
+def _find_single(entry: Entry, tiles: set[int | None], does: str) -> int:
     if len(tiles) == 1 and (k_tile := next(iter(tiles))) is not None:
         return k_tile
     held = sorted("none" if each is None else str(each) for each in tiles)
@@ -328,7 +292,6 @@ class GemmBinding:
         check_semantics(self, program)
 
     def matrix_instruction(self, step: int) -> tuple[str, ...]:
-        """What multiplies a step of K, and its modifiers."""
         return self.tile.instruction, *self.tile.modifiers(step)
 
     @property
@@ -338,7 +301,6 @@ class GemmBinding:
 
     @property
     def copies(self) -> int:
-        """The most copies that any register value has."""
         return self._operands.copies
 
     def buffer_bytes(self, operand: Factor) -> int:
@@ -350,13 +312,10 @@ class GemmBinding:
         before = self.scale_stages[Factor.A] * self.tile.scale_bytes(Factor.A) if operand is Factor.B else 0
         return first + before
 
-    def parts(self, operand: Factor) -> int:
-        return self.tile.parts(operand)
-
     def first_row(self, operand: Factor, part: int) -> int:
         """Where a part begins in the workgroup's tile, for the first wave."""
         slices = self.buffers[operand].slices
-        own = self.parts(operand) // slices
+        own = self.tile.parts(operand) // slices
         return part // own * (self.tile.rows(operand) // slices) + part % own * self.tile.side
 
     def wave_rows(self, operand: Factor) -> int:
@@ -382,13 +341,13 @@ class GemmBinding:
             return column_panels(self.tile).offset(read.piece)
         return self.first_row(read.operand, read.part) * self.tile.row_bytes
 
-    def brought_by(self, read: Piece) -> set[int]:
+    def find_dmas(self, read: Piece) -> set[int]:
         """The DMAs that bring a piece of all waves, by their numbers among the operand's."""
         operand, tile = read.operand, self.tile
         first = self.first_row(operand, read.part)
         starts = (first + wave * self.wave_rows(operand) for wave in range(tile.across(operand)))
         if tile.by_columns(operand):
-            return column_panels(tile).brought_by(read.piece, starts)
+            return column_panels(tile).find_dmas(read.piece, starts)
         return {row // tile.dma_rows for start in starts for row in range(start, start + tile.side)}
 
     def read_of(self, pair: ColumnPair) -> Piece:
@@ -396,7 +355,6 @@ class GemmBinding:
         return Piece(Factor.B, 2 * pair.pair, pair.number)
 
     def instructions(self, entry: Entry) -> tuple[BoundInstruction, ...]:
-        """What an op represents, in order; nothing for waits, barriers and fences."""
         if entry.op.is_framework:
             return ()
         found = tuple(self._makers[entry.op.kind](entry))
@@ -404,22 +362,22 @@ class GemmBinding:
         if entry.op.kind.computes:
             counted = entry.op.work.instructions if entry.op.work else len(found)
         if counted != len(found):
-            raise self._miscounted(entry, counted, len(found))
+            due, geometry = len(found), self.tile.geometry
+            wrong = "its time is" if entry.op.kind.computes else "the waits after it count"
+            raise refuse_count(
+                f"{entry.op} is declared as {counted} instructions of each wave, but takes {due} here: {wrong} wrong",
+                concerns=[entry.concern()],
+                evidence=(
+                    ("declared", counted),
+                    ("needed", due),
+                    ("here", f"a tile of {geometry.BM}x{geometry.BN}x{geometry.BK} by {self.tile.waves} waves"),
+                ),
+                fixes=[
+                    self._operands.fix(entry, due),
+                    "or give the geometry and the waves that the schedule was made for",
+                ],
+            )
         return found
-
-    def _miscounted(self, entry: Entry, counted: int, due: int) -> EmissionError:
-        geometry = self.tile.geometry
-        wrong = "its time is" if entry.op.kind.computes else "the waits after it count"
-        return refuse_count(
-            f"{entry.op} is declared as {counted} instructions of each wave, but takes {due} here: {wrong} wrong",
-            concerns=[entry.concern()],
-            evidence=(
-                ("declared", counted),
-                ("needed", due),
-                ("here", f"a tile of {geometry.BM}x{geometry.BN}x{geometry.BK} by {self.tile.waves} waves"),
-            ),
-            fixes=[self._operands.fix(entry, due), "or give the geometry and the waves that the schedule was made for"],
-        )
 
     def _dmas(self, entry: Entry) -> Iterator[BoundInstruction]:
         if (scales := self._operands.scale_loads(entry)) is not None:
@@ -492,7 +450,6 @@ class GemmBinding:
                     yield from block_adds(m, n, copy, (scales[Factor.A, m], scales[Factor.B, n]))
 
     def _scales(self, entry: Entry) -> dict[tuple[Factor, int], int]:
-        """The copy of each part's scales that an op reads."""
         return {
             (scaled[0], part): self._operands.copy(place)
             for place in entry.effect.reads
@@ -518,12 +475,10 @@ class InterleavedBinding(GemmBinding):
         return (self.tile.instruction,)
 
     def first_row(self, operand: Factor, part: int) -> int:
-        """Where a part begins in the workgroup's tile, for the first wave."""
         slices = self.buffers[operand].slices
-        slice_, own = divmod(part, self.parts(operand) // slices)
+        slice_, own = divmod(part, self.tile.parts(operand) // slices)
         return slice_ * (self.tile.rows(operand) // slices) + own * self.tile.across(operand) * self.tile.side
 
     def wave_rows(self, operand: Factor) -> int:
-        """How many rows further the next wave's parts begin: it is its turn."""
         del operand
         return self.tile.side

@@ -8,6 +8,7 @@ theirs, part after part.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from rota.emit.emission import no_gemm_op, no_product, refuse_count, unfit
@@ -16,10 +17,16 @@ from rota.errors import Concern
 from rota.program.kinds import Home, OpKind, takes_formats
 from rota.program.loop_spec import SCALE_OPERANDS, LoopOp, LoopSpec
 
+
+def _concern(op: LoopOp) -> Concern:
+    return Concern(label=op.name, source=op.source)
+
+
 # The scales of a loop by values.
 #
 # Each operand's scales are one LDS tile, a row of bytes for each row of the operand, one byte or float for each
 # block of K. A read brings a lane what it takes of one part; the reads of a tile take its parts in their order.
+
 
 Parts = tuple[Factor, tuple[int, ...]]
 _OPERAND = dict(zip(SCALE_OPERANDS, Factor, strict=True))
@@ -48,14 +55,13 @@ class ScaleLoop:
                 self._check_load(op)
 
     def loads(self, op: LoopOp) -> tuple[Factor, range]:
-        """Which DMAs a load is, of all that bring its tile."""
         operand, writers = self.tiles[op.writes[0]], self.loop.writers(op.writes[0])
         each, left = divmod(self.tile.scale_loads(operand), len(writers))
         if left or not each:
             raise unfit(
                 f"{len(writers)} loads can't evenly share the {self.tile.scale_loads(operand)} DMAs of each wave that "
                 f"bring {op.writes[0]}",
-                concerns=(Concern(label=writer.name, source=writer.source) for writer in writers),
+                concerns=map(_concern, writers),
             )
         first = writers.index(op) * each
         return operand, range(first, first + each)
@@ -68,10 +74,7 @@ class ScaleLoop:
         held: dict[Factor, list[int]] = {operand: [] for operand in Factor}
         for name in op.scales if scales is None else scales:
             if name not in self.parts:
-                raise no_product(
-                    f"{op} is scaled by {name}, which holds no scales",
-                    concerns=[Concern(label=op.name, source=op.source)],
-                )
+                raise no_product(f"{op} is scaled by {name}, which holds no scales", concerns=[_concern(op)])
             operand, own = self.parts[name]
             held[operand] += own
         for operand, multiplied in parts.items():
@@ -79,31 +82,24 @@ class ScaleLoop:
                 raise no_product(
                     f"{op} multiplies parts {_list_parts(multiplied)} of {operand.name} with the scales of "
                     f"{_list_parts(held[operand])}",
-                    concerns=[Concern(label=op.name, source=op.source)],
+                    concerns=[_concern(op)],
                     fixes=("name what was read of A's scales and of B's, for the rows that are multiplied",),
                 )
 
     def _read(self) -> Iterator[tuple[str, Parts]]:
         for name, operand in self.tiles.items():
-            readers = [op for op in self.loop.ops if any(read.value == name for read in op.reads)]
-            parts = range(self.tile.parts(operand))
-            if not readers or len(parts) % len(readers):
+            readers = _readers(self.loop, {name})
+            count = self.tile.parts(operand)
+            if not readers or count % len(readers):
                 raise unfit(
-                    f"{len(readers)} reads can't evenly share the scales of {len(parts)} parts of {operand.name}",
-                    concerns=(Concern(label=op.name, source=op.source) for op in readers),
+                    f"{len(readers)} reads can't evenly share the scales of {count} parts of {operand.name}",
+                    concerns=map(_concern, readers),
                 )
-            share = len(parts) // len(readers)
+            share = count // len(readers)
             for number, reader in enumerate(readers):
                 value, taken = self.loop.value(reader.writes[0]), share * self.tile.scale_registers(operand)
-                if value.size != taken:
-                    raise refuse_count(
-                        f"{value.name} is declared as {value.size} registers of each lane, but the scales of {share} "
-                        f"parts take {taken}",
-                        concerns=[Concern(label=reader.name, source=reader.source)],
-                        evidence=(("declared", value.size), ("taken", taken)),
-                        fixes=(f"registers={taken}",),
-                    )
-                yield value.name, (operand, tuple(parts[number * share : (number + 1) * share]))
+                _check_registers(self.loop, reader, value.name, taken, f"the scales of {share} parts take {taken}")
+                yield value.name, (operand, tuple(range(number * share, (number + 1) * share)))
 
     def _check_load(self, op: LoopOp) -> None:
         operand, numbers = self.loads(op)
@@ -113,10 +109,20 @@ class ScaleLoop:
             raise refuse_count(
                 f"{op} is declared to move {op.moved} bytes into a tile of {size}, but its DMAs, {len(numbers)} of "
                 f"each wave, move {due} into {whole}",
-                concerns=[Concern(label=op.name, source=op.source)],
+                concerns=[_concern(op)],
                 evidence=(("declared", op.moved), ("moved", due), ("size", size), ("taken", whole)),
                 fixes=(f"moved={due}, into a tile of size={whole}",),
             )
+
+
+def _check_registers(loop: LoopSpec, op: LoopOp, name: str, taken: int, why: str) -> None:
+    if (size := loop.value(name).size) != taken:
+        raise refuse_count(
+            f"{name} is declared as {size} registers of each lane, but {why}",
+            concerns=[_concern(op)],
+            evidence=(("declared", size), ("taken", taken)),
+            fixes=(f"registers={taken}",),
+        )
 
 
 def _list_parts(parts: Sequence[int]) -> str:
@@ -138,7 +144,7 @@ def check_block_sums(loop: LoopSpec, scales: ScaleLoop, sums: Mapping[str, SumPa
     for op in loop.ops:
         if op.kind is not OpKind.VALU:
             continue
-        concerns = [Concern(label=op.name, source=op.source)]
+        concerns = [_concern(op)]
         own = [read.value for read in op.reads if read.value in sums]
         if len(own) != 1:
             raise no_product(
@@ -149,20 +155,13 @@ def check_block_sums(loop: LoopSpec, scales: ScaleLoop, sums: Mapping[str, SumPa
             raise no_product(f"{adders[own[0]]} and {op} both add {own[0]} to C", concerns=concerns)
         adders[own[0]] = op
         scales.check_scaled(op, sums[own[0]], [read.value for read in op.reads if read.value not in own])
-        held, summed = (loop.value(name).size for name in (op.writes[0], own[0]))
-        if held != summed:
-            raise refuse_count(
-                f"{op.writes[0]} is declared as {held} registers of each lane, but {own[0]}, which {op} adds to it, "
-                f"has {summed}",
-                concerns=concerns,
-                evidence=(("declared", held), ("taken", summed)),
-                fixes=(f"registers={summed}",),
-            )
+        summed = loop.value(own[0]).size
+        _check_registers(loop, op, op.writes[0], summed, f"{own[0]}, which {op} adds to it, has {summed}")
     for name in sums:
         if name not in adders:
             raise no_product(
                 f"nothing adds {name} to C",
-                concerns=[Concern(label=op.name, source=op.source) for op in loop.writers(name)],
+                concerns=map(_concern, loop.writers(name)),
                 fixes=(f"loop.add(accumulator, [{name}, scales of A, scales of B])",),
             )
 
@@ -189,7 +188,6 @@ def pairs_of(tile: GemmTile, piece: Piece) -> tuple[ColumnPair, ...]:
 
 
 def packs_of(tile: GemmTile, piece: Piece, held: Mapping[ColumnPair, int], copy: int) -> Iterator[PairPack]:
-    """What makes a copy of a piece, from those copies of the reads that are held."""
     pairs = pairs_of(tile, piece)
     for register, (low, high) in enumerate(zip(pairs[::2], pairs[1::2], strict=True)):
         yield PairPack(piece.part, piece.piece, register, (low, high), (held[low], held[high]), copy)
@@ -250,10 +248,6 @@ def _readers(loop: LoopSpec, names: set[str]) -> list[LoopOp]:
     return [op for op in loop.ops if any(read.value in names for read in op.reads)]
 
 
-def _concern(op: LoopOp) -> Concern:
-    return Concern(label=op.name, source=op.source)
-
-
 _HOMES = {
     OpKind.DMA: (None, Home.LDS),
     OpKind.LDS_READ: (Home.LDS, Home.REGISTERS),
@@ -275,17 +269,14 @@ class _Product(NamedTuple):
 
     @property
     def blocks(self) -> set[tuple[int, int]]:
-        """The blocks of C that it adds to."""
         return {(m, n) for m in self.a_parts for n in self.b_parts}
 
     @property
     def text(self) -> str:
-        """Its operands, as the author named them."""
         return " x ".join(read.value for read in self.op.reads if read.value not in self.op.scales)
 
     def concern(self, role: str = "") -> Concern:
-        """The op as one end of a finding."""
-        return Concern(label=self.op.name, role=role, source=self.op.source)
+        return replace(_concern(self.op), role=role)
 
 
 class GemmLoop:
@@ -299,7 +290,7 @@ class GemmLoop:
         _check_kinds(loop, tile)
         _check_formats(loop, tile)
         self.scales = ScaleLoop(loop, tile)
-        pieces = dict(self._shared_by_reads())
+        pieces = dict(self._share_reads())
         self.pairs = PairLoop(loop, tile, self.slices[Factor.B] if tile.pairs else ())
         self.pieces: Mapping[str, Sequence[Piece]] = pieces | self.pairs.pieces
         products = [self._product(op) for op in loop.ops if op.kind is OpKind.MMA]
@@ -314,7 +305,6 @@ class GemmLoop:
             check_block_sums(loop, self.scales, self.sums)
 
     def loads(self, op: LoopOp) -> tuple[Factor, range]:
-        """Which DMAs a load is, of all that bring its operand's tile."""
         name = op.writes[0]
         operand = Factor[self.loop.value(name).operand]
         names, writers = self.slices[operand], self.loop.writers(name)
@@ -323,18 +313,18 @@ class GemmLoop:
         if each % len(writers):
             raise unfit(
                 f"{len(writers)} loads can't evenly share the {each} DMAs of each wave that bring {name}",
-                concerns=(Concern(label=writer.name, source=writer.source) for writer in writers),
+                concerns=map(_concern, writers),
                 evidence=(("DMAs of each wave", each), ("loads", len(writers))),
             )
         share = each // len(writers)
         first = names.index(name) * each + writers.index(op) * share
         return operand, range(first, first + share)
 
-    def _shared_by_reads(self) -> Iterator[tuple[str, Sequence[Piece]]]:
+    def _share_reads(self) -> Iterator[tuple[str, Sequence[Piece]]]:
         for operand, names in self.slices.items():
             self.tile.slice_rows(operand, len(names))
             for number, name in enumerate(names):
-                readers = [op for op in self.loop.ops if any(read.value == name for read in op.reads)]
+                readers = _readers(self.loop, {name})
                 pieces = self.tile.slice_pieces(operand, number, len(names))
                 self._check_transposes(operand, readers)
                 if not readers:
@@ -350,7 +340,7 @@ class GemmLoop:
             raise unfit(
                 f"{wrong[0]} is a {wrong[0].kind.word} op of {operand.name}: a GEMM's reads of A are plain, those of B "
                 "all plain (B as N x K) or all transposed (B as K x N)",
-                concerns=(Concern(label=op.name, source=op.source) for op in wrong),
+                concerns=map(_concern, wrong),
             )
 
     def _product(self, op: LoopOp) -> _Product:
@@ -359,13 +349,11 @@ class GemmLoop:
         if wrong := next((name for name in names if name not in self.pieces), ""):
             unturned = wrong in self.pairs.reads
             what = "pairs of B's columns that no vector op has turned" if unturned else "no part of A or B"
-            raise no_product(
-                f"{op} multiplies {wrong}, which is {what}", concerns=[Concern(label=op.name, source=op.source)]
-            )
+            raise no_product(f"{op} multiplies {wrong}, which is {what}", concerns=[_concern(op)])
         operands = [self.pieces[name][0].operand for name in names]
-        concern = Concern(label=op.name, source=op.source)
-        if len(set(names)) < len(names):
-            raise no_product(f"{op} reads {_twice(names)} twice: a product has different factors", concerns=[concern])
+        concern = _concern(op)
+        if repeated := next((name for name in names if names.count(name) > 1), ""):
+            raise no_product(f"{op} reads {repeated} twice: a product has different factors", concerns=[concern])
         if len(set(operands)) < len(Factor):
             raise no_product(
                 f"{op} multiplies {' and '.join(names) or 'nothing'}: C = A x B^T takes one factor of A, one of B",
@@ -394,7 +382,7 @@ class GemmLoop:
             whole = f"a step takes {per_step} LDS reads of each part" if per_step > 1 else ""
             raise no_product(
                 f"{op} doesn't multiply the same steps of {operand.name} for all of its rows",
-                concerns=[Concern(label=op.name, source=op.source)],
+                concerns=[_concern(op)],
                 evidence=(("reads", ", ".join(names)), *((("whole", whole),) if whole else ())),
             )
         return parts, steps
@@ -417,7 +405,7 @@ class GemmLoop:
         wanted = [(m, n) for m in range(self.tile.parts(Factor.A)) for n in range(self.tile.parts(Factor.B))]
         for block in wanted:
             if block not in owner:
-                a, b = (" and ".join(self._holders(*each)) for each in zip(Factor, block, strict=True))
+                a, b = (self._holders(*each) for each in zip(Factor, block, strict=True))
                 raise no_product(
                     f"nothing multiplies {a} with {b}: that block of C would stay 0",
                     evidence=(("blocks of C that a wave has", len(wanted)), ("computed", len(owner))),
@@ -429,10 +417,11 @@ class GemmLoop:
         taken: dict[int, _Product] = {}
         for product in added:
             if product.blocks != first.blocks:
+                rows = "; ".join(", ".join(names) for names in self.slices.values())
                 raise no_product(
                     f"{accumulator} sums {first.text} and {product.text}, which are different blocks of C",
                     concerns=(first.concern("adds one"), product.concern("adds another")),
-                    evidence=(("taken for", "runs of rows, in the order in which they are declared: " + self._rows()),),
+                    evidence=(("taken for", f"runs of rows, in the order in which they are declared: {rows}"),),
                     fixes=(
                         "an accumulator of its own for each product of other rows",
                         "a K-tile that is split along K is not written: declare one half as deep (BK) instead",
@@ -468,8 +457,17 @@ class GemmLoop:
                         fixes=("give the geometry that the loop was made for",),
                     )
         for op in self.loop.ops:
-            if op.kind is OpKind.DMA and op.writes[0] not in self.scales.tiles:
-                self._check_moved(op)
+            if op.kind is not OpKind.DMA or op.writes[0] in self.scales.tiles:
+                continue
+            _, dmas = self.loads(op)
+            due = len(dmas) * tile.dma_rows * tile.row_bytes
+            if op.moved != due:
+                raise refuse_count(
+                    f"{op} is declared to move {op.moved} bytes, but its DMAs, {len(dmas)} of each wave, move {due}",
+                    concerns=[_concern(op)],
+                    evidence=(("declared", op.moved), ("moved", due)),
+                    fixes=(f"moved={due}",),
+                )
         for name, pieces in self.pieces.items():
             self._check_registers(name, len(pieces) * tile.piece_bytes(pieces[0].operand) // tile.register_bytes)
         for name, pairs in self.pairs.reads.items():
@@ -477,37 +475,13 @@ class GemmLoop:
         for product in products:
             self._check_registers(product.op.writes[0], len(product.blocks) * tile.part_registers)
 
-    def _check_moved(self, op: LoopOp) -> None:
-        _, dmas = self.loads(op)
-        due = len(dmas) * self.tile.dma_rows * self.tile.row_bytes
-        if op.moved != due:
-            raise refuse_count(
-                f"{op} is declared to move {op.moved} bytes, but its DMAs, {len(dmas)} of each wave, move {due}",
-                concerns=[Concern(label=op.name, source=op.source)],
-                evidence=(("declared", op.moved), ("moved", due)),
-                fixes=(f"moved={due}",),
-            )
-
     def _check_registers(self, name: str, due: int) -> None:
-        if (size := self.loop.value(name).size) != due:
-            writer = self.loop.writers(name)[0]
-            raise refuse_count(
-                f"{name} is declared as {size} registers of each lane, but what {writer} brings takes {due}",
-                concerns=[Concern(label=writer.name, source=writer.source)],
-                evidence=(("declared", size), ("taken", due)),
-                fixes=(f"registers={due}",),
-            )
+        writer = self.loop.writers(name)[0]
+        _check_registers(self.loop, writer, name, due, f"what {writer} brings takes {due}")
 
-    def _holders(self, operand: Factor, part: int) -> list[str]:
-        """The register values that hold a part."""
-        return [
-            name
-            for name, pieces in self.pieces.items()
-            if any((piece.operand, piece.part) == (operand, part) for piece in pieces)
-        ]
-
-    def _rows(self) -> str:
-        return "; ".join(", ".join(names) for names in self.slices.values())
+    def _holders(self, *part: Factor | int) -> str:
+        """The register values that hold a part of an operand."""
+        return " and ".join(name for name, pieces in self.pieces.items() if any(piece[:2] == part for piece in pieces))
 
 
 def _check_kinds(loop: LoopSpec, tile: GemmTile) -> None:
@@ -519,7 +493,7 @@ def _check_kinds(loop: LoopSpec, tile: GemmTile) -> None:
             what = "an input" if value.home is Home.INPUT else f"written into the registers of {value.into}"
             raise unfit(f"{value.name} is {what}: the full form writes GEMMs, which have no such values")
     for op in loop.ops:
-        concerns = [Concern(label=op.name, source=op.source)]
+        concerns = [_concern(op)]
         if op.kind not in due or (op.kind is OpKind.VALU and not (tile.pairs or tile.block_sums)):
             raise no_gemm_op(op, op.kind, *concerns)
         source, target = due[op.kind]
@@ -562,7 +536,7 @@ def _check_formats(loop: LoopSpec, tile: GemmTile) -> None:
             raise unfit(
                 f"{op} multiplies elements of {' and '.join(op.formats) or 'no stated format'}, and the kernel is to "
                 f"multiply {tile.element.name}",
-                concerns=[Concern(label=op.name, source=op.source)],
+                concerns=[_concern(op)],
                 evidence=(("to be declared", f"formats={allowed[-2]}"),),
             )
 
@@ -574,7 +548,7 @@ def _slices(loop: LoopSpec) -> Mapping[Factor, Sequence[str]]:
             if not value.operand:
                 raise unfit(
                     f"the LDS tile {value.name} is neither A's nor B's: the full form writes GEMMs, C = A x B^T, alone",
-                    concerns=(Concern(label=op.name, source=op.source) for op in loop.writers(value.name)),
+                    concerns=map(_concern, loop.writers(value.name)),
                     fixes=(_SAY,),
                 )
             found[Factor[value.operand]].append(value.name)
@@ -589,7 +563,3 @@ def _slices(loop: LoopSpec) -> Mapping[Factor, Sequence[str]]:
 
 def _list_values(values: Iterator[tuple[str, Home]]) -> str:
     return ", ".join(f"{name} ({home.value})" for name, home in values) or "nothing"
-
-
-def _twice(names: Sequence[str]) -> str:
-    return next(name for name in names if names.count(name) > 1)

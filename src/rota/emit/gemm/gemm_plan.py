@@ -15,7 +15,7 @@ from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_tile import BLayout, Dma, Element, Factor, GemmTile, Instruction, LdsRead, Mfma, gemm_tile
 from rota.emit.gemm.lds_layout import LdsLayout, bank_conflicts, free_layout, plain_layout
 from rota.emit.gemm.program_form import form_of
-from rota.emit.text import Reasons, check_words, sync_reason, sync_reasons
+from rota.emit.text import Reasons, check_words, describe_entry, sync_reasons
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.entry import Entry
 from rota.program.kinds import Phase
@@ -62,7 +62,6 @@ class GemmPlan:
 
     @property
     def symbol(self) -> str:
-        """What the kernel is called."""
         return form_of(self.program).symbol
 
     @property
@@ -75,12 +74,9 @@ class GemmPlan:
         """DMAs until the exchange of chunks repeats."""
         return max(1, self.layout.period // self.tile.dma_rows)
 
-    def written(self, phase: Phase) -> Iterator[Written]:
+    def list_written(self, phase: Phase) -> Iterator[Written]:
         for entry in self.program.phase(phase):
-            what = f"{entry.phase.at(entry.time_slot)} {entry.op}"
-            if entry.op.is_framework and (why := sync_reason(self.program, entry, self.reasons)):
-                what = f"{what}: {why}"
-            yield Written(entry, self.instructions(entry), what)
+            yield Written(entry, self.instructions(entry), describe_entry(self.program, entry, self.reasons))
 
     def instructions(self, entry: Entry) -> tuple[Instruction, ...]:
         """What an op represents; none are of scales or of pairs of columns, which no plan has."""
@@ -88,12 +84,11 @@ class GemmPlan:
         return tuple(each for each in found if isinstance(each, Dma | LdsRead | Mfma))
 
     def factor(self, mfma: Mfma, operand: Factor) -> tuple[Register, ...]:
-        """The registers that a matrix instruction takes of one operand."""
         part, copies = mfma.factor(operand)
         first = mfma.step * self.tile.pieces_per_step
         return tuple(Register(operand, copy, part, first + number) for number, copy in enumerate(copies))
 
-    def unused(self) -> tuple[Register, ...]:
+    def find_unused(self) -> tuple[Register, ...]:
         """Registers that the epilogue reads once more than it uses them: a compiler would drop the read."""
         found: dict[Register, None] = {}
         for entry in self.program.epilogue:
@@ -133,7 +128,6 @@ class GemmPlan:
 
 
 def target(read: LdsRead) -> Register:
-    """Where a read puts its piece."""
     return Register(read.operand, read.copy, read.part, read.piece)
 
 

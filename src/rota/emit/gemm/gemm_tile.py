@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from rota.check import bad_field, check_types
 from rota.emit.emission import unfit
-from rota.errors import EmissionError
 from rota.pipeline.geometry import FLOAT_BLOCK, SCALED_BLOCK, WAVE_GRIDS, KernelGeometry, check_waves
 from rota.program.entry import Space
 from rota.program.kinds import OpKind, takes_scales
@@ -81,12 +80,10 @@ class BLayout(enum.Enum):
 
     @property
     def spoken(self) -> str:
-        """Its rows and columns."""
         return " x ".join(self.sizes)
 
     @property
     def sizes(self) -> tuple[str, str]:
-        """Its number of rows, and of columns."""
         return ("K", "N") if self is BLayout.KN else ("N", "K")
 
 
@@ -112,11 +109,9 @@ class BlockScales(enum.Enum):
 
     @property
     def columns(self) -> str:
-        """How many a row has, in words."""
         return f"ceil(K / {self.block})" if self is BlockScales.FLOAT else f"K / {self.block}"
 
     def in_bytes(self, count: str) -> str:
-        """So many scales, as source."""
         return f"{count} * {self.bytes}" if self.bytes > 1 else count
 
     def of_row(self, depth: str) -> str:
@@ -147,7 +142,6 @@ DMA_WORDS = {16: "dwordx4", 4: "dword"}
 
 
 def tile_rules(tile: GemmTile) -> dict[str, bool]:
-    """All of them, in words."""
     geometry = tile.geometry
     rules = {
         "a DMA moves 4 or 16 bytes a lane": tile.dma_bytes in DMA_WORDS,
@@ -166,10 +160,19 @@ def tile_rules(tile: GemmTile) -> dict[str, bool]:
     }
     if tile.b_layout is BLayout.KN:
         rules |= _of_columns(tile)
-    return (
-        rules
-        | {BlockScales.NONE: {}, BlockScales.MX: _of_bytes(tile), BlockScales.FLOAT: _of_floats(tile)}[tile.scales]
-    )
+    if tile.scaled:
+        rules |= {
+            "scales come four at a time, so that BK is a multiple of 128": geometry.BK % 128 == 0,
+            "the scales of a lane's blocks are one, two or four bytes": tile.steps in (1, 2, 4),
+            "scales are those of f8f6f4": tile.element in (Element.FP8, Element.FP4),
+        }
+    if tile.block_sums:
+        rules |= {
+            f"a K-tile is one block with a scale, so that BK is {FLOAT_BLOCK}": geometry.BK == FLOAT_BLOCK,
+            "scales in fp32 are those of fp8": tile.element in (Element.FP8, Element.FP8_PAIR),
+            "sums of blocks are of 16 x 16": tile.side == 16,
+        }
+    return rules
 
 
 def _of_columns(tile: GemmTile) -> dict[str, bool]:
@@ -192,22 +195,6 @@ def _of_columns(tile: GemmTile) -> dict[str, bool]:
     }
 
 
-def _of_bytes(tile: GemmTile) -> dict[str, bool]:
-    return {
-        "scales come four at a time, so that BK is a multiple of 128": tile.geometry.BK % 128 == 0,
-        "the scales of a lane's blocks are one, two or four bytes": tile.steps in (1, 2, 4),
-        "scales are those of f8f6f4": tile.element in (Element.FP8, Element.FP4),
-    }
-
-
-def _of_floats(tile: GemmTile) -> dict[str, bool]:
-    return {
-        f"a K-tile is one block with a scale, so that BK is {FLOAT_BLOCK}": tile.geometry.BK == FLOAT_BLOCK,
-        "scales in fp32 are those of fp8": tile.element in (Element.FP8, Element.FP8_PAIR),
-        "sums of blocks are of 16 x 16": tile.side == 16,
-    }
-
-
 _WIDEST_READ = 16
 _TRANSPOSED_BYTES = 8
 
@@ -220,8 +207,9 @@ class GemmTile:
     LDS read brings of a part: a step is one piece, or several where a lane needs more than 16 bytes of it.
 
     Where it is `scaled`, a byte for each block of 32 along K scales that block of a row.  A lane reads the scales of
-    its blocks of all steps at once: those are side by side, so that steps take blocks of K in turn (`stored`).  With
-    scales in fp32 a K-tile is one block, whose products are summed by themselves (`block_sums`).
+    its blocks of all steps at once: those are side by side, so that steps take blocks of K in turn
+    (`order_in_memory`).  With scales in fp32 a K-tile is one block, whose products are summed by themselves
+    (`block_sums`).
 
     B as K x N is read by instructions that transpose, or, where LDS has none, in `pairs` of columns: of two k vector
     instructions make a register of the even column and one of the odd, so that the columns of two parts take turns.
@@ -257,7 +245,6 @@ class GemmTile:
 
     @property
     def has_scales(self) -> bool:
-        """True if blocks along K have scales."""
         return self.scales is not BlockScales.NONE
 
     @property
@@ -276,7 +263,6 @@ class GemmTile:
         return self.by_columns(Factor.B) and not architecture_of(self.machine).transposed_reads
 
     def transposes(self, operand: Factor) -> bool:
-        """True if the reads of an operand transpose."""
         return self.by_columns(operand) and not self.pairs
 
     @property
@@ -293,12 +279,10 @@ class GemmTile:
 
     @property
     def dma_instruction(self) -> str:
-        """What moves `dma_bytes` of each lane to LDS."""
         return f"buffer_load_{DMA_WORDS[self.dma_bytes]}"
 
     @property
     def toolchain(self) -> str:
-        """What compilers call the machine."""
         return device_of(self.machine).toolchain
 
     @property
@@ -307,12 +291,10 @@ class GemmTile:
 
     @property
     def register_bytes(self) -> int:
-        """What one lane's register holds."""
         return device_of(self.machine).register_bytes.value
 
     @property
     def simds(self) -> int:
-        """SIMDs among which the waves are spread."""
         return rates_of(self.machine).simds.value
 
     @property
@@ -327,7 +309,6 @@ class GemmTile:
 
     @property
     def row_bytes(self) -> int:
-        """One row of a K-tile."""
         return self.geometry.line_bytes
 
     @property
@@ -346,7 +327,6 @@ class GemmTile:
         return self._lane_bytes // self.read_bytes
 
     def piece_bytes(self, operand: Factor) -> int:
-        """What one lane gets of an operand with one LDS read."""
         return _TRANSPOSED_BYTES if self.transposes(operand) else self.read_bytes
 
     def step_pieces(self, operand: Factor) -> int:
@@ -354,7 +334,6 @@ class GemmTile:
         return self._lane_bytes // self.piece_bytes(operand)
 
     def read_instruction(self, operand: Factor) -> str:
-        """What reads a piece of an operand from LDS."""
         bits = 8 * self.piece_bytes(operand)
         return f"ds_read_b{bits}_tr_b{8 * self.element.bytes}" if self.transposes(operand) else f"ds_read_b{bits}"
 
@@ -363,45 +342,30 @@ class GemmTile:
         """Matrix instructions along a K-tile."""
         return self.geometry.BK // self.geometry.MMA_K
 
-    def stored(self, chunk: int) -> int:
-        """Which chunk of a row in memory, each what one lane reads at once, is a chunk of the row in LDS.
+    def order_in_memory(self, chunk: str) -> str:
+        """Which chunk of a row in memory, each what one lane reads at once, is a chunk of the row in LDS; as source.
 
         There pieces follow one another, and in a piece groups of lanes.  With scales, steps take blocks of K in turn.
         """
-        if not self.scaled:
-            return chunk
-        step, place = divmod(chunk, self.pieces_per_step * self.lane_groups)
-        block, within = divmod(place, self._block_chunks)
-        return (block * self.steps + step) * self._block_chunks + within
-
-    def stored_text(self, chunk: str) -> str:
-        """The same as source."""
         if not self.scaled or self.steps == 1:
             return chunk
-        of_step, each = self.pieces_per_step * self.lane_groups, self._block_chunks
+        of_step = self.pieces_per_step * self.lane_groups
+        each = SCALED_BLOCK * self.element.bytes // self.element.packed // self.read_bytes
         block = f"({chunk} % {of_step} / {each} * {self.steps} + {chunk} / {of_step})"
         return f"({block} * {each} + {chunk} % {each})" if each > 1 else block
 
     @property
-    def _block_chunks(self) -> int:
-        return SCALED_BLOCK * self.element.bytes // self.element.packed // self.read_bytes
-
-    @property
     def scale_dma_bytes(self) -> int:
-        """What all waves bring with one DMA of scales."""
         return self.register_bytes * self.lanes * self.waves
 
     def scale_loads(self, operand: Factor) -> int:
-        """DMAs of each wave that bring the scales of a K-tile."""
         return self.geometry.scale_loads(self.rows(operand), self.waves)
 
     def scale_bytes(self, operand: Factor) -> int:
-        """LDS bytes of the scales of a K-tile, whole DMAs."""
         return self.scale_loads(operand) * self.scale_dma_bytes
 
     @property
     def accumulator_registers(self) -> int:
-        """Registers a lane holds of C."""
         return self.own_rows(Factor.A) * self.own_rows(Factor.B) // self.lanes
 
     @property
@@ -411,7 +375,6 @@ class GemmTile:
 
     @property
     def fragment_registers(self) -> int:
-        """Registers a lane holds of one K-tile of A and B."""
         rows = sum(self.own_rows(operand) for operand in Factor)
         scales = sum(self.scale_registers(operand) * self.parts(operand) for operand in Factor)
         rows += self.own_rows(Factor.B) if self.pairs else 0  # as they are read, and as they are multiplied
@@ -424,7 +387,6 @@ class GemmTile:
         return 1 if self.scaled else 0
 
     def scale_read_instruction(self, operand: Factor) -> str:
-        """What reads the scales of a part from LDS: a lane's bytes of all steps, or its floats."""
         if self.block_sums:
             return f"ds_read_b{8 * self.register_bytes * self.scale_registers(operand)}"
         return {1: "ds_read_u8", 2: "ds_read_u16"}.get(self.steps, "ds_read_b32")
@@ -445,19 +407,15 @@ class GemmTile:
         return WAVE_GRIDS[self.waves][0 if operand is Factor.A else 1]
 
     def own_rows(self, operand: Factor) -> int:
-        """Rows that one wave multiplies."""
         return self.rows(operand) // self.across(operand)
 
     def tile_bytes(self, operand: Factor) -> int:
-        """LDS bytes of one K-tile."""
         return self.rows(operand) * self.row_bytes
 
     def parts(self, operand: Factor) -> int:
-        """Parts that one wave multiplies."""
         return self.own_rows(operand) // self.side
 
     def dmas(self, operand: Factor) -> int:
-        """DMAs of all waves that bring one K-tile of an operand."""
         return self.tile_bytes(operand) // (self.dma_bytes * self.lanes * self.waves)
 
     def slice_rows(self, operand: Factor, slices: int) -> int:
@@ -492,7 +450,6 @@ class GemmTile:
 
     @property
     def dma_rows(self) -> int:
-        """Rows that one DMA of all waves brings."""
         return self.dma_bytes * self.lanes * self.waves // self.row_bytes
 
     @property
@@ -561,18 +518,8 @@ def element_of(instruction: str, geometry: KernelGeometry) -> Element:
             _instruction(geometry, element, scaled=True),
         ):
             return element
-    raise _another_instruction(instruction, geometry)
-
-
-def _instruction(geometry: KernelGeometry, element: Element, *, scaled: bool = False) -> str:
-    return (
-        f"v_mfma_{'scale_' if scaled else ''}f32_{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}_{element.spelled}"
-    )
-
-
-def _another_instruction(instruction: str, geometry: KernelGeometry) -> EmissionError:
     shape = f"{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}"
-    return unfit(
+    raise unfit(
         f"the kernel multiplies with {instruction}, but the geometry says {shape} (MMA_M, MMA_N, MMA_K)",
         evidence=(
             ("of that shape", _instruction(geometry, element))
@@ -580,6 +527,12 @@ def _another_instruction(instruction: str, geometry: KernelGeometry) -> Emission
             if (element.bytes, element.packed) == (geometry.elem_bytes, geometry.packed)
         ),
         fixes=("give the geometry the shape of the instruction",),
+    )
+
+
+def _instruction(geometry: KernelGeometry, element: Element, *, scaled: bool = False) -> str:
+    return (
+        f"v_mfma_{'scale_' if scaled else ''}f32_{geometry.MMA_M}x{geometry.MMA_N}x{geometry.MMA_K}_{element.spelled}"
     )
 
 
@@ -640,7 +593,6 @@ class Mfma(NamedTuple):
     sum_copy: int | None = None
 
     def factor(self, operand: Factor) -> tuple[int, tuple[int, ...]]:
-        """An operand's part, and the copies of its pieces."""
         return (self.a_part, self.a_copies) if operand is Factor.A else (self.b_part, self.b_copies)
 
 
@@ -674,7 +626,6 @@ class BlockAdd(NamedTuple):
 
     @property
     def opcode(self) -> str:
-        """A product, or a product and a sum."""
         return SCALING_OPCODES[self.adds]
 
     @property

@@ -20,11 +20,14 @@ from rota.emit.gemm.gemm_tile import (
     Piece,
     ScaleRead,
 )
-from rota.emit.text import apart_words, sync_words
+from rota.emit.text import WORDS, Template
 from rota.targets.architecture import architecture_of
 
+TEMPLATE = Template("rota.emit", "gemm.hip.txt")
 
-def list_filled(read: LdsRead | ScaleRead | PairRead) -> str:
+
+def name_target(read: LdsRead | ScaleRead | PairRead) -> str:
+    """The registers that a read fills."""
     if isinstance(read, LdsRead):
         return of_piece(read.operand, read.copy, read.part, read.piece)
     if isinstance(read, ScaleRead):
@@ -32,12 +35,16 @@ def list_filled(read: LdsRead | ScaleRead | PairRead) -> str:
     return of_pair(read.pair, read.copy)
 
 
-def list_multiplied(mfma: Mfma) -> list[str]:
-    """Factors and their scales."""
-    return [*_of_factor(mfma, Factor.A), *_of_factor(mfma, Factor.B), *scaling(mfma)]
+def _name_factors(mfma: Mfma) -> list[str]:
+    return [
+        of_piece(operand, copy, part, piece)
+        for operand in Factor
+        for part, copies in [mfma.factor(operand)]
+        for piece, copy in enumerate(copies, mfma.step * len(copies))
+    ]
 
 
-def scaling(each: Mfma | BlockAdd) -> list[str]:
+def _name_scales(each: Mfma | BlockAdd) -> list[str]:
     """The scales of a part of A and of one of B; none where there are none."""
     parts = zip(Factor, (each.a_part, each.b_part), each.scale_copies, strict=False)
     return [of_scale(operand, copy, part) for operand, part, copy in parts]
@@ -63,24 +70,18 @@ def read_for_nothing(instructions: Iterable[BoundInstruction]) -> list[str]:
         for register in _list_used(each):
             unused.pop(register, None)
         if isinstance(each, LdsRead | ScaleRead | PairRead):
-            unused[list_filled(each)] = None
+            unused[name_target(each)] = None
     return list(unused)
 
 
 def _list_used(instruction: BoundInstruction) -> Sequence[str]:
     if isinstance(instruction, Mfma):
-        return list_multiplied(instruction)
+        return [*_name_factors(instruction), *_name_scales(instruction)]
     if isinstance(instruction, BlockAdd):
-        return scaling(instruction)
+        return _name_scales(instruction)
     if isinstance(instruction, PairPack):
         return [*map(of_pair, instruction.sources, instruction.copies)]
     return ()
-
-
-def _of_factor(mfma: Mfma, operand: Factor) -> list[str]:
-    part, copies = mfma.factor(operand)
-    first = mfma.step * len(copies)
-    return [of_piece(operand, copy, part, first + number) for number, copy in enumerate(copies)]
 
 
 PAIR_READ, PACK = "ds_read_b32", "v_perm_b32"
@@ -93,29 +94,31 @@ PAIR_READ, PACK = "ds_read_b32", "v_perm_b32"
 
 COLUMN_HALVES = (0x05040100, 0x07060302)
 """The bytes that it takes, for the even column and for the odd one."""
-_NAMES = ("ROTA_EVEN", "ROTA_ODD")
 
 
-def pair_words() -> Iterator[str]:
-    yield from apart_words()
-    yield "#define ROTA_READ_PAIR(target, lane, lds) target = *(ROTA_LDS const u32*)((lane) + (lds)); ROTA_FENCE"
-    for name, bytes_ in zip(_NAMES, COLUMN_HALVES, strict=True):
-        yield f"#define {name} {bytes_:#010x}u  // these halves of two registers"
-    yield (
-        "#define ROTA_PACK(target, low, high, halves) "
-        f'{{ u32 made; asm volatile("{PACK} %0, %1, %2, %3" : "=v"(made) : "v"(high), "v"(low), "s"(halves)); '
-        "target = made; } ROTA_FENCE"
-    )
-
-
-def pair_text(binding: GemmBinding, each: PairRead | PairPack) -> str:
-    """A read, or what makes a register of a piece."""
+def write_statement(binding: GemmBinding, each: LdsRead | ScaleRead | PairRead | PairPack | Mfma | BlockAdd) -> str:
+    """Any instruction but a DMA, whose offset is the kernel's own."""
     if isinstance(each, PairRead):
         lane = binding.lane(binding.read_of(each.pair))
-        return f"ROTA_READ_PAIR({of_pair(each.pair, each.copy)}, b_lane{lane}, {each.lds})"
-    sources = ", ".join(map(of_pair, each.sources, each.copies))
-    target = f"b[{each.copy}][{each.part}][{each.piece}][{each.register}]"
-    return f"ROTA_PACK({target}, {sources}, {_NAMES[each.part % 2]})"
+        return f"ROTA_READ_PAIR({name_target(each)}, b_lane{lane}, {each.lds})"
+    if isinstance(each, PairPack):
+        sources = ", ".join(map(of_pair, each.sources, each.copies))
+        target = f"b[{each.copy}][{each.part}][{each.piece}][{each.register}]"
+        return f"ROTA_PACK({target}, {sources}, {'ROTA_ODD' if each.part % 2 else 'ROTA_EVEN'})"
+    if isinstance(each, ScaleRead):
+        return f"ROTA_SCALE_READ({name_target(each)}, {each.operand.value}_scale_lane, {each.lds})"
+    if isinstance(each, LdsRead):
+        word = "ROTA_READ_TRANSPOSED" if binding.tile.transposes(each.operand) else "ROTA_READ"
+        lane = binding.lane(Piece(each.operand, each.part, each.piece))
+        return f"{word}({name_target(each)}, {each.operand.value}_lane{lane}, {each.lds})"
+    total, scales = f"c[{each.a_part}][{each.b_part}]", _name_scales(each)
+    summed = f"sum[{each.sum_copy}][{each.a_part}][{each.b_part}]"
+    if isinstance(each, Mfma):
+        target = total if each.sum_copy is None else summed
+        return f"{_mfma_name(binding.tile, each.step)}({', '.join([target, *_name_factors(each), *scales])})"
+    half, scaled = ("xy", "zw")[each.half], f"scaled[{each.half}]"
+    scale, add = (scaled, summed, half, scales[1]), (total, half, scaled, scales[0])
+    return f"ROTA_BLOCK_ADD({', '.join(add)})" if each.adds else f"ROTA_BLOCK_SCALE({', '.join(scale)})"
 
 
 def lane_column(binding: GemmBinding) -> str:
@@ -155,18 +158,6 @@ class PackSpacing:
         return max(0, max(made) + self._due - self._now)
 
 
-def read_text(binding: GemmBinding, read: LdsRead | ScaleRead | PairRead) -> str:
-    """A piece of A or B, the scales of a part, or a pair of columns."""
-    if isinstance(read, PairRead):
-        return pair_text(binding, read)
-    operand = read.operand
-    if isinstance(read, ScaleRead):
-        return f"ROTA_SCALE_READ({list_filled(read)}, {operand.value}_scale_lane, {read.lds})"
-    word = "ROTA_READ_TRANSPOSED" if binding.tile.transposes(operand) else "ROTA_READ"
-    lane = binding.lane(Piece(operand, read.part, read.piece))
-    return f"{word}({list_filled(read)}, {operand.value}_lane{lane}, {read.lds})"
-
-
 # Buffer resources in HIP.
 #
 # Loads beyond a resource's size give 0, and stores there have no effect.
@@ -196,24 +187,19 @@ def element_fetch(tile: GemmTile, name: str, *, element: str, offset: str, lds: 
     `element` says which one is `from`, of `word` and `e`, and `offset` where that lies, or that it is nowhere; `lds` is
     the lane's place, in bytes.
     """
-    size, words = tile.element.bytes, tile.dma_bytes // tile.register_bytes
-    yield f"u32 words[{words}];"
-    yield '_Pragma("unroll")'
-    yield f"for (int word = 0; word < {words}; ++word) {{"
-    yield "  words[word] = 0;"
-    yield '  _Pragma("unroll")'
-    yield f"  for (int e = 0; e < {tile.register_bytes // size}; ++e) {{"
-    yield f"    const int from = {element};"
-    yield f"    const u32 offset = {offset};"
-    yield (
-        f"    words[word] |= (u32)(unsigned {'char' if size == 1 else 'short'})"
-        f"__builtin_amdgcn_raw_buffer_load_b{8 * size}({name}_bytes, offset, 0, 0) << ({8 * size} * e);"
+    size = tile.element.bytes
+    return TEMPLATE.lines(
+        "fetch",
+        tile=tile,
+        name=name,
+        element=element,
+        offset=offset,
+        lds=lds,
+        words=tile.dma_bytes // tile.register_bytes,
+        elements=tile.register_bytes // size,
+        type="char" if size == 1 else "short",
+        bits=8 * size,
     )
-    yield "  }"
-    yield "}"
-    yield f"ROTA_LDS u32* const to = (ROTA_LDS u32*)(memory + {lds} + thread * {tile.dma_bytes});"
-    yield '_Pragma("unroll")'
-    yield f"for (int word = 0; word < {words}; ++word) to[word] = words[word];"
 
 
 _TWO = 2
@@ -228,83 +214,64 @@ def gemm_words(tile: GemmTile) -> Iterator[str]:
 
     A DMA takes its LDS address from m0, which is an output of the asm: the compiler refuses it as a clobber.
     """
-    kept = "a" if tile.accumulates_in_agprs else "v"
-    yield "#define ROTA_LDS __attribute__((address_space(3)))"
-    yield from sync_words()
-    yield (
-        "#define ROTA_DMA(rsrc, lds, lane_offset, offset) "
-        '{ u32 m0; asm volatile("s_add_u32 m0, %1, %2\\n\\ts_nop 0\\n\\t'
-        f'{tile.dma_instruction} %3, %4, %5 offen lds" : "=&{{m0}}"(m0) '
-        ': "s"(lds_wave), "i"(lds), "v"(lane_offset), "s"(rsrc), "s"(offset) : "memory", "scc"); } ROTA_FENCE'
+    named = {operand: _name(operand.value, tile.step_pieces(operand)) for operand in Factor}
+    names = ", ".join(name for each in named.values() for name in each)
+    factors = ", ".join(f'"v"({_join(each)})' for each in named.values())
+    if tile.scaled:
+        names, factors = f"{names}, a_scale, b_scale", f'{factors}, "v"(a_scale), "v"(b_scale)'
+    scale, add = SCALING_OPCODES
+    return TEMPLATE.lines(
+        "words",
+        sync=WORDS.lines("sync"),
+        dma=WORDS.lines("dma", name="ROTA_DMA", instruction=tile.dma_instruction, wave="lds_wave"),
+        reads=_read_words(tile),
+        scales=_scale_words(tile) if tile.has_scales else (),
+        sums=TEMPLATE.lines("sums", apart=WORDS.lines("apart"), first=WORDS.lines("first"), scale=scale, add=add)
+        if tile.block_sums
+        else (),
+        mfmas=(line for step in range(_mfma_words(tile)) for line in _mfma_word(tile, step, names, factors)),
+        kept="a" if tile.accumulates_in_agprs else "v",
+        stores=" ".join(
+            f"out[(u64)(row + {register // 4 * 4 * tile.lane_groups + register % 4}) * N + column] = value[{register}];"
+            for register in range(tile.part_registers)
+        ),
     )
-    yield "#define ROTA_READ(target, lane, lds) target = *(ROTA_LDS const piece*)((lane) + (lds)); ROTA_FENCE"
+
+
+def _read_words(tile: GemmTile) -> Iterator[str]:
     if tile.pairs:
-        yield from pair_words()
+        even, odd = (f"{halves:#010x}" for halves in COLUMN_HALVES)
+        yield from TEMPLATE.lines("pairs", apart=WORDS.lines("apart"), even=even, odd=odd, pack=PACK)
     if tile.transposes(Factor.B):
-        yield (
-            "#define ROTA_READ_TRANSPOSED(target, lane, lds) target = __builtin_bit_cast(half, "
-            f"{_TRANSPOSED[tile.element.bytes]}((ROTA_LDS turned*)((lane) + (lds)))); ROTA_FENCE"
-        )
+        yield from TEMPLATE.lines("transposed", builtin=_TRANSPOSED[tile.element.bytes])
         if tile.step_pieces(Factor.B) > _TWO:
             yield "#define ROTA_PAIR(x, y) __builtin_shufflevector(x, y, 0, 1, 2, 3)"
     if any(tile.step_pieces(operand) > 1 for operand in Factor):
         joined = ", ".join(map(str, range(_factor_registers(tile))))
         yield f"#define ROTA_JOIN(x, y) ((factor)__builtin_shufflevector(x, y, {joined}))"
-    named = {operand: _name(operand.value, tile.step_pieces(operand)) for operand in Factor}
-    names = ", ".join(name for each in named.values() for name in each)
-    factors = ", ".join(f'"v"({_join(each)})' for each in named.values())
-    if tile.has_scales:
-        yield from _scale_words(tile)
-    if tile.block_sums:
-        yield from _block_words()
-    if tile.scaled:
-        names, factors = f"{names}, a_scale, b_scale", f'{factors}, "v"(a_scale), "v"(b_scale)'
-    for step in range(_mfma_words(tile)):
-        yield _mfma_word(tile, step, names, factors)
-    yield f'#define ROTA_PIN(c) asm volatile("" : "+{kept}"(c));'
-    stores = " ".join(
-        f"out[(u64)(row + {register // 4 * 4 * tile.lane_groups + register % 4}) * N + column] = value[{register}];"
-        for register in range(tile.part_registers)
-    )
-    yield f"#define ROTA_STORE(value, row, column) {stores}"
 
 
-def _mfma_word(tile: GemmTile, step: int, names: str, factors: str) -> str:
-    kept = "a" if tile.accumulates_in_agprs else "v"
-    scales = ", %3, %4" if tile.scaled else ""
-    modifiers = "".join(f" {each}" for each in tile.modifiers(step))
+def _mfma_word(tile: GemmTile, step: int, names: str, factors: str) -> Iterator[str]:
     before, written = ("0", "=&") if tile.block_sums and step == 0 else ("%0", "+")
-    return (
-        f'#define {_mfma_name(tile, step)}(c, {names}) asm volatile("{tile.instruction} %0, %1, %2, {before}{scales}'
-        f'{modifiers}" : "{written}{kept}"(c) : {factors}); ROTA_FENCE'
+    return TEMPLATE.lines(
+        "mfma",
+        tile=tile,
+        name=_mfma_name(tile, step),
+        names=names,
+        before=before,
+        scales=", %3, %4" if tile.scaled else "",
+        modifiers="".join(f" {each}" for each in tile.modifiers(step)),
+        written=written,
+        kept="a" if tile.accumulates_in_agprs else "v",
+        factors=factors,
     )
 
 
 def _scale_words(tile: GemmTile) -> Iterator[str]:
     """DMAs and reads of scales; `scale_wave` is where a wave's four bytes a lane begin."""
-    yield (
-        "#define ROTA_SCALE_DMA(rsrc, lds, lane_offset, offset) "
-        '{ u32 m0; asm volatile("s_add_u32 m0, %1, %2\\n\\ts_nop 0\\n\\t'
-        f'{SCALE_DMA} %3, %4, %5 offen lds" : "=&{{m0}}"(m0) '
-        ': "s"(scale_wave), "i"(lds), "v"(lane_offset), "s"(rsrc), "s"(offset) : "memory", "scc"); } ROTA_FENCE'
-    )
+    yield from WORDS.lines("dma", name="ROTA_SCALE_DMA", instruction=SCALE_DMA, wave="scale_wave")
     held = "__typeof__(target)" if tile.block_sums else {1: "unsigned char", 2: "unsigned short", 4: "u32"}[tile.steps]
     yield f"#define ROTA_SCALE_READ(target, lane, lds) target = *(ROTA_LDS const {held}*)((lane) + (lds)); ROTA_FENCE"
-
-
-def _block_words() -> Iterator[str]:
-    """Half of a block's sum scaled by B's scale, of which a lane has one, and added by A's to C."""
-    yield from apart_words()
-    yield "#define ROTA_FIRST(x) __builtin_shufflevector((single)(x), (single)(x), 0, -1)  // the other is never read"
-    scales, adds = SCALING_OPCODES
-    yield (
-        f'#define ROTA_BLOCK_SCALE(to, sum, half, scale) asm volatile("{scales} %0, %1, %2 op_sel_hi:[1,0]" : "=v"(to) '
-        ': "v"((sum).half), "v"(ROTA_FIRST(scale))); ROTA_FENCE'
-    )
-    yield (
-        "#define ROTA_BLOCK_ADD(c, half, scaled, scale) { pair w = (c).half; "
-        f'asm volatile("{adds} %0, %1, %2, %0" : "+v"(w) : "v"(scaled), "v"((scale).half)); (c).half = w; }} ROTA_FENCE'
-    )
 
 
 def _mfma_words(tile: GemmTile) -> int:
@@ -318,39 +285,30 @@ def _mfma_name(tile: GemmTile, step: int) -> str:
     return f"ROTA_MFMA{min(step, _mfma_words(tile) - 1)}" if tile.has_scales else "ROTA_MFMA"
 
 
-def block_add_text(add: BlockAdd, total: str, summed: str, scales: Sequence[str]) -> str:
-    """One vector instruction on half of a block's sum, with A's scales and B's."""
-    half, scaled = ("xy", "zw")[add.half], f"scaled[{add.half}]"
-    if add.adds:
-        return f"ROTA_BLOCK_ADD({total}, {half}, {scaled}, {scales[0]})"
-    return f"ROTA_BLOCK_SCALE({scaled}, {summed}, {half}, {scales[1]})"
-
-
-def mfma_text(tile: GemmTile, step: int, total: str, *operands: str) -> str:
-    """A matrix instruction: what it adds to, its factors, and their scales if it has any."""
-    return f"{_mfma_name(tile, step)}({', '.join([total, *operands])})"
-
-
 def gemm_types(tile: GemmTile) -> Iterator[str]:
-    """Types, local to a kernel."""
-    yield "typedef unsigned int u32;"
-    yield "typedef unsigned long long u64;"
-    yield "typedef u32 resource __attribute__((ext_vector_type(4)));"
-    yield f"typedef u32 piece __attribute__((ext_vector_type({tile.read_bytes // tile.register_bytes})));"
+    wider: list[str] = []
     if tile.transposes(Factor.B):
-        yield f"typedef u32 half __attribute__((ext_vector_type({tile.piece_bytes(Factor.B) // tile.register_bytes})));"
         held, count = {1: ("int", 2), 2: ("short", 4)}[tile.element.bytes]
-        yield f"typedef {held} turned __attribute__((ext_vector_type({count})));"
+        wider = [
+            _vector("u32", "half", tile.piece_bytes(Factor.B) // tile.register_bytes),
+            _vector(held, "turned", count),
+        ]
     if any(tile.step_pieces(operand) > 1 for operand in Factor):
-        yield f"typedef u32 factor __attribute__((ext_vector_type({_factor_registers(tile)})));"
-    yield f"typedef float part __attribute__((ext_vector_type({tile.part_registers})));"
-    if tile.block_sums:
-        yield "typedef float pair __attribute__((ext_vector_type(2)));"
-        yield "typedef float single __attribute__((ext_vector_type(1)));"
+        wider.append(_vector("u32", "factor", _factor_registers(tile)))
+    return TEMPLATE.lines(
+        "types",
+        tile=tile,
+        piece=tile.read_bytes // tile.register_bytes,
+        wider=wider,
+        sums=[_vector("float", "pair", 2), _vector("float", "single", 1)] if tile.block_sums else (),
+    )
+
+
+def _vector(element: str, name: str, count: int) -> str:
+    return f"typedef {element} {name} __attribute__((ext_vector_type({count})));"
 
 
 def _name(name: str, count: int) -> list[str]:
-    """What the pieces of a factor are called in a macro."""
     return [name, f"{name}_next", f"{name}_third", f"{name}_fourth"][:count]
 
 
@@ -362,7 +320,6 @@ def _join(names: Sequence[str]) -> str:
 
 
 def macros(words: Iterable[str]) -> list[str]:
-    """The names that lines define."""
     return [match[1] for line in words if (match := _MACRO.match(line))]
 
 

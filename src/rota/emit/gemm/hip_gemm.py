@@ -20,34 +20,36 @@ from rota.emit.gemm.gemm_tile import (
     Element,
     Factor,
     GemmTile,
-    LdsRead,
     Mfma,
-    PairPack,
-    PairRead,
     ScaleDma,
-    ScaleRead,
     gemm_tile,
 )
 from rota.emit.gemm.gemm_words import (
     NOWHERE,
+    TEMPLATE,
     PackSpacing,
     asm_resource,
-    block_add_text,
     element_fetch,
     gemm_types,
     gemm_words,
     lane_column,
-    list_multiplied,
     macros,
-    mfma_text,
-    pair_text,
     read_for_nothing,
-    read_text,
-    scaling,
+    write_statement,
 )
 from rota.emit.gemm.lds_layout import TEAM, ColumnPanels, bank_conflicts, column_panels, free_layout, plain_layout
 from rota.emit.gemm.program_form import form_of
-from rota.emit.text import apart_text, check_words, comment, contract, identifier, sync_reason, sync_reasons, sync_text
+from rota.emit.text import (
+    WORDS,
+    apart_text,
+    check_words,
+    comment,
+    contract,
+    describe_entry,
+    identifier,
+    sync_reasons,
+    sync_text,
+)
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.kinds import PATHS, Phase
 from rota.targets.architecture import Architecture, architecture_of
@@ -101,14 +103,11 @@ def column_sizes(tile: GemmTile, columns: int) -> Iterator[str]:
     within them is left to whoever fetches element by element.  Of no row at all, a split that has none fetches nothing.
     """
     size = tile.element.bytes
-    yield f"const int b_columns = N - tile_column * {columns} < {columns} ? N - tile_column * {columns} : {columns};"
-    yield f"const u32 b_size = (u32)(depth - 1) * b_row_bytes + b_columns * {size};"
-    yield f"const int dma_depth = b_columns % {tile.dma_bytes // size} ? depth - 1 : depth;  // K that DMAs may fetch"
-    yield f"const int b_tile = {tile.geometry.BK} * b_row_bytes;  // from a K-tile to the next"
+    unit = tile.dma_bytes // size
+    return TEMPLATE.lines("column_sizes", columns=columns, size=size, unit=unit, bk=tile.geometry.BK)
 
 
 def column_fetches(tile: GemmTile) -> Iterator[str]:
-    """Where in a DMA's rows each lane fetches."""
     panels = column_panels(tile)
     lanes, each = panels.row_bytes // tile.dma_bytes, panels.chunk_bytes // tile.dma_bytes
     yield f"const int b_dma_rows = {panels.dma_rows} * b_row_bytes;  // from one DMA of a panel to the next"
@@ -133,7 +132,7 @@ def column_places(binding: GemmBinding, start: int) -> Iterator[str]:
         f"  ROTA_LDS const char* const b_row = (ROTA_LDS const char*)memory + {start} + b_k * {panels.row_bytes} + "
         f"lane % {panels.side_by_side} * {panels.read_bytes};"
     )
-    for part in range(0, binding.parts(Factor.B), binding.column_step):
+    for part in range(0, binding.tile.parts(Factor.B), binding.column_step):
         first = binding.first_row(Factor.B, part) // TEAM
         yield f"  const int b_part{part} = wave_column * {binding.wave_rows(Factor.B) // TEAM} + {first}{within};"
         yield (
@@ -156,15 +155,7 @@ def take_columns(binding: GemmBinding, name: str, numbers: range) -> Iterator[st
     """The lanes that a DMA would have fetched for fetch their bytes one element at a time, with zeros beyond."""
     tile = binding.tile
     panels, size = column_panels(tile), tile.element.bytes
-    each = panels.chunk_bytes // tile.dma_bytes
     start = binding.buffer_bytes(Factor.A) + numbers.start * panels.dma_rows * panels.row_bytes
-    yield "#pragma clang loop unroll(disable)"
-    yield f"for (int number = 0; number < {len(numbers)}; ++number) {{"
-    yield f"  const int k_row = number % {panels.dmas} * {panels.dma_rows} + b_line, from_row = at / {size} + k_row;"
-    yield (
-        f"  const int column = number / {panels.dmas} * {panels.columns} + (b_chunk ^ {_flip(panels, 'k_row')}) * "
-        f"{TEAM} + thread % {each} * {tile.dma_bytes // size};"
-    )
     fetch = element_fetch(
         tile,
         name,
@@ -172,12 +163,19 @@ def take_columns(binding: GemmBinding, name: str, numbers: range) -> Iterator[st
         offset=(f"from_row < depth && from < b_columns ? (u32)(from_row * b_row_bytes + from * {size}) : {NOWHERE}"),
         lds=f"{start} + number * {panels.dma_rows * panels.row_bytes}",
     )
-    yield from (f"  {line}" for line in fetch)
-    yield "}"
+    return TEMPLATE.lines(
+        "take_columns",
+        panels=panels,
+        count=len(numbers),
+        size=size,
+        flip=_flip(panels, "k_row"),
+        each=panels.chunk_bytes // tile.dma_bytes,
+        unit=tile.dma_bytes // size,
+        fetch=fetch,
+    )
 
 
 def _flip(panels: ColumnPanels, k: str) -> str:
-    """What the chunks of a row are exchanged by, in source."""
     terms = [
         f"({k} >> {bit} & 1) << {place}" if place else f"({k} >> {bit} & 1)"
         for place, bit in enumerate(panels.exchange)
@@ -230,7 +228,6 @@ def product_of(tile: GemmTile) -> str:
 
 
 def spoken_element(tile: GemmTile) -> str:
-    """What A and B hold, in words."""
     if tile.element in (Element.FP8, Element.FP8_PAIR):
         return f"fp8 ({architecture_of(tile.machine).float8.value} E4M3)"
     return {
@@ -256,129 +253,118 @@ class GemmKernel:
             self.apart = block_wait_states(bound, tile)
 
     def lines(self, name: str) -> Iterator[str]:
-        """The kernel under a name."""
-        trip = self.program.tiles_per_trip * self.tile.row_bytes
-        yield from self._contract(name)
-        yield from self._opening(name)
-        yield from self._phase(Phase.PROLOGUE)
-        yield ""
-        yield f"  int k = {trip};  // bytes of K before this trip's tiles"
-        if self.tile.by_columns(Factor.B):
-            yield f"  int b_at = {self.program.tiles_per_trip} * b_tile;  // bytes of B's rows before them"
-        yield "  #pragma clang loop unroll(disable)"
-        yield "  for (; trips > 0; --trips) {"
-        yield from self._phase(Phase.KERNEL)
-        yield f"    k += {trip};"
-        if self.tile.by_columns(Factor.B):
-            yield f"    b_at += {self.program.tiles_per_trip} * b_tile;"
-        yield "  }"
-        yield ""
-        yield from self._phase(Phase.EPILOGUE)
-        yield from self._closing()
-
-    def _contract(self, name: str) -> Iterator[str]:
-        geometry, program, tile = self.tile.geometry, self.program, self.tile
+        tile, binding, geometry = self.tile, self.binding, self.tile.geometry
+        m, n = binding.tile.parts(Factor.A), binding.tile.parts(Factor.B)
         free, plain = (bank_conflicts(tile, layout) for layout in (self.layout, plain_layout(tile)))
-        yield f"// {name}"
-        held = f"A: M x K, B: {tile.b_layout.spoken}, {spoken_element(tile)}, row-major"
-        yield f"// {held}; C: M x N, fp32, row-major, overwritten."
-        yield "// Rows follow one another without gaps; A and B are aligned to 16 bytes."
-        yield (
-            f"// Launch: grid (M / {geometry.BM}, N / {geometry.BN}), {tile.waves * tile.lanes} threads, "
-            f"no dynamic LDS; M and N are multiples of {geometry.BM} and {geometry.BN}."
-        )
-        yield (
-            f"// K / {geometry.BK} = {program.tiles_outside} + {program.tiles_per_trip} * trips, for any trips >= 0; "
-            f"{'B and ' if tile.by_columns(Factor.B) else ''}{max(geometry.BM, geometry.BN)} rows take less than 2 GiB."
-        )
-        yield "// The kernel checks none of these: where one doesn't hold, C is wrong."
-        yield f"// Compile with -O2 or -O3 (clang++ -x hip --offload-arch={tile.toolchain})."
-        part = "a part's reads"
-        if tile.by_columns(Factor.B):
-            part = "the reads of a part of A and one of B"
+        columns = tile.by_columns(Factor.B)
+        if columns:
             free += column_panels(tile).conflicts
             plain += ColumnPanels(tile=tile).conflicts
-        yield (
-            f"// LDS: {self.binding.lds_bytes} bytes; bank conflicts of {part}: {free} clocks "
-            f"({plain} without the exchange of chunks)."
+        return TEMPLATE.lines(
+            "kernel",
+            tile=tile,
+            binding=binding,
+            program=self.program,
+            name=name,
+            element=spoken_element(tile),
+            threads=tile.waves * tile.lanes,
+            large=f"{'B and ' if columns else ''}{max(geometry.BM, geometry.BN)}",
+            reads="the reads of a part of A and one of B" if columns else "a part's reads",
+            free=free,
+            plain=plain,
+            contract=contract(self.compiled),
+            attributes=self._attributes(),
+            types=gemm_types(tile),
+            thread=self._thread(),
+            k_bytes=tile.element.in_bytes("K"),
+            resources=self._resources(),
+            wave_bytes=tile.lanes * tile.dma_bytes,
+            fetches=self._fetches(),
+            column_fetches=column_fetches(tile) if columns else (),
+            places=self._places(),
+            registers=self._registers(),
+            loop=self._loop(),
+            unused=self._keep_unused(),
+            pins=self._pins(),
+            a_rows=binding.wave_rows(Factor.A),
+            b_rows=binding.wave_rows(Factor.B),
+            lane_column=lane_column(binding),
+            stores=(
+                f"ROTA_STORE(c[{row}][{column}], {binding.first_row(Factor.A, row)}, {binding.column(column)})"
+                for row in range(m)
+                for column in range(n)
+            ),
         )
-        yield from contract(self.compiled)
-        yield "// Comments give the entry: its number in its phase, its op, and why a wait or barrier is there."
 
-    def _attributes(self) -> str:
-        """What is before a kernel's name: its threads, and how many waves share a SIMD."""
-        threads, per_simd = self.tile.waves * self.tile.lanes, -(-self.tile.waves // self.tile.simds)
-        return (
-            f'extern "C" __attribute__((global, amdgpu_flat_work_group_size({threads}, {threads}), '
-            f"amdgpu_waves_per_eu({per_simd}, {per_simd})))"
+    def _loop(self, now: Sequence[str] = ()) -> Iterator[str]:
+        """The schedule's phases; `now` is what a trip begins with."""
+        tiles, columns = self.program.tiles_per_trip, self.tile.by_columns(Factor.B)
+        return TEMPLATE.lines(
+            "loop",
+            prologue=self._phase(Phase.PROLOGUE),
+            trip=tiles * self.tile.row_bytes,
+            first_rows=[f"int b_at = {tiles} * b_tile;  // bytes of B's rows before them"] if columns else (),
+            now=now,
+            loop=self._phase(Phase.KERNEL),
+            next_rows=[f"b_at += {tiles} * b_tile;"] if columns else (),
+            epilogue=self._phase(Phase.EPILOGUE),
         )
 
-    def _who_it_is(self) -> Iterator[str]:
+    def _attributes(self) -> Iterator[str]:
+        per_simd = -(-self.tile.waves // self.tile.simds)
+        return WORDS.lines("attributes", threads=self.tile.waves * self.tile.lanes, waves=per_simd)
+
+    def _thread(self) -> Iterator[str]:
         """LDS, and the lane and wave that a thread belongs to."""
-        across = self.tile.across(Factor.B)
-        yield f"  __attribute__((shared, aligned(16))) static char memory[{self.binding.lds_bytes}];"
-        yield "  const int thread = __builtin_amdgcn_workitem_id_x(), lane = thread & 63;"
-        yield "  const int wave = __builtin_amdgcn_readfirstlane(thread >> 6);"
-        yield f"  const int wave_row = wave / {across}, wave_column = wave % {across};"
-        if len(self.program.roles) > 1:
-            yield f"  const int wave_group = wave / {self.tile.waves // len(self.program.roles)};"
+        roles = len(self.program.roles)
+        return TEMPLATE.lines(
+            "thread",
+            lds=self.binding.lds_bytes,
+            thread=WORDS.lines("thread"),
+            across=self.tile.across(Factor.B),
+            group=[f"const int wave_group = wave / {self.tile.waves // roles};"] if roles > 1 else (),
+        )
 
-    def _opening(self, name: str) -> Iterator[str]:
-        tile, geometry = self.tile, self.tile.geometry
-        yield self._attributes()
-        yield f"void {name}(const void* A, const void* B, float* C, int N, int K) {{"
-        yield from (f"  {line}" for line in gemm_types(tile))
-        yield from self._who_it_is()
-        yield "  const int tile_row = __builtin_amdgcn_workgroup_id_x();"
-        yield "  const int tile_column = __builtin_amdgcn_workgroup_id_y();"
-        yield f"  const int row_bytes = {tile.element.in_bytes('K')};"
-        yield f"  int trips = (K / {geometry.BK} - {self.program.tiles_outside}) / {self.program.tiles_per_trip};"
-        yield ""
-        yield "  // Buffer resources: base, size in bytes (beyond it loads give 0), raw format."
+    def _resources(self) -> Iterator[str]:
+        tile = self.tile
         for operand, where in ((Factor.A, "tile_row"), (Factor.B, "tile_column")):
             name, rows = operand.value, tile.rows(operand)
             row, taken = " * row_bytes", f"(u32){rows} * row_bytes"
             if tile.by_columns(operand):
                 size = tile.element.bytes
                 row, taken = f" * {size}", f"(u32)(K - 1) * b_row_bytes + {rows * size}"
-                yield f"  const int b_row_bytes = N * {size}, b_tile = {geometry.BK} * b_row_bytes;  // a K-tile on"
-            yield f"  const u64 {name}_base = (u64){operand.name} + (u64){where} * {rows}{row};"
-            yield f"  {asm_resource(name, taken)}"
-        yield ""
-        yield f"  // A DMA of all waves fills {tile.dma_rows} rows; a lane fetches the chunk that belongs at its place."
-        yield f"  const u32 lds_wave = (u32)(u64)(ROTA_LDS char*)memory + wave * {tile.lanes * tile.dma_bytes};"
-        yield f"  const int dma_rows = {tile.dma_rows} * row_bytes;  // from one DMA to the next in global memory"
-        yield from self._fetches()
-        if tile.by_columns(Factor.B):
-            yield from (f"  {line}" for line in column_fetches(tile))
-        yield ""
-        yield "  // Each lane's place in the first part of A and of B, for each piece of it."
-        yield f"  const int lane_row = lane % {tile.side}, lane_group = lane / {tile.side};"
-        yield from self._places()
-        yield ""
-        yield from self._register_lines()
+                yield f"const int b_row_bytes = N * {size}, b_tile = {tile.geometry.BK} * b_row_bytes;  // a K-tile on"
+            yield f"const u64 {name}_base = (u64){operand.name} + (u64){where} * {rows}{row};"
+            yield asm_resource(name, taken)
 
-    def _register_lines(self) -> Iterator[str]:
+    def _registers(self) -> Iterator[str]:
         """Registers of A, B and C, the latter cleared."""
-        tile, binding = self.tile, self.binding
-        m, n = binding.parts(Factor.A), binding.parts(Factor.B)
+        tile, binding, copies = self.tile, self.binding, self.binding.copies
+        m, n = binding.tile.parts(Factor.A), binding.tile.parts(Factor.B)
         a, b = (tile.steps * tile.step_pieces(operand) for operand in Factor)
-        kind = "; half" if tile.transposes(Factor.B) else ","
-        yield f"  piece a[{binding.copies}][{m}][{a}]{kind} b[{binding.copies}][{n}][{b}];"
+        others: list[str] = []
         if tile.pairs:
             reads = tile.steps * column_panels(tile).step_reads
-            yield f"  u32 b_pairs[{binding.copies}][{n // 2}][{reads}];  // one k each, of the columns of two parts"
+            others.append(f"u32 b_pairs[{copies}][{n // 2}][{reads}];  // one k each, of the columns of two parts")
         if tile.scaled:
-            yield f"  u32 a_scale[{binding.copies}][{m}], b_scale[{binding.copies}][{n}];"
+            others.append(f"u32 a_scale[{copies}][{m}], b_scale[{copies}][{n}];")
         if tile.block_sums:
-            yield f"  part a_scale[{binding.copies}][{m}], sum[{binding.copies}][{m}][{n}];"
-            yield f"  float b_scale[{binding.copies}][{n}];"
-            yield f"  pair scaled[{HALVES}];"
-        yield f"  part c[{m}][{n}];"
-        for row in range(m):
-            yield "  " + " ".join(f"c[{row}][{column}] = 0; ROTA_PIN(c[{row}][{column}])" for column in range(n))
-        yield '  asm volatile("s_nop 1"); ROTA_FENCE  // a matrix instruction reads a register 2 slots after it was set'
-        yield ""
+            others += [f"part a_scale[{copies}][{m}], sum[{copies}][{m}][{n}];", f"float b_scale[{copies}][{n}];"]
+            others.append(f"pair scaled[{HALVES}];")
+        return TEMPLATE.lines(
+            "registers",
+            copies=copies,
+            m=m,
+            n=n,
+            a=a,
+            b=b,
+            kind="; half" if tile.transposes(Factor.B) else ",",
+            others=others,
+            clear=(
+                " ".join(f"c[{row}][{column}] = 0; ROTA_PIN(c[{row}][{column}])" for column in range(n))
+                for row in range(m)
+            ),
+        )
 
     def _fetches(self) -> Iterator[str]:
         """Where in a DMA's rows each lane fetches: as many offsets as DMAs until the exchange of chunks repeats."""
@@ -390,7 +376,7 @@ class GemmKernel:
         yield f"  const int row = thread / {lanes}, chunk = {chunk};"
         for pattern in range(self._patterns()):
             row = f"(row + {pattern * tile.dma_rows})" if pattern else "row"
-            place = f"{tile.stored_text(self._exchanged('chunk', row))} * {layout.chunk_bytes}{within}"
+            place = f"{tile.order_in_memory(self._exchange('chunk', row))} * {layout.chunk_bytes}{within}"
             yield from self._fetch(pattern, place)
 
     def _fetch(self, pattern: int, place: str) -> Iterator[str]:
@@ -406,14 +392,14 @@ class GemmKernel:
             yield f"  const int {name}_row = {where} * {self.binding.wave_rows(operand)} + lane_row;"
             for piece in range(tile.steps * tile.pieces_per_step):
                 chunk = f"({piece * tile.lane_groups} + lane_group)"
-                place = f"{self._exchanged(chunk, f'{name}_row')} * {layout.chunk_bytes}"
+                place = f"{self._exchange(chunk, f'{name}_row')} * {layout.chunk_bytes}"
                 yield (
                     f"  ROTA_LDS const char* const {name}_lane{piece} = "
                     f"(ROTA_LDS const char*)memory + {start} + {name}_row * {tile.row_bytes} + {place};"
                 )
             start += self.binding.buffer_bytes(operand)
 
-    def _exchanged(self, chunk: str, row: str) -> str:
+    def _exchange(self, chunk: str, row: str) -> str:
         layout = self.layout
         shifted = f"{row} >> {layout.shift}" if layout.shift else row
         return f"({chunk} ^ ({shifted} & {layout.mask}))"
@@ -426,38 +412,22 @@ class GemmKernel:
         yield f"{indent}// {phase.value.lower()}"
         spacing = PackSpacing(self.tile)
         for place, entry in enumerate(self.program.phase(phase)):
-            what = f"{entry.phase.at(entry.time_slot)} {entry.op}"
-            texts = []
+            texts = [sync_text(self.program, entry)] if entry.op.is_framework else []
             for number, each in enumerate(self.binding.instructions(entry)):
                 texts += [apart_text(states)] if (states := spacing.before(each)) else []
-                texts.append(f"{self._apart(phase, place, number)}{self._instruction(each, phase)}")
-            if entry.op.is_framework:
-                texts, why = [sync_text(self.program, entry)], sync_reason(self.program, entry, self.reasons)
-                what = f"{what}: {why}" if why else what
-            for text in texts:
-                yield f"{indent}{text}".ljust(_FAR_APART) + comment(what)
+                states = self.apart.get((phase, place, number), 0)
+                texts.append((f"{apart_text(states)} " if states else "") + self._instruction(each, phase))
+            what = comment(describe_entry(self.program, entry, self.reasons))
+            yield from (f"{indent}{text}".ljust(_FAR_APART) + what for text in texts)
         if states := spacing.at_the_end():
             yield f"{indent}{apart_text(states)}  // a matrix instruction may follow"
-
-    def _apart(self, phase: Phase, entry: int, number: int) -> str:
-        """The wait states before an instruction."""
-        states = self.apart.get((phase, entry, number), 0)
-        return f"{apart_text(states)} " if states else ""
 
     def _instruction(self, instruction: BoundInstruction, phase: Phase) -> str:
         if isinstance(instruction, Dma):
             return self._dma(instruction, phase)
         if isinstance(instruction, ScaleDma):
             return self._scale_dma(instruction, phase)
-        if isinstance(instruction, PairPack):
-            return pair_text(self.binding, instruction)
-        if isinstance(instruction, LdsRead | ScaleRead | PairRead):
-            return read_text(self.binding, instruction)
-        a_part, b_part, copy = instruction.a_part, instruction.b_part, instruction.sum_copy
-        total, summed = f"c[{a_part}][{b_part}]", f"sum[{copy}][{a_part}][{b_part}]"
-        if isinstance(instruction, BlockAdd):
-            return block_add_text(instruction, total, summed, scaling(instruction))
-        return mfma_text(self.tile, instruction.step, total if copy is None else summed, *list_multiplied(instruction))
+        return write_statement(self.binding, instruction)
 
     def _scale_dma(self, dma: ScaleDma, phase: Phase) -> str:
         del dma, phase
@@ -465,46 +435,24 @@ class GemmKernel:
 
     def _dma(self, dma: Dma, phase: Phase) -> str:
         operand = dma.operand
-        if self.tile.by_columns(operand):
-            return self._column_dma(dma, phase)
         lds = dma.lds + (self.binding.buffer_bytes(Factor.A) if operand is Factor.B else 0)
+        if self.tile.by_columns(operand):
+            rows, pattern = column_dma(self.tile, dma.number, dma.k_tile)
+            terms = rows if phase is Phase.PROLOGUE else ["b_at", *rows]
+            return f"ROTA_DMA(b_global, {lds}, b_fetch{pattern}, {' + '.join(terms) or '0'})"
         terms = ["k"] if phase is not Phase.PROLOGUE else []
         terms += [str(dma.k_tile * self.tile.row_bytes)] if dma.k_tile else []
         terms += [f"{dma.number} * dma_rows"] if dma.number else []
         offset = " + ".join(terms) or "0"
         return f"ROTA_DMA({operand.value}_global, {lds}, fetch{dma.number % self._patterns()}, {offset})"
 
-    def _column_dma(self, dma: Dma, phase: Phase) -> str:
-        rows, pattern = column_dma(self.tile, dma.number, dma.k_tile)
-        terms = [] if phase is Phase.PROLOGUE else ["b_at"]
-        lds = dma.lds + self.binding.buffer_bytes(Factor.A)
-        return f"ROTA_DMA(b_global, {lds}, b_fetch{pattern}, {' + '.join([*terms, *rows]) or '0'})"
-
-    def _read_for_nothing(self) -> list[str]:
-        """Registers that the epilogue reads once more than it uses them."""
-        return read_for_nothing(each for entry in self.program.epilogue for each in self.binding.instructions(entry))
-
-    def _closing(self) -> Iterator[str]:
-        tile, binding = self.tile, self.binding
-        a_rows, b_rows = binding.wave_rows(Factor.A), binding.wave_rows(Factor.B)
-        m, n = binding.parts(Factor.A), binding.parts(Factor.B)
-        yield ""
-        kept = " ".join(f'asm volatile("" :: "v"({each}));' for each in self._read_for_nothing())
-        if kept:
+    def _keep_unused(self) -> Iterator[str]:
+        """Uses what the epilogue reads once too often: else the compiler would drop the read."""
+        unused = read_for_nothing(each for entry in self.program.epilogue for each in self.binding.instructions(entry))
+        if unused:
+            kept = " ".join(f'asm volatile("" :: "v"({each}));' for each in unused)
             yield f"  {kept} ROTA_FENCE  // nothing uses these, but the schedule reads them"
-        yield '  asm volatile("s_nop 15\\n\\ts_nop 3"); ROTA_FENCE  // the last results are in their registers'
-        yield from (f"  {line}" for line in self._pins())
-        yield (
-            f"  float* const out = C + (u64)(tile_row * {tile.geometry.BM} + wave_row * {a_rows} + lane_group * 4) * N "
-            f"+ tile_column * {tile.geometry.BN} + wave_column * {b_rows} + {lane_column(binding)};"
-        )
-        for row in range(m):
-            for column in range(n):
-                first, second = binding.first_row(Factor.A, row), binding.column(column)
-                yield f"  ROTA_STORE(c[{row}][{column}], {first}, {second})"
-        yield "}"
 
     def _pins(self) -> Iterator[str]:
-        """Accumulators stay where the matrix instructions have them."""
-        for row in range(self.binding.parts(Factor.A)):
-            yield " ".join(f"ROTA_PIN(c[{row}][{column}])" for column in range(self.binding.parts(Factor.B)))
+        for row in range(self.tile.parts(Factor.A)):
+            yield " ".join(f"ROTA_PIN(c[{row}][{column}])" for column in range(self.tile.parts(Factor.B)))

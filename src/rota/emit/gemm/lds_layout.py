@@ -31,7 +31,6 @@ class LdsLayout:
         return (self.mask + 1) << self.shift
 
     def place(self, row: int, byte: int) -> int:
-        """The address of a row's byte of K, from the tile's start."""
         chunk, within = divmod(byte, self.chunk_bytes)
         return row * self.row_bytes + (chunk ^ ((row >> self.shift) & self.mask)) * self.chunk_bytes + within
 
@@ -67,7 +66,6 @@ def plain_layout(tile: GemmTile) -> LdsLayout:
 
 
 def _reads(tile: GemmTile, layout: LdsLayout) -> Iterator[list[range]]:
-    """For each piece of a part, the bytes that every lane reads."""
     for piece in range(tile.steps * tile.pieces_per_step):
         starts = [
             layout.place(lane % tile.side, (piece * tile.lane_groups + lane // tile.side) * tile.read_bytes)
@@ -110,12 +108,10 @@ class ColumnPanels:
 
     @property
     def row_bytes(self) -> int:
-        """One k of a panel."""
         return self.columns * self.tile.element.bytes
 
     @property
     def panel_bytes(self) -> int:
-        """All k of a K-tile."""
         return self.tile.geometry.BK * self.row_bytes
 
     @property
@@ -125,12 +121,10 @@ class ColumnPanels:
 
     @property
     def dma_rows(self) -> int:
-        """Rows of a panel that one of them brings."""
         return self.tile.geometry.BK // self.dmas
 
     @property
     def chunk_bytes(self) -> int:
-        """Sixteen columns."""
         return TEAM * self.tile.element.bytes
 
     @property
@@ -145,12 +139,10 @@ class ColumnPanels:
 
     @property
     def read_bytes(self) -> int:
-        """What a lane reads at once."""
         return self.tile.register_bytes if self.tile.pairs else self.tile.piece_bytes(Factor.B)
 
     @property
     def columns_each(self) -> int:
-        """So many columns of one k a lane reads."""
         return self.read_bytes // self.tile.element.bytes
 
     @property
@@ -174,16 +166,14 @@ class ColumnPanels:
         """So many k in a row a lane has of A."""
         return self.tile.read_bytes // self.tile.element.bytes
 
-    def flipped(self, k: int) -> int:
-        """What the chunks of a row are exchanged by."""
+    def find_flip(self, k: int) -> int:
         return sum((k >> bit & 1) << place for place, bit in enumerate(self.exchange) if bit >= 0)
 
     def place(self, k: int, column: int) -> int:
-        """The address of an element, from the tile's start."""
         panel, within = divmod(column, self.columns)
         chunk, rest = divmod(within, TEAM)
         start = panel * self.panel_bytes + k * self.row_bytes
-        return start + (chunk ^ self.flipped(k)) * self.chunk_bytes + rest * self.tile.element.bytes
+        return start + (chunk ^ self.find_flip(k)) * self.chunk_bytes + rest * self.tile.element.bytes
 
     def piece_k(self, piece: int) -> int:
         """The first k of a read, for the first lanes; as A has it, whose reads are wider."""
@@ -203,14 +193,12 @@ class ColumnPanels:
         return lane % self.tile.side // TEAM * TEAM + lane % self.side_by_side * self.reach
 
     def offset(self, piece: int) -> int:
-        """How far after a part's lane address its pieces are read."""
         return self.piece_k(piece) * self.row_bytes
 
     def number(self, k: int, column: int) -> int:
-        """The DMA that brings an element, of all that bring the tile."""
         return column // self.columns * self.dmas + k // self.dma_rows
 
-    def brought_by(self, piece: int, starts: Iterator[int]) -> set[int]:
+    def find_dmas(self, piece: int, starts: Iterator[int]) -> set[int]:
         """The DMAs that bring a piece of the parts that begin in these columns."""
         first = self.piece_k(piece)
         rows = {first + self.lane_k(lane) for lane in range(self.tile.lanes)}
@@ -220,7 +208,7 @@ class ColumnPanels:
     def conflicts(self) -> int:
         """Clocks that bank conflicts add to the reads of a part, or pair, served as plain reads of that width are.
 
-        All lanes of another piece read as far behind as one another, and meet as often.
+        From one piece to the next all lanes move by the same distance, so every piece has as many conflicts.
         """
         tile = self.tile
         width, word = self.read_bytes, tile.register_bytes

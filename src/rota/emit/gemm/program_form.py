@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 from rota.emit.emission import no_product, unfit
 from rota.emit.gemm.gemm_loop import GemmLoop, SumParts
@@ -29,16 +29,6 @@ _FETCHES = (OpKind.DMA, OpKind.GLOBAL_LOAD)
 _TRIPS = (0, 1, 2)  # a trip takes what the one before left, and the first what the prologue did
 
 KTiles = Mapping[Phase, Sequence[int]]
-
-
-def find_stated_k_tiles(program: LoweredProgram) -> KTiles:
-    """By phase, for each of its entries, as it says itself; 0 for waits, barriers and fences."""
-    return {phase: [find_stated_k_tile(entry) for entry in program.phase(phase)] for phase in Phase}
-
-
-def find_stated_k_tile(entry: Entry) -> int:
-    """The iteration that an entry represents."""
-    return entry.effect.instance.iteration
 
 
 def follow_k_tiles(program: LoweredProgram) -> KTiles:
@@ -85,68 +75,13 @@ class Buffers:
     slices: int
 
 
-class GemmOperands(Protocol):
-    """Which part of A and B each op, and each place in registers, is about."""
-
-    @property
-    def buffers(self) -> Mapping[Factor, Buffers]:
-        """The LDS of each operand."""
-        ...
-
-    @property
-    def copies(self) -> int:
-        """The most copies that any register value has."""
-        ...
-
-    def loads(self, entry: Entry) -> tuple[Factor, range]:
-        """Which DMAs a load is, of all that bring its operand's tile."""
-        ...
-
-    def k_tile(self, entry: Entry) -> int:
-        """The K-tile that a load fetches, counted from the trip's k."""
-        ...
-
-    def pieces(self, entry: Entry, place: Place) -> Sequence[Piece]:
-        """What a place in registers holds."""
-        ...
-
-    def pairs(self, place: Place) -> Sequence[ColumnPair]:
-        """What a place in registers holds of B in pairs of columns; nothing where it holds something else."""
-        ...
-
-    def copy(self, place: Place) -> int:
-        """Which copy of its pieces' registers a place is."""
-        ...
-
-    @property
-    def scale_stages(self) -> Mapping[Factor, int]:
-        """Copies in LDS of the scales of each operand; nothing where there are none."""
-        ...
-
-    def scale_loads(self, entry: Entry) -> tuple[Factor, range] | None:
-        """Which DMAs a load of scales is, of all that bring its operand's; None for other loads."""
-        ...
-
-    def scale_parts(self, place: Place) -> tuple[Factor, Sequence[int]] | None:
-        """The parts whose scales a place in registers holds; None where it holds something else."""
-        ...
-
-    def sums(self, place: Place) -> SumParts | None:
-        """The parts of A and B whose products a place in registers sums; None where it holds something else."""
-        ...
-
-    def fix(self, entry: Entry, due: int) -> str:
-        """How an op is declared as this many instructions."""
-        ...
-
-
 class LoopOperands:
-    """A GEMM's loop, with the copies that its values have in a program."""
+    """Which part of A and B each op, and each place in registers, of a loop by values is about."""
 
     def __init__(self, program: LoweredProgram, loop: LoopSpec, tile: GemmTile) -> None:
         self.gemm = GemmLoop(loop, tile)
         self.ops = {op.name: op for op in loop.ops}
-        self.counts = dict(_copies(program))
+        self.counts = count_copies(program)
         self.copies = max(count for (space, _), count in self.counts.items() if space is Space.REGISTER)
         self.buffers: Mapping[Factor, Buffers] = dict(self._buffers())
 
@@ -174,10 +109,9 @@ class LoopOperands:
 
     def k_tile(self, entry: Entry) -> int:
         """The K-tile that a load fetches, counted from the trip's k."""
-        return find_stated_k_tile(entry)
+        return entry.effect.instance.iteration
 
     def pieces(self, entry: Entry, place: Place) -> Sequence[Piece]:
-        """What a place in registers holds."""
         return self.gemm.pieces[place.name]
 
     def pairs(self, place: Place) -> Sequence[ColumnPair]:
@@ -185,7 +119,6 @@ class LoopOperands:
         return self.gemm.pairs.reads.get(place.name, ())
 
     def copy(self, place: Place) -> int:
-        """Which copy of its pieces' registers a place is."""
         return place.copy
 
     def fix(self, entry: Entry, due: int) -> str:
@@ -205,14 +138,13 @@ class LoopOperands:
             yield operand, Buffers(stages=counts[names[0]], slices=len(names))
 
 
-def _copies(program: LoweredProgram) -> Iterator[tuple[tuple[Space, str], int]]:
-    """How many copies each value has: as many as are written."""
+def count_copies(program: LoweredProgram) -> dict[tuple[Space, str], int]:
+    """How many copies each value has, by its space and its name: as many as are written."""
     counts: dict[tuple[Space, str], int] = {}
-    for entry in program.entries:
-        for place in entry.effect.writes:
-            key = place.space, place.name
-            counts[key] = max(counts.get(key, 0), place.copy + 1)
-    yield from counts.items()
+    for place in (place for entry in program.entries for place in entry.effect.writes):
+        key = place.space, place.name
+        counts[key] = max(counts.get(key, 0), place.copy + 1)
+    return counts
 
 
 # The operands of a sum over K-tiles.
@@ -226,7 +158,7 @@ _SCALED = dict(zip(SCALE_OPERANDS, Factor, strict=True))
 
 
 class TileOperands:
-    """Slices of A by the grid's rows, of B by its columns, in as many stages as are read."""
+    """The same of a sum over K-tiles: slices of A by the grid's rows, of B by its columns, in the stages read."""
 
     copies = 1
 
@@ -250,32 +182,27 @@ class TileOperands:
         }
 
     def loads(self, entry: Entry) -> tuple[Factor, range]:
-        """Which DMAs a load is, of all that bring its operand's tile."""
         place = entry.effect.writes[0]
         operand = self._operand(entry, place)
         each = self.tile.slice_rows(operand, self.buffers[operand].slices) // self.tile.dma_rows
         return operand, range(place.part * each, (place.part + 1) * each)
 
     def k_tile(self, entry: Entry) -> int:
-        """The K-tile that a load fetches, counted from the trip's k."""
         return entry.effect.fetches or 0
 
     def pieces(self, entry: Entry, place: Place) -> Sequence[Piece]:
-        """What a place in registers holds."""
         operand = self._operand(entry, place)
         return self.tile.slice_pieces(operand, place.copy, self.buffers[operand].slices)
 
     def pairs(self, place: Place) -> Sequence[ColumnPair]:
-        """A sum over K-tiles has no pairs of columns."""
         return ()
 
     def copy(self, place: Place) -> int:
-        """Every slice has registers of its own."""
-        return 0
+        return 0  # every slice has registers of its own
 
     def scale_loads(self, entry: Entry) -> tuple[Factor, range] | None:
         """Which DMAs a load of scales is: all that bring its operand's; None for other loads."""
-        scaled = self._scaled(entry.effect.writes[0])
+        scaled = self._find_scaled(entry.effect.writes[0])
         if scaled is None:
             return None
         operand, slices = scaled
@@ -289,26 +216,24 @@ class TileOperands:
         return operand, range(self.tile.scale_loads(operand))
 
     def scale_parts(self, place: Place) -> tuple[Factor, Sequence[int]] | None:
-        """The parts whose scales a place in registers holds; None where it holds something else."""
-        scaled = self._scaled(place)
+        scaled = self._find_scaled(place)
         if scaled is None:
             return None
         operand, slices = scaled
         own = self.tile.parts(operand) // slices
         return operand, range(place.copy * own, (place.copy + 1) * own)
 
-    def sums(self, place: Place) -> None:
-        """A sum over K-tiles has no other sums."""
+    def sums(self, place: Place) -> SumParts | None:
+        return None
 
     def fix(self, entry: Entry, due: int) -> str:
-        """How an op is declared as this many instructions."""
         place = (*entry.effect.reads, *entry.effect.writes)[0]
-        if self._scaled(place) is not None:
+        if self._find_scaled(place) is not None:
             return f"{_KNOBS[entry.op.kind]}={due} in {place.name}'s ChannelSpec, if the op has no cost of its own"
         knob = f"{_KNOBS[entry.op.kind]}_{self._operand(entry, place).value}"
         return f"{knob}={due} in the pipeline config, if the op has no cost of its own"
 
-    def _scaled(self, place: Place) -> tuple[Factor, int] | None:
+    def _find_scaled(self, place: Place) -> tuple[Factor, int] | None:
         """The operand whose scales a place holds, and its slices; None where it holds something else."""
         operand = _SCALED.get(place.name) if self.tile.has_scales else None
         return None if operand is None else (operand, self.buffers[operand].slices)
@@ -328,6 +253,9 @@ class TileOperands:
         return operand
 
 
+GemmOperands = LoopOperands | TileOperands
+
+
 def _check_scales(semantics: TileSum) -> None:
     """Every product has the scales of its own rows of A and of its own columns of B, and nothing else."""
     for product in semantics.products:
@@ -335,8 +263,8 @@ def _check_scales(semantics: TileSum) -> None:
         due = {(name, factor.copy) for name, factor in zip(SCALE_OPERANDS, (a, b), strict=True)}
         if {(place.name, place.copy) for place in further} != due or len(further) != len(due):
             raise no_product(
-                f"{product.accumulator} multiplies {a} and {b} with {', '.join(map(str, further))}; the scales of "
-                "their blocks are due",
+                f"{product.accumulator} multiplies {a} and {b} with {', '.join(map(str, further))}; it takes the "
+                "scales of their own blocks",
                 evidence=(("due", ", ".join(f"{name}[{copy}]" for name, copy in sorted(due))),),
                 fixes=tuple(
                     f'ChannelSpec(name="{name}", match_field={field}, whole_tile=True, ...)'
@@ -352,10 +280,7 @@ class LoopForm:
     program: LoweredProgram
     loop: LoopSpec
 
-    @property
-    def in_stages(self) -> bool:
-        """A loop by values has none."""
-        return False
+    in_stages: ClassVar = False  # entries of the author's have no stages and K offsets
 
     @property
     def symbol(self) -> str:
@@ -365,7 +290,7 @@ class LoopForm:
         the remainder.
         """
         ops = (entry for entry in self.program.kernel if not entry.op.is_framework)
-        started = 1 + max(map(find_stated_k_tile, ops), default=-1)
+        started = 1 + max((entry.effect.instance.iteration for entry in ops), default=-1)
         remainder = self.program.tiles_outside - started
         return f"{self.program.name}_tail{remainder}" if remainder else self.program.name
 
@@ -377,7 +302,7 @@ class LoopForm:
         op = next(each for each in self.loop.ops if each.name == entry.op.name)
         made = {version.name: place.copy for place, version in entry.effect.makes}
         numbers = {f"to_{value}": made[value] for value in op.writes if value in made}
-        iteration = find_stated_k_tile(entry)
+        iteration = entry.effect.instance.iteration
         wanted = {(version.name, version.iteration): place.copy for place, version in entry.effect.wants}
         for read in op.reads:
             before = f"_before{read.distance}" if read.distance else ""
@@ -396,8 +321,8 @@ class LoopForm:
                 yield f"// {identifier(value.name)} is written into the registers of {identifier(value.into)}."
 
     def k_tiles(self) -> KTiles:
-        """For each entry of a phase, the K-tile that it works on."""
-        return find_stated_k_tiles(self.program)
+        """For each entry of a phase, the K-tile that it works on; 0 for waits, barriers and fences."""
+        return {phase: [entry.effect.instance.iteration for entry in self.program.phase(phase)] for phase in Phase}
 
     def operands(self, tile: GemmTile) -> GemmOperands:
         """The program's operands, if it is a GEMM on that tile."""
@@ -414,14 +339,10 @@ class TileForm:
     program: LoweredProgram
     semantics: TileSum
 
-    @property
-    def in_stages(self) -> bool:
-        """A sum over K-tiles is declared in stages."""
-        return True
+    in_stages: ClassVar = True
 
     @property
     def symbol(self) -> str:
-        """What its kernel is called."""
         return self.program.name
 
     def call(self, entry: Entry, k_tile: int) -> FunctionCall:
@@ -438,50 +359,17 @@ class TileForm:
         return entries
 
     def notes(self) -> Iterator[str]:
-        """Nothing that names don't say."""
         return iter(())
 
     def k_tiles(self) -> KTiles:
-        """For each entry of a phase, the K-tile that it works on."""
         return follow_k_tiles(self.program)
 
     def operands(self, tile: GemmTile) -> GemmOperands:
-        """The program's operands, if it is a GEMM on that tile."""
         return TileOperands(self.program, self.semantics, tile)
 
 
-class ProgramForm(Protocol):
-    """What emission asks of a program besides its entries."""
-
-    @property
-    def symbol(self) -> str:
-        """What its kernel is called."""
-        ...
-
-    @property
-    def in_stages(self) -> bool:
-        """True if its author's entries have stages and K offsets, as the reference's do."""
-        ...
-
-    def call(self, entry: Entry, k_tile: int) -> FunctionCall:
-        """The function that represents an op in a skeleton."""
-        ...
-
-    def as_declared(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """Entries in the order of their ops' declarations."""
-        ...
-
-    def notes(self) -> Iterator[str]:
-        """What else the author of the functions must know."""
-        ...
-
-    def k_tiles(self) -> KTiles:
-        """For each entry of a phase, the K-tile that it works on."""
-        ...
-
-    def operands(self, tile: GemmTile) -> GemmOperands:
-        """The program's operands, if it is a GEMM on that tile."""
-        ...
+ProgramForm = LoopForm | TileForm
+"""What emission asks of a program besides its entries."""
 
 
 def form_of(program: LoweredProgram) -> ProgramForm:

@@ -12,7 +12,7 @@ from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import with_register_waits
 from rota.emit.gemm.gemm_tile import BLayout, Element, Factor, GemmTile, gemm_tile
 from rota.emit.gemm.hip_gemm import product_of
-from rota.emit.text import identifier
+from rota.emit.text import Template, identifier
 from rota.emit.whole.whole_finish import PARTIAL_UNIT
 from rota.emit.whole.whole_kernel import WholeKernel, emit_whole, whole_name
 from rota.emit.whole.whole_options import PARAMETERS, REDUCTION_THREADS, EpilogueStep, Output, WholeGemm, spoken
@@ -20,6 +20,7 @@ from rota.errors import EmissionError
 from rota.pipeline.geometry import KernelGeometry
 from rota.targets.architecture import Float8, architecture_of
 
+_TEMPLATE = Template("rota.emit", "launcher.h.txt")
 _MOST_Y = 65535  # workgroups in the grid's second and third dimension
 _DEEPEST = 1 << 30
 
@@ -37,128 +38,75 @@ def emit_launcher(
     tile = gemm_tile(planned, geometry, element=element, waves=waves)
     WholeKernel(planned, tile, asked)  # what can't be written has no launcher either
     name = identifier(whole_name(planned, asked))
-    return "\n".join([*_lines(name, tile, asked, planned.lowered.tiles_outside), ""])
+    geometry, columns = tile.geometry, tile.geometry.BN // asked.products
+    workgroups = "if (p.workgroups > tiles) p.workgroups" if asked.persistent else "p.workgroups"
+    lines = _TEMPLATE.lines(
+        "launcher",
+        name=name,
+        tile=tile,
+        asked=asked,
+        product=product_of(tile),
+        epilogue=spoken(asked.epilogue),
+        parameters=", ".join(map(str, PARAMETERS)),
+        fields=_fields(tile),
+        strides=_strides(tile),
+        last_row=geometry.BM - 1,
+        columns=columns,
+        last_column=columns - 1,
+        unit=PARTIAL_UNIT,
+        last_of_unit=PARTIAL_UNIT - 1,
+        least_tiles=2 * planned.lowered.tiles_outside,
+        checks=(f'if (!({condition})) return "{words}";' for condition, words in _conditions(name, tile, asked)),
+        overlaps=_overlaps(tile, asked),
+        opening=launch_opening(name),
+        workgroups=f"{workgroups} = (int)tiles;",
+        arguments=", ".join(f"(void*)&p.{each.name}" for each in PARAMETERS),
+        threads=tile.waves * tile.lanes,
+        last_of_run=asked.output.width - 1,
+        reducers=REDUCTION_THREADS,
+        last_thread=REDUCTION_THREADS - 1,
+    )
+    return "\n".join([*lines, ""])
 
 
-def _lines(name: str, tile: GemmTile, asked: WholeGemm, tiles_outside: int) -> Iterator[str]:
-    yield f"// Launches {name}: D = epilogue({product_of(tile)}), {spoken(asked.epilogue)}."
-    yield "#pragma once"
-    yield "#include <hip/hip_runtime.h>"
-    yield "#include <climits>"
-    yield "#include <cstddef>"
-    yield "#include <cstdint>"
-    yield ""
-    parameters = ", ".join(f"{each.type} {each.name}" for each in PARAMETERS)
-    for kernel in (name, f"{name}_reduce"):
-        yield f'extern "C" __global__ void {kernel}({parameters});'
-    yield ""
-    yield "// What is to be computed; strides are in elements, and tight where they are 0."
-    yield f"struct {name}_problem {{"
+def _fields(tile: GemmTile) -> Iterator[str]:
     for each in PARAMETERS:
         start = {"alpha": "1", "splits": "1", "beta": "0"}.get(each.name, "nullptr" if "*" in each.type else "0")
         what = each.what.replace(BLayout.NK.spoken, tile.b_layout.spoken)
-        yield f"  {each.type} {each.name} = {start};  // {what}{_at_least_n(tile, each.name)}"
-    yield "  int batches = 1;  // matrices"
-    yield "};"
-    yield ""
-    yield from _tight(name, tile)
-    yield from _counts(name, tile, asked)
-    yield from _splits(name, tile, tiles_outside)
-    yield from _check(name, tile, asked)
-    yield from _launch(name, tile, asked)
+        # After the stride of A, which is at least K, that of B is "the same".
+        least = ", but at least N" if each.name == "b_stride" and tile.by_columns(Factor.B) else ""
+        yield f"{each} = {start};  // {what}{least}"
 
 
-def _at_least_n(tile: GemmTile, name: str) -> str:
-    """After the stride of A, which is at least K, that of B is 'the same'."""
-    return ", but at least N" if name == "b_stride" and tile.by_columns(Factor.B) else ""
-
-
-def _tight(name: str, tile: GemmTile) -> Iterator[str]:
-    yield "// The problem with every stride that is 0 set to what rows and matrices without gaps have."
-    yield f"inline {name}_problem {name}_tight({name}_problem p) {{"
+def _strides(tile: GemmTile) -> Iterator[str]:
     rows_of_b, row_of_b = tile.b_layout.sizes
     for letter, row in (("a", "K"), ("b", row_of_b), ("c", "N"), ("d", "N")):
-        yield f"  if (p.{letter}_stride == 0) p.{letter}_stride = p.{row};"
+        yield f"if (p.{letter}_stride == 0) p.{letter}_stride = p.{row};"
     for letter, rows in (("a", "M"), ("b", rows_of_b), ("c", "M"), ("d", "M")):
-        yield f"  if (p.{letter}_batch == 0) p.{letter}_batch = p.{letter}_stride * p.{rows};"
+        yield f"if (p.{letter}_batch == 0) p.{letter}_batch = p.{letter}_stride * p.{rows};"
     for letter, rows in (("a", "M"), ("b", "N")):
-        yield f"  if (p.{letter}_scale_stride == 0) p.{letter}_scale_stride = {tile.scales.of_row('p.K')};"
-        yield f"  if (p.{letter}_scale_batch == 0) p.{letter}_scale_batch = p.{letter}_scale_stride * p.{rows};"
-    yield "  return p;"
-    yield "}"
-    yield ""
+        yield f"if (p.{letter}_scale_stride == 0) p.{letter}_scale_stride = {tile.scales.of_row('p.K')};"
+        yield f"if (p.{letter}_scale_batch == 0) p.{letter}_scale_batch = p.{letter}_scale_stride * p.{rows};"
 
 
-def _counts(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
-    columns = tile.geometry.BN // asked.products
-    yield f"inline long long {name}_tiles(const {name}_problem& p) {{"
-    yield (
-        f"  return ((long long)p.M + {tile.geometry.BM - 1}) / {tile.geometry.BM} * "
-        f"(((long long)p.N + {columns - 1}) / {columns});"
-    )
-    yield "}"
-    yield ""
-    yield "// Bytes that `partial` must have; none without splits."
-    yield f"inline std::size_t {name}_workspace(const {name}_problem& p) {{"
-    yield "  if (p.splits <= 1) return 0;"
-    yield f"  const std::size_t across = ((std::size_t)p.N + {PARTIAL_UNIT - 1}) / {PARTIAL_UNIT} * {PARTIAL_UNIT};"
-    yield f"  return (std::size_t)p.batches * p.splits * p.M * across * {asked.products} * sizeof(float);"
-    yield "}"
-    yield ""
-
-
-def _splits(name: str, tile: GemmTile, tiles_outside: int) -> Iterator[str]:
-    yield "// How many splits keep this many compute units busy: none where the tiles do, or where K is too short to be"
-    yield "// shared by loops that are filled and drained once each."
-    yield f"inline int {name}_splits_for(const {name}_problem& p, int compute_units) {{"
-    yield f"  const long long tiles = {name}_tiles(p) * p.batches, k_tiles = p.K / {tile.geometry.BK};"
-    yield "  int splits = 1;"
-    yield (
-        "  while (splits < 16 && tiles * splits * 2 <= compute_units && "
-        f"k_tiles / (splits * 2) >= {2 * tiles_outside}) splits *= 2;"
-    )
-    yield "  return splits;"
-    yield "}"
-    yield ""
-
-
-def _check(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
-    yield "// The first precondition that doesn't hold, in words; nullptr if all do.  The problem's strides are set."
-    yield f"inline const char* {name}_check(const {name}_problem& p) {{"
-    for condition, words in _conditions(name, tile, asked):
-        yield f'  if (!({condition})) return "{words}";'
-    yield "  // D may be C itself, and overlaps nothing else that is read."
-    yield "  const auto overlap = [](const void* first, long long rows, long long stride, long long length,"
-    yield "                          long long batch, long long batches, int size, const void* other,"
-    yield "                          long long other_bytes) {"
-    yield "    const auto low = (std::uintptr_t)first, from = (std::uintptr_t)other;"
-    yield "    const auto high = low + (std::uintptr_t)(((batches - 1) * batch + (rows - 1) * stride + length) * size);"
-    yield "    return low < from + (std::uintptr_t)other_bytes && from < high;"
-    yield "  };"
-    out = asked.output.bytes
-    yield (f"  const long long d_bytes = ((p.batches - 1) * p.d_batch + (p.M - 1) * p.d_stride + p.N) * {out};")
+def _overlaps(tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
     half = f" / {tile.element.packed}" if tile.element.packed > 1 else ""
     for pointer, letter, (rows, row) in _factors(tile, asked):
         stride, length, batch = (f"p.{each}{half}" for each in (f"{letter}_stride", row, f"{letter}_batch"))
-        yield (
-            f"  if (overlap(p.{pointer}, p.{rows}, {stride}, {length}, {batch}, p.batches, "
-            f'{tile.element.bytes}, p.D, d_bytes)) return "D overlaps {pointer}";'
-        )
+        places = {"pointer": pointer, "rows": rows, "stride": stride, "length": length, "batch": batch}
+        yield from _TEMPLATE.lines("overlap", size=tile.element.bytes, **places)
     for pointer, letter, (rows, _) in _factors(tile, asked) if tile.has_scales else ():
-        yield (
-            f"  if (overlap(p.{pointer}_scale, p.{rows}, p.{letter}_scale_stride, {tile.scales.of_row('p.K')}, "
-            f"p.{letter}_scale_batch, p.batches, {tile.scales.bytes}, p.D, d_bytes)) "
-            f'return "D overlaps {pointer}_scale";'
+        yield from _TEMPLATE.lines(
+            "overlap",
+            pointer=f"{pointer}_scale",
+            rows=rows,
+            stride=f"p.{letter}_scale_stride",
+            length=tile.scales.of_row("p.K"),
+            batch=f"p.{letter}_scale_batch",
+            size=tile.scales.bytes,
         )
     if EpilogueStep.BETA in asked.epilogue:
-        yield "  const bool same = p.C == p.D && p.c_stride == p.d_stride && p.c_batch == p.d_batch;"
-        yield (
-            "  if (!same && overlap(p.C, p.M, p.c_stride, p.N, p.c_batch, p.batches, "
-            f'{out}, p.D, d_bytes)) return "D overlaps C without being C";'
-        )
-    yield "  return nullptr;"
-    yield "}"
-    yield ""
+        yield from _TEMPLATE.lines("overlap_c", size=asked.output.bytes)
 
 
 def _factors(tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[str, str, tuple[str, str]]]:
@@ -269,39 +217,7 @@ def _scale_conditions(tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[str, s
 
 def launch_opening(name: str) -> Iterator[str]:
     """A launcher, up to where its problem has been checked."""
-    yield "// Checks and launches; `why` is told what doesn't hold, and then nothing was launched."
-    yield (
-        f"inline hipError_t {name}_launch({name}_problem p, hipStream_t stream = nullptr, "
-        "const char** why = nullptr) {"
-    )
-    yield f"  p = {name}_tight(p);"
-    yield f"  const char* const wrong = {name}_check(p);"
-    yield "  if (why != nullptr) *why = wrong;"
-    yield "  if (wrong != nullptr) return hipErrorInvalidValue;"
-
-
-def _launch(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[str]:
-    threads, width = tile.waves * tile.lanes, asked.output.width
-    yield from launch_opening(name)
-    yield f"  const long long tiles = {name}_tiles(p);"
-    if asked.persistent:
-        yield "  if (p.workgroups > tiles) p.workgroups = (int)tiles;"
-    else:
-        yield "  p.workgroups = (int)tiles;"
-    listed = ", ".join(f"(void*)&p.{each.name}" for each in PARAMETERS)
-    yield f"  void* arguments[] = {{{listed}}};"
-    yield (
-        f"  const hipError_t status = hipLaunchKernel((const void*)&{name}, dim3((unsigned)p.workgroups, "
-        f"(unsigned)p.splits, (unsigned)p.batches), dim3({threads}), arguments, 0, stream);"
-    )
-    yield "  if (status != hipSuccess || p.splits == 1) return status;"
-    yield f"  const long long units = (long long)p.M * ((p.N + {width - 1}LL) / {width});"
-    yield (
-        f"  return hipLaunchKernel((const void*)&{name}_reduce, "
-        f"dim3((unsigned)((units + {REDUCTION_THREADS - 1}) / {REDUCTION_THREADS}), 1, (unsigned)p.batches), "
-        f"dim3({REDUCTION_THREADS}), arguments, 0, stream);"
-    )
-    yield "}"
+    return _TEMPLATE.lines("opening", name=name)
 
 
 # A project around a whole GEMM.
@@ -334,6 +250,7 @@ _TORCH: Mapping[object, str] = {
     Output.F16: "float16",
     Output.F32: "float32",
 }
+_IN_C10 = {"bfloat16": "BFloat16"}  # others only begin with a capital there
 _IN_CPP: Mapping[EpilogueStep, str] = {
     EpilogueStep.ALPHA: "{0} *= p.alpha;",
     EpilogueStep.BETA: "{0} += p.beta * given.c[(std::size_t)row * p.N + column];",
@@ -421,8 +338,8 @@ def _words(name: str, tile: GemmTile, asked: WholeGemm) -> dict[str, str]:
         "TOLERANCE": _NEAR[asked.output],
         "REFERENCE": _indent(_reference(asked, _IN_CPP, "double other = product(given.b_up);", ";")),
         "TORCH_REFERENCE": _indent(_reference(asked, _IN_TORCH, "", ""), 4),
-        "TORCH_INPUT": _scalar_type(given),
-        "TORCH_OUTPUT": _scalar_type(out),
+        "TORCH_INPUT": f"k{_IN_C10.get(given, given.capitalize())}",
+        "TORCH_OUTPUT": f"k{_IN_C10.get(out, out.capitalize())}",
         "TORCH_PYTHON_INPUT": given,
         "TORCH_PYTHON_OUTPUT": out,
         "BIAS_LENGTH": "m" if by_row else "n",
@@ -430,14 +347,7 @@ def _words(name: str, tile: GemmTile, asked: WholeGemm) -> dict[str, str]:
     }
 
 
-def _scalar_type(name: str) -> str:
-    known = {"bfloat16": "kBFloat16", "float16": "kFloat16", "float32": "kFloat32", "float8_e4m3fn": "kFloat8_e4m3fn"}
-    known["float8_e4m3fnuz"] = "kFloat8_e4m3fnuz"
-    return known[name]
-
-
 def _reference(asked: WholeGemm, steps: Mapping[EpilogueStep, str], opening: str, end: str) -> Iterator[str]:
-    """The epilogue in another language, step by step."""
     before = asked.gate is not None
     if before and opening:
         yield opening

@@ -7,7 +7,8 @@ trips leave of K, the order of workgroups, splits of K, and D with its epilogue.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, product
 from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
@@ -32,17 +33,12 @@ from rota.emit.gemm.gemm_words import (
     NOWHERE,
     PackSpacing,
     asm_resource,
-    block_add_text,
     builtin_resource,
     element_fetch,
     gemm_types,
     gemm_words,
     macros,
-    mfma_text,
-    of_piece,
-    of_scale,
-    pair_text,
-    read_text,
+    write_statement,
 )
 from rota.emit.gemm.hip_gemm import (
     GemmKernel,
@@ -54,11 +50,11 @@ from rota.emit.gemm.hip_gemm import (
     spoken_element,
     take_columns,
 )
-from rota.emit.gemm.lds_layout import LdsLayout
 from rota.emit.gemm.program_form import form_of
-from rota.emit.text import FIRST_MARK, LAST_MARK, apart_text, check_words, comment, contract, identifier
+from rota.emit.text import FIRST_MARK, LAST_MARK, WORDS, apart_text, check_words, comment, contract, identifier
 from rota.emit.whole.whole_finish import (
     PARTIAL_UNIT,
+    TEMPLATE,
     check_room,
     closing_lines,
     finish_types,
@@ -79,32 +75,12 @@ from rota.targets.architecture import architecture_of
 # rows before the next column, so that a run is a block of tiles rather than a line.
 
 
-def count_lines(geometry: KernelGeometry, asked: WholeGemm) -> Iterator[str]:
-    """How many tiles there are."""
-    columns = geometry.BN // asked.products
-    yield f"const u32 tile_rows = ((u32)M + {geometry.BM - 1}) / {geometry.BM};"
-    yield f"const u32 tile_columns = ((u32)N + {columns - 1}) / {columns};"
-    yield "const u32 tiles = tile_rows * tile_columns;"
-
-
 def order_lines(asked: WholeGemm) -> Iterator[str]:
     """`tile_row` and `tile_column` of the workgroup's `turn`."""
     yield "u32 turn_of_tile = turn;"
     if asked.xcds > 1:
-        yield f"// {asked.xcds} dies take workgroups in turn; each gets a run of tiles."
-        yield f"const u32 die = turn % {asked.xcds};"
-        yield f"const u32 more = tiles % {asked.xcds} < die ? tiles % {asked.xcds} : die;"
-        yield f"turn_of_tile = die * (tiles / {asked.xcds}) + more + turn / {asked.xcds};"
-    if asked.group > 1:
-        yield f"// {asked.group} rows of tiles are taken together, a column of them after the other."
-        yield f"const u32 of_group = {asked.group} * tile_columns;"
-        yield f"const u32 group_first = turn_of_tile / of_group * {asked.group};"
-        yield (f"const u32 height = tile_rows - group_first < {asked.group} ? tile_rows - group_first : {asked.group};")
-        yield ("const int tile_row = __builtin_amdgcn_readfirstlane(group_first + turn_of_tile % of_group % height);")
-        yield "const int tile_column = __builtin_amdgcn_readfirstlane(turn_of_tile % of_group / height);"
-    else:
-        yield "const int tile_row = __builtin_amdgcn_readfirstlane(turn_of_tile / tile_columns);"
-        yield "const int tile_column = __builtin_amdgcn_readfirstlane(turn_of_tile % tile_columns);"
+        yield from TEMPLATE.lines("dies", xcds=asked.xcds)
+    yield from TEMPLATE.lines("grouped", group=asked.group) if asked.group > 1 else TEMPLATE.lines("in_order")
     yield ""
 
 
@@ -122,137 +98,61 @@ class Source(NamedTuple):
     numbers: range
 
 
-def rest_lines(
-    binding: GemmBinding, layout: LdsLayout, sources: Sequence[Source], dmas: Sequence[str], scales: Sequence[str] = ()
-) -> Iterator[str]:
-    """The rest; `dmas` are the statements that bring one K-tile as the loop does, `at` being the bytes of K before.
-
-    `scales` bring the scales of blocks where a DMA can't.
-    """
-    tile = binding.tile
-    yield "// What whole trips leave of K: a K-tile at a time, loaded, awaited and multiplied."
-    yield "if (summed < end) {"
-    yield "  ROTA_WAIT_VM(0) ROTA_WAIT_LGKM(0) ROTA_MEET"
-    yield "  #pragma clang loop unroll(disable)"
-    yield f"  for (int at = summed; at < end; at += {tile.row_bytes}) {{"
-    last = f"dma_depth * {tile.element.bytes}" if tile.by_columns(Factor.B) else "end"
-    yield f"    if (aligned && at + {tile.row_bytes} <= {last}) {{"
-    yield from (f"      {line}" for line in dmas)
-    yield "      ROTA_WAIT_VM(0)"
-    yield "    } else {"
-    for source in sources:
-        columns = tile.by_columns(source.operand)
-        taken = take_columns(binding, source.name, source.numbers) if columns else _take(binding, layout, source)
-        yield from (f"      {line}" for line in taken)
-    yield from (f"      {line}" for line in scales)
-    yield "    }"
-    yield "    ROTA_MEET"
-    yield from (f"    {line}" for line in _multiply(binding))
-    yield "    ROTA_MEET"
-    yield "  }"
-    yield "}"
-
-
-def _take(binding: GemmBinding, layout: LdsLayout, source: Source) -> Iterator[str]:
-    """The lanes that a DMA would have fetched for fetch their bytes one element at a time."""
-    tile = binding.tile
-    name = source.operand.value
-    start = binding.buffer_bytes(Factor.A) if source.operand is Factor.B else 0
-    shifted = f"place >> {layout.shift}" if layout.shift else "place"
-    lanes_per_chunk = layout.chunk_bytes // tile.dma_bytes
-    within = f" + thread % {lanes_per_chunk} * {tile.dma_bytes}" if lanes_per_chunk > 1 else ""
-    first = source.numbers.start
-    yield "#pragma clang loop unroll(disable)"
-    yield f"for (int number = 0; number < {len(source.numbers)}; ++number) {{"
-    yield f"  const int place = {f'({first} + number)' if first else 'number'} * {tile.dma_rows} + row;"
-    exchanged = tile.stored_text(f"(chunk ^ ({shifted} & {layout.mask}))")
-    yield f"  const int byte = at + {exchanged} * {layout.chunk_bytes}{within};"
-    yield f"  const int line = (number * {tile.dma_rows} + row) * {name}_row_bytes;"
-    inside = "byte" if tile.scaled else "from"  # whole blocks end with a lane's bytes: one mask instead of many
-    fetch = element_fetch(
-        tile,
-        source.name,
-        element=f"byte + word * {tile.register_bytes} + e * {tile.element.bytes}",
-        offset=f"{inside} < end ? (u32)(line + from) : {NOWHERE}",
-        lds=f"{start} + {f'({first} + number)' if first else 'number'} * {tile.dma_rows * tile.row_bytes}",
-    )
-    yield from (f"  {line}" for line in fetch)
-    yield "}"
-
-
 def _multiply(binding: GemmBinding) -> Iterator[str]:
-    """EpilogueStep by step of K: all pieces of a step, then all its products."""
+    """Step by step of K: all pieces of a step, then all its products."""
     tile = binding.tile
+    blocks = [*product(range(tile.parts(Factor.A)), range(tile.parts(Factor.B)))]
+    scale_copies, sum_copy = (0, 0) if tile.scaled else (), 0 if tile.block_sums else None
     for operand in Factor if tile.has_scales else ():
-        for part in range(binding.parts(operand)):
+        for part in range(tile.parts(operand)):
             lds = binding.first_row(operand, part) * tile.geometry.scale_line
-            yield read_text(binding, ScaleRead(operand, lds, part, 0))
+            yield write_statement(binding, ScaleRead(operand, lds, part, 0))
     for step in range(tile.steps):
         a, b = (range(step * each, (step + 1) * each) for each in map(tile.step_pieces, Factor))
         for operand, pieces in zip(Factor, (a, b), strict=True):
-            for part in range(binding.parts(operand)):
+            for part in range(binding.tile.parts(operand)):
                 yield " ".join(_read(binding, Piece(operand, part, piece)) for piece in pieces)
         yield "ROTA_WAIT_LGKM(0)"
         spacing = PackSpacing(tile)
         yield from _turn(binding, b, spacing) if tile.pairs else ()
-        for row in range(binding.parts(Factor.A)):
-            for column in range(binding.parts(Factor.B)):
-                if states := spacing.before(Mfma(step, row, column, (0,) * len(a), (0,) * len(b))):
-                    yield apart_text(states)
-                factors = (_factors(Factor.A, row, a), _factors(Factor.B, column, b))
-                scaled_by = (of_scale(Factor.A, 0, row), of_scale(Factor.B, 0, column)) if tile.scaled else ()
-                total = f"sum[0][{row}][{column}]" if tile.block_sums else f"c[{row}][{column}]"
-                yield mfma_text(tile, step, total, *factors, *scaled_by)
-    if tile.block_sums:
-        yield from _add(binding)
-
-
-def _add(binding: GemmBinding) -> Iterator[str]:
-    """The sums of a K-tile's blocks, scaled and added."""
-    tile = binding.tile
+        for row, column in blocks:
+            mfma = Mfma(step, row, column, (0,) * len(a), (0,) * len(b), scale_copies, sum_copy)
+            if states := spacing.before(mfma):
+                yield apart_text(states)
+            yield write_statement(binding, mfma)
+    if not tile.block_sums:
+        return
     yield apart_text(result_states(architecture_of(tile.machine), tile.instruction))
-    for row in range(binding.parts(Factor.A)):
-        for column in range(binding.parts(Factor.B)):
-            total, scales = f"c[{row}][{column}]", (of_scale(Factor.A, 0, row), of_scale(Factor.B, 0, column))
-            yield " ".join(
-                block_add_text(each, total, f"sum[0][{row}][{column}]", scales)
-                for each in block_adds(row, column, 0, (0, 0))
-            )
+    for row, column in blocks:
+        adds = block_adds(row, column, 0, (0, 0))
+        yield " ".join(write_statement(binding, each) for each in adds)
 
 
 def _read(binding: GemmBinding, read: Piece) -> str:
     if read.operand is Factor.B and binding.tile.pairs:
         pairs = pairs_of(binding.tile, read) if read.part % 2 == 0 else ()
         reads = (PairRead(binding.read_offset(binding.read_of(pair)), pair, 0) for pair in pairs)
-        return " ".join(read_text(binding, each) for each in reads)
-    return read_text(binding, LdsRead(read.operand, binding.read_offset(read), read.part, read.piece, 0))
+        return " ".join(write_statement(binding, each) for each in reads)
+    return write_statement(binding, LdsRead(read.operand, binding.read_offset(read), read.part, read.piece, 0))
 
 
 def _turn(binding: GemmBinding, pieces: Sequence[int], spacing: PackSpacing) -> Iterator[str]:
-    """Pairs of columns as the pieces of their parts."""
-    for part in range(binding.parts(Factor.B)):
+    for part in range(binding.tile.parts(Factor.B)):
         for piece in pieces:
             packs = list(packs_of(binding.tile, Piece(Factor.B, part, piece), Counter(), 0))
             for pack in packs:
                 spacing.before(pack)
-            yield " ".join(pair_text(binding, pack) for pack in packs)
-
-
-def _factors(operand: Factor, part: int, pieces: Sequence[int]) -> str:
-    return ", ".join(of_piece(operand, 0, part, piece) for piece in pieces)
-
-
-def dma_numbers(tile: GemmTile, operand: Factor) -> int:
-    """DMAs that bring one K-tile of an operand."""
-    return tile.dmas(operand)
+            yield " ".join(write_statement(binding, pack) for pack in packs)
 
 
 # The scales of blocks in a whole kernel.
 #
 # A's are M rows of K / 32 bytes, B's N rows; each byte is a power of two (E8M0) for a block of 32 elements along K.
-# Or they are rows of floats, one for each block of 128. They come to LDS as A and B do, by DMAs of four bytes a
-# lane, in the order in which they lie in memory.
+# Or they are rows of floats, one for each block of 128. DMAs of four bytes a lane bring them to LDS in the order in
+# which they lie in memory.
 
+_PARAMETER_LIST = ", ".join(map(str, PARAMETERS))
+_UNUSED = " ".join(f"(void){each.name};" for each in PARAMETERS)
 _WORD = 4  # bytes that a lane moves
 SCALE_PARAMETERS = frozenset(each.name for each in PARAMETERS if "_scale" in each.name and each.type != "const float*")
 """The kernel's parameters that are about scales of blocks."""
@@ -391,25 +291,15 @@ def take_scales(binding: GemmBinding) -> Iterator[str]:
     for operand in Factor if tile.scaled else ():
         name, before = f"{operand.value}_scale", scales_before(tile, "at")
         for number in range(tile.scale_loads(operand)):
-            further = _rows_before(tile, operand, number)
-            yield "{"
-            yield f"  const int first = {before} + thread % {words} * {_WORD};"
-            yield "  u32 word = 0;"
-            yield '  _Pragma("unroll")'
-            yield f"  for (int e = 0; e < {_WORD}; ++e) {{"
-            line = " + ".join([f"{name}_fetch", before, *further])
-            yield f"    const u32 offset = first + e < scale_end ? (u32)({line} + e) : {NOWHERE};"
-            yield (
-                "    word |= (u32)(unsigned char)__builtin_amdgcn_raw_buffer_load_b8("
-                f"{name}_bytes, offset, 0, 0) << (8 * e);"
+            yield from TEMPLATE.lines(
+                "take_scales",
+                before=before,
+                words=words,
+                line=" + ".join([f"{name}_fetch", before, *_rows_before(tile, operand, number)]),
+                nowhere=NOWHERE,
+                name=name,
+                start=binding.scale_start(operand) + number * tile.scale_dma_bytes,
             )
-            yield "  }"
-            start = binding.scale_start(operand) + number * tile.scale_dma_bytes
-            yield f"  *(ROTA_LDS u32*)(memory + {start} + thread * {_WORD}) = word;"
-            yield "}"
-
-
-_DEVICE = "#ifdef __HIP_DEVICE_COMPILE__  // the host needs the name alone"
 
 
 def emit_whole(
@@ -426,7 +316,7 @@ def emit_whole(
     planned = with_register_waits(compiled)
     tile = gemm_tile(planned, geometry, element=element, waves=waves)
     kernel = WholeKernel(planned, tile, asked)
-    words = [*gemm_words(tile), *_own_words(), *finish_words(tile, asked)]
+    words = [*gemm_words(tile), *WORDS.lines("mark"), *finish_words(tile, asked)]
     name = identifier(whole_name(planned, asked), macros(words))
     lines = [comment(f"D = epilogue({product_of(tile)}) on {tile.machine.name} ({tile.machine.arch})."), *words, ""]
     lines += [*kernel.lines(name), "", *kernel.reduction(f"{name}_reduce")]
@@ -438,16 +328,7 @@ def whole_name(planned: CompiledSchedule, asked: WholeGemm) -> str:
     return "_".join([form_of(planned.lowered).symbol, *asked.words])
 
 
-def _own_words() -> Iterator[str]:
-    yield (
-        '#define ROTA_MARK(n) { u32 m0; asm volatile("s_mov_b32 m0, %1" : "={m0}"(m0) : "i"(n) : "memory"); } '
-        "ROTA_FENCE  // where the schedule begins and ends, for whoever reads the machine code"
-    )
-
-
 class WholeKernel(GemmKernel):
-    """Writes the kernel from top to bottom."""
-
     def __init__(self, compiled: CompiledSchedule, tile: GemmTile, asked: WholeGemm) -> None:
         super().__init__(compiled, tile)
         self.asked = asked
@@ -469,7 +350,7 @@ class WholeKernel(GemmKernel):
         return self.tile.by_columns(Factor.B) and (self.tile.pairs or self.asked.persistent)
 
     def _sources(self) -> Iterator[Source]:
-        a, b = (dma_numbers(self.tile, operand) for operand in Factor)
+        a, b = (self.tile.dmas(operand) for operand in Factor)
         yield Source("a", Factor.A, range(a))
         if not self.asked.gate:
             yield Source("b", Factor.B, range(b))
@@ -484,145 +365,148 @@ class WholeKernel(GemmKernel):
         yield Source("b_up", Factor.B, range(b // 2, b))
 
     def lines(self, name: str) -> Iterator[str]:
-        """The kernel under a name."""
-        yield from self._contract(name)
-        yield from self._head(name)
-        yield from (f"  {line}" for line in count_lines(self.tile.geometry, self.asked))
-        if self.asked.persistent:
-            yield "  #pragma clang loop unroll(disable)"
-            yield "  for (u32 turn = __builtin_amdgcn_workgroup_id_x(); turn < tiles; turn += (u32)workgroups) {"
-        else:
-            yield "  const u32 turn = __builtin_amdgcn_workgroup_id_x();"
-        yield from (f"  {line}" for line in self._tile())
-        if self.asked.persistent:
-            yield "  }"
-        yield "#endif"
-        yield "}"
+        geometry, tile, asked = self.tile.geometry, self.tile, self.asked
+        columns = geometry.BN // asked.products
+        opening, closing = ["const u32 turn = __builtin_amdgcn_workgroup_id_x();"], []
+        if asked.persistent:
+            turns = "u32 turn = __builtin_amdgcn_workgroup_id_x(); turn < tiles; turn += (u32)workgroups"
+            opening, closing = ["#pragma clang loop unroll(disable)", f"for ({turns}) {{"], ["}"]
+        return TEMPLATE.lines(
+            "kernel",
+            tile=tile,
+            name=name,
+            contract=self._contract(name),
+            attributes=self._attributes(),
+            parameters=_PARAMETER_LIST,
+            unused=_UNUSED,
+            types=(*gemm_types(tile), *finish_types(asked)),
+            thread=self._thread(),
+            last_k=geometry.BK - 1,
+            matrices=self._matrices(),
+            columns=columns,
+            last_row=geometry.BM - 1,
+            last_column=columns - 1,
+            opening=opening,
+            body=self._tile(),
+            closing=closing,
+        )
 
     def _tile(self) -> Iterator[str]:
-        geometry, program, tile = self.tile.geometry, self.program, self.tile
-        yield from order_lines(self.asked)
-        yield from self._resources()
-        yield from self._lane_places()
-        yield from self._registers()
-        trip = program.tiles_per_trip * tile.row_bytes
-        reached = "dma_depth" if tile.by_columns(Factor.B) else "depth"
-        yield f"const int whole_tiles = aligned ? {reached} / {geometry.BK} : 0;"
-        yield f"const int end = {tile.element.in_bytes('depth')};  // bytes of K"
-        yield "int summed = 0;  // of which this many are in the sums"
-        yield f"if (whole_tiles >= {program.tiles_outside}) {{"
-        yield f"  int trips = (whole_tiles - {program.tiles_outside}) / {program.tiles_per_trip};"
-        yield f"  summed = ({program.tiles_outside} + {program.tiles_per_trip} * trips) * {tile.row_bytes};"
-        yield f"  ROTA_MARK({FIRST_MARK:#x})"
-        yield from self._phase(Phase.PROLOGUE)
-        yield ""
-        yield f"  int k = {trip};  // bytes of K before this trip's tiles"
-        if tile.by_columns(Factor.B):
-            yield f"  int b_at = {program.tiles_per_trip} * b_tile;  // bytes of B's rows before them"
-        yield "  #pragma clang loop unroll(disable)"
-        yield "  for (; trips > 0; --trips) {"
-        if self._recounts:  # or all multiples would be kept, and spilled
-            yield '    int rows_now = b_dma_rows; asm volatile("" : "+s"(rows_now));'
-        yield from self._phase(Phase.KERNEL)
-        yield f"    k += {trip};"
-        if tile.by_columns(Factor.B):
-            yield f"    b_at += {program.tiles_per_trip} * b_tile;"
-        yield "  }"
-        yield ""
-        yield from self._phase(Phase.EPILOGUE)
-        kept = " ".join(f'asm volatile("" :: "v"({each}));' for each in self._read_for_nothing())
-        if kept:
-            yield f"  {kept} ROTA_FENCE  // nothing uses these, but the schedule reads them"
-        yield f"  ROTA_MARK({LAST_MARK:#x})"
-        yield "}"
-        yield ""
-        dmas = (*self._plain_dmas(), *plain_scale_dmas(self.binding))
-        yield from rest_lines(self.binding, self.layout, self.sources, dmas, [*take_scales(self.binding)])
-        yield ""
-        yield 'asm volatile("s_nop 15\\n\\ts_nop 3"); ROTA_FENCE  // the last results are in their registers'
-        yield from self._pins()
-        if not self._ends_late:
-            yield from closing_lines(self.binding, self.asked)
-            return
-        yield "{"
-        closing = (*late_lines(), *matrix_lines(self.asked), *closing_lines(self.binding, self.asked))
-        yield from (f"  {line}" for line in closing)
-        yield "}"
+        program, tile = self.program, self.tile
+        # Where B's rows are counted anew in every trip: all multiples would be kept, and spilled.
+        now = ['int rows_now = b_dma_rows; asm volatile("" : "+s"(rows_now));'] if self._recounts else ()
+        closing = [*closing_lines(self.binding, self.asked)]
+        if self._ends_late:
+            late = (*late_lines(), *matrix_lines(self.asked), *closing)
+            closing = ["{", *(f"  {line}" for line in late), "}"]
+        return TEMPLATE.lines(
+            "tile",
+            tile=tile,
+            program=program,
+            order=order_lines(self.asked),
+            resources=self._resources(),
+            places=self._lane_places(),
+            registers=(line.removeprefix("  ") for line in self._registers()),
+            reached="dma_depth" if tile.by_columns(Factor.B) else "depth",
+            depth_bytes=tile.element.in_bytes("depth"),
+            first_mark=f"{FIRST_MARK:#x}",
+            loop=self._loop(now),
+            unused=self._keep_unused(),
+            last_mark=f"{LAST_MARK:#x}",
+            rest=self._rest(),
+            pins=self._pins(),
+            closing=closing,
+        )
+
+    def _rest(self) -> Iterator[str]:
+        tile = self.tile
+        taken = (
+            take_columns(self.binding, source.name, source.numbers)
+            if tile.by_columns(source.operand)
+            else self._take(source)
+            for source in self.sources
+        )
+        return TEMPLATE.lines(
+            "rest",
+            tile=tile,
+            last=f"dma_depth * {tile.element.bytes}" if tile.by_columns(Factor.B) else "end",
+            dmas=(*self._plain_dmas(), *plain_scale_dmas(self.binding)),
+            taken=chain.from_iterable(taken),
+            scales=take_scales(self.binding),
+            multiply=_multiply(self.binding),
+        )
+
+    def _take(self, source: Source) -> Iterator[str]:
+        """The lanes that a DMA would have fetched for fetch their bytes one element at a time."""
+        tile, layout = self.tile, self.layout
+        start = self.binding.buffer_bytes(Factor.A) if source.operand is Factor.B else 0
+        lanes_per_chunk = layout.chunk_bytes // tile.dma_bytes
+        first = source.numbers.start
+        number = f"({first} + number)" if first else "number"
+        fetch = element_fetch(
+            tile,
+            source.name,
+            element=f"byte + word * {tile.register_bytes} + e * {tile.element.bytes}",
+            # Whole blocks end with a lane's bytes: one mask instead of many.
+            offset=f"{'byte' if tile.scaled else 'from'} < end ? (u32)(line + from) : {NOWHERE}",
+            lds=f"{start} + {number} * {tile.dma_rows * tile.row_bytes}",
+        )
+        return TEMPLATE.lines(
+            "take",
+            tile=tile,
+            layout=layout,
+            source=source,
+            count=len(source.numbers),
+            number=number,
+            exchanged=tile.order_in_memory(self._exchange("chunk", "place")),
+            within=f" + thread % {lanes_per_chunk} * {tile.dma_bytes}" if lanes_per_chunk > 1 else "",
+            fetch=fetch,
+        )
 
     def _contract(self, name: str) -> Iterator[str]:
         geometry, program, tile, asked = self.tile.geometry, self.program, self.tile, self.asked
-        yield f"// {name}"
-        held = f"A: M x K, B: {tile.b_layout.spoken}, {spoken_element(tile)}, row-major"
-        yield f"// {held}; D: M x N, {asked.output.value}, row-major."
+        columns, packed = tile.by_columns(Factor.B), tile.element.packed
+        scales: Iterable[str] = ()
         if tile.has_scales:
             each, block = tile.scales.columns, tile.scales.block
-            yield (
-                f"// A_scale: M x {each}, B_scale: N x {each}, {tile.scales.spoken}, row-major: each scales {block} "
-                "elements along K."
-            )
-        yield f"// D: {spoken(asked.epilogue)}."
-        if tile.scaled or tile.element.packed > 1:
+            scales = TEMPLATE.lines("scales_contract", each=each, scales=tile.scales.spoken, block=block)
+        sizes = "Any M, N and K from 1 on.  Rows may be any number of elements apart, from their own length on."
+        if tile.scaled or packed > 1:
             depth = "any K that is a multiple of 32" if tile.scaled else "any even K"
-            apart = "an even" if tile.element.packed > 1 else "any"
-            yield f"// Any M and N from 1 on, {depth}.  Rows are {apart} number of elements apart, from K on."
-        else:
-            yield "// Any M, N and K from 1 on.  Rows may be any number of elements apart, from their own length on."
-        yield (
-            f"// Where rows of A and B begin at multiples of {tile.dma_bytes} bytes, {geometry.BK} * "
-            f"({program.tiles_outside} + {program.tiles_per_trip} * trips) of K are summed by the schedule's loop, "
-            "the rest unpipelined; else all of it."
-        )
-        if tile.by_columns(Factor.B):
-            unit = tile.dma_bytes // tile.element.bytes
-            yield f"// So is the K-tile of B's last row, where a tile's columns are no multiple of {unit}."
-        columns = geometry.BN // asked.products
-        yield (
-            f"// Launch: grid (ceil(M / {geometry.BM}) * ceil(N / {columns}), splits, batches), "
-            f"{tile.waves * tile.lanes} threads, no dynamic LDS."
-        )
-        yield f"// With splits > 1, {name}_reduce must follow; see there."
+            apart = "an even" if packed > 1 else "any"
+            sizes = f"Any M and N from 1 on, {depth}.  Rows are {apart} number of elements apart, from K on."
+        unit = tile.dma_bytes // tile.element.bytes
+        last_row = f"// So is the K-tile of B's last row, where a tile's columns are no multiple of {unit}."
         rows = f"{max(geometry.BM, geometry.BN)} rows of A or B"
-        if tile.by_columns(Factor.B):
-            rows = f"{geometry.BM} rows of A, the rows of B that a split sums"
-        yield (
-            f"// {rows}, {max(geometry.BM, REDUCTION_THREADS)} rows of D and {geometry.BM} of a split's sums take less "
-            "than 2 GiB; the launcher checks it, the kernel doesn't."
+        return TEMPLATE.lines(
+            "contract",
+            tile=tile,
+            asked=asked,
+            program=program,
+            binding=self.binding,
+            name=name,
+            element=spoken_element(tile),
+            scales=scales,
+            epilogue=spoken(asked.epilogue),
+            sizes=sizes,
+            last_row=[last_row] if columns else (),
+            columns=geometry.BN // asked.products,
+            threads=tile.waves * tile.lanes,
+            rows=f"{geometry.BM} rows of A, the rows of B that a split sums" if columns else rows,
+            d_rows=max(geometry.BM, REDUCTION_THREADS),
+            contract=contract(self.compiled),
         )
-        yield (
-            "// Loads beyond a buffer resource give 0, in LDS too, and stores have no effect; the scalar offset "
-            "counts, and a difference below 0 is 0."
-        )
-        yield f"// Compile with -O2 or -O3 (clang++ -x hip --offload-arch={tile.toolchain})."
-        yield f"// LDS: {self.binding.lds_bytes} bytes."
-        yield from contract(self.compiled)
-        yield "// Comments give the entry: its number in its phase, its op, and why a wait or barrier is there."
 
-    def _head(self, name: str) -> Iterator[str]:
-        tile, geometry = self.tile, self.tile.geometry
-        yield self._attributes()
-        yield f"void {name}({_parameters()}) {{"
-        yield f"  {_unused()}"
-        yield _DEVICE
-        yield from (f"  {line}" for line in (*gemm_types(tile), *finish_types(self.asked)))
-        yield from self._who_it_is()
-        yield "  const long long batch = __builtin_amdgcn_workgroup_id_z();"
-        yield "  const int split = __builtin_amdgcn_workgroup_id_y();"
-        yield "  // Each split sums a run of K-tiles; the last ones may have less, or nothing."
-        yield (
-            f"  const int k_each = __builtin_amdgcn_readfirstlane((int)(((u32)K + {geometry.BK - 1}) / {geometry.BK} "
-            f"+ splits - 1) / splits) * {geometry.BK};"
-        )
-        yield "  const int k_first = split * k_each < K ? split * k_each : K;"
-        yield "  const int depth = K - k_first < k_each ? K - k_first : k_each;"
+    def _matrices(self) -> Iterator[str]:
         for source in self.sources:
             pointer, letter = {"a": "A", "b": "B", "b_up": "B_up"}[source.name], source.operand.value
-            first = f"k_first{' * b_stride' if tile.by_columns(source.operand) else ''}"
-            offset = tile.element.in_bytes(f"(batch * {letter}_batch + {first})")
-            yield f"  const u64 {source.name}_matrix = (u64){pointer} + (u64)({offset});"
+            first = f"k_first{' * b_stride' if self.tile.by_columns(source.operand) else ''}"
+            offset = self.tile.element.in_bytes(f"(batch * {letter}_batch + {first})")
+            yield f"const u64 {source.name}_matrix = (u64){pointer} + (u64)({offset});"
         if not self.asked.persistent:
-            yield from (f"  {line}" for line in scale_matrix_lines(tile, self.asked))
+            yield from scale_matrix_lines(self.tile, self.asked)
         if not self._ends_late:
-            yield from (f"  {line}" for line in matrix_lines(self.asked))
+            yield from matrix_lines(self.asked)
 
     def _resources(self) -> Iterator[str]:
         tile, geometry, in_bytes = self.tile, self.tile.geometry, self.tile.element.in_bytes
@@ -683,9 +567,6 @@ class WholeKernel(GemmKernel):
             if not self.tile.by_columns(operand):
                 yield f"  const int {operand.value}_fetch{pattern} = row * {operand.value}_row_bytes + {place};"
 
-    def _registers(self) -> Iterator[str]:
-        yield from (line.removeprefix("  ") for line in self._register_lines())
-
     def _dma(self, dma: Dma, phase: Phase) -> str:
         if self.tile.by_columns(dma.operand):
             now = "rows_now" if phase is Phase.KERNEL and self._recounts else "b_dma_rows"
@@ -714,33 +595,19 @@ class WholeKernel(GemmKernel):
         """One K-tile into the first buffers, at `at` bytes of K."""
         each = self.tile.dma_rows * self.tile.row_bytes
         for operand in Factor:
-            for number in range(dma_numbers(self.tile, operand)):
+            for number in range(self.tile.dmas(operand)):
                 at = f"at / {self.tile.element.bytes} * b_row_bytes" if self.tile.by_columns(operand) else "at"
                 yield self._dma_text(Dma(operand, number * each, number, 0), [at])
 
     def reduction(self, name: str) -> Iterator[str]:
-        """The kernel that adds the splits of K, under a name."""
-        width, threads = self.asked.output.width, REDUCTION_THREADS
-        yield f"// {name}: adds the splits of K, the first one first, whatever the order in which they ended."
-        yield f"// Launch: grid (ceil(M * ceil(N / {width}) / {threads}), 1, batches), {threads} threads."
-        yield (
-            f"// `partial` holds splits * M rows for each matrix of a batch, each of {self.asked.products} * N floats, "
-            f"N rounded up to a multiple of {PARTIAL_UNIT}; it is aligned to 16 bytes."
+        return TEMPLATE.lines(
+            "reduction",
+            asked=self.asked,
+            name=name,
+            threads=REDUCTION_THREADS,
+            unit=PARTIAL_UNIT,
+            parameters=_PARAMETER_LIST,
+            unused=_UNUSED,
+            types=finish_types(self.asked),
+            lines=reduction_lines(self.asked),
         )
-        yield f'extern "C" __attribute__((global, amdgpu_flat_work_group_size({threads}, {threads})))'
-        yield f"void {name}({_parameters()}) {{"
-        yield f"  {_unused()}"
-        yield _DEVICE
-        yield "  typedef unsigned int u32;"
-        yield "  typedef unsigned long long u64;"
-        yield from (f"  {line}" for line in (*finish_types(self.asked), *reduction_lines(self.asked)))
-        yield "#endif"
-        yield "}"
-
-
-def _parameters() -> str:
-    return ", ".join(f"{each.type} {each.name}" for each in PARAMETERS)
-
-
-def _unused() -> str:
-    return " ".join(f"(void){each.name};" for each in PARAMETERS)

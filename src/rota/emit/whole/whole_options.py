@@ -66,7 +66,7 @@ def parse_epilogue(words: Sequence[str]) -> Steps:
     known = {step.value: step for step in EpilogueStep}
     for word in words:
         if word not in known:
-            raise _refuse(f"an epilogue has no step {word!r}", evidence=(("steps", ", ".join(known)),))
+            raise _refuse(f"an epilogue has no step {word!r}", ("steps", ", ".join(known)))
     steps = tuple(known[word] for word in words)
     check_epilogue(steps)
     return steps
@@ -111,7 +111,6 @@ def step_lines(step: EpilogueStep) -> Iterator[str]:
 
 
 def also_before_a_gate(step: EpilogueStep) -> str:
-    """The same step for the second product."""
     return f"ROTA_EACH others[e] = {_value(step).replace('values[e]', 'others[e]')};"
 
 
@@ -139,7 +138,7 @@ def _activate(step: EpilogueStep) -> str:
     }[step]
 
 
-def _refuse(message: str, *, evidence: tuple[tuple[str, str], ...] = (), fixes: tuple[str, ...] = ()) -> EmissionError:
+def _refuse(message: str, *evidence: tuple[str, str], fixes: tuple[str, ...] = ()) -> EmissionError:
     return EmissionError.of("T209", message, evidence=evidence, fixes=fixes)
 
 
@@ -171,11 +170,12 @@ class Output(enum.Enum):
 
 
 class Parameter(NamedTuple):
-    """One parameter of a kernel."""
-
     type: str
     name: str
     what: str
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.name}"
 
 
 PARAMETERS: tuple[Parameter, ...] = (
@@ -250,32 +250,28 @@ class WholeGemm:
         return 2 if self.gate else 1
 
     @property
-    def _order(self) -> tuple[tuple[str, int, int], ...]:
-        return ("xcds", self.xcds, _XCDS), ("group", self.group, _GROUP)
-
-    @property
     def words(self) -> tuple[str, ...]:
         """What tells it from others of the same loop, in a name."""
         return (
             self.output.value,
             *(step.value for step in self.epilogue),
             *(["persistent"] if self.persistent else []),
-            *(f"{name}{value}" for name, value, usual in self._order if value != usual),
+            *([f"xcds{self.xcds}"] if self.xcds != _XCDS else []),
+            *([f"group{self.group}"] if self.group != _GROUP else []),
         )
 
 
 def parse_options(told: Mapping[str, str]) -> WholeGemm:
-    """Settings as words."""
     known = {"output", "epilogue", "xcds", "group", "persistent", "layout", "scales"}
     for name in told:
         if name not in known:
-            raise _unknown(f"a whole kernel has no setting {name!r}", ("settings", ", ".join(sorted(known))))
+            raise _refuse(f"a whole kernel has no setting {name!r}", ("settings", ", ".join(sorted(known))))
     layouts = {each.value: each for each in BLayout}
     if told.get("layout", "nk") not in layouts:
-        raise _unknown(f"no loop reads B as {told['layout']!r}", ("layouts", ", ".join(layouts)))
+        raise _refuse(f"no loop reads B as {told['layout']!r}", ("layouts", ", ".join(layouts)))
     scales = {each.value: each for each in BlockScales}
     if told.get("scales", "none") not in scales:
-        raise _unknown(
+        raise _refuse(
             f"no loop multiplies with scales of {told['scales']}",
             ("scales", ", ".join(scales)),
             fixes=("scales of rows and columns are steps of the epilogue: row_scale, column_scale",),
@@ -283,10 +279,10 @@ def parse_options(told: Mapping[str, str]) -> WholeGemm:
     outputs = {each.value: each for each in Output}
     output = told.get("output", Output.F32.value)
     if output not in outputs:
-        raise _unknown(f"no kernel gives {output!r}", ("output", ", ".join(outputs)))
+        raise _refuse(f"no kernel gives {output!r}", ("output", ", ".join(outputs)))
     persistent = told.get("persistent", "false")
     if persistent not in ("true", "false"):
-        raise _unknown(f"persistent is {persistent!r}", ("expected", "true or false"))
+        raise _refuse(f"persistent is {persistent!r}", ("expected", "true or false"))
     return WholeGemm(
         output=outputs[output],
         epilogue=parse_epilogue([word for word in told.get("epilogue", "").split(",") if word]),
@@ -302,14 +298,14 @@ def check_layout(asked: WholeGemm, tile: GemmTile) -> None:
     """A loop reads B as it was declared to, whatever is asked for around it."""
     have = tile.b_layout
     if asked.layout not in (None, have):
-        raise _unknown(
+        raise _refuse(
             f"the loop reads B as {have.spoken}, and is asked to read it as {asked.layout.spoken}",
             ("of the loop", have.value),
             ("asked for", asked.layout.value),
             fixes=(f"--set shape.b_layout={asked.layout.value} schedules a loop that does",),
         )
     if have is BLayout.KN and asked.persistent and (asked.gate or tile.waves > tile.simds or tile.pairs):
-        raise _unknown(
+        raise _refuse(
             "no persistent kernel of two waves on a SIMD, of two B, or in pairs of columns takes B as K x N: registers "
             "don't suffice",
             ("waves", f"{tile.waves} on {tile.simds} SIMDs"),
@@ -319,10 +315,9 @@ def check_layout(asked: WholeGemm, tile: GemmTile) -> None:
 
 
 def check_scales(asked: WholeGemm, tile: GemmTile) -> None:
-    """Check that the loop has the requested scales."""
     has = tile.scales
     if asked.scales not in (None, has):
-        raise _unknown(
+        raise _refuse(
             f"the loop multiplies with scales of blocks: {has.value}; asked for: {asked.scales.value}",
             ("loop", has.value),
             fixes=(
@@ -331,7 +326,7 @@ def check_scales(asked: WholeGemm, tile: GemmTile) -> None:
             ),
         )
     if tile.block_sums and asked.persistent:
-        raise _unknown(
+        raise _refuse(
             "no persistent kernel takes scales of blocks in fp32: scalar registers don't suffice",
             ("scales", has.value),
             fixes=("leave persistent=true out",),
@@ -341,9 +336,5 @@ def check_scales(asked: WholeGemm, tile: GemmTile) -> None:
 def _number(told: Mapping[str, str], name: str, default: int) -> int:
     text = told.get(name, str(default))
     if not text.isdecimal():
-        raise _unknown(f"{name} is {text!r}", ("expected", "a number from 1 on"))
+        raise _refuse(f"{name} is {text!r}", ("expected", "a number from 1 on"))
     return int(text)
-
-
-def _unknown(message: str, *evidence: tuple[str, str], fixes: tuple[str, ...] = ()) -> EmissionError:
-    return EmissionError.of("T209", message, evidence=evidence, fixes=fixes)
