@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from rota.check import bad_field, check_elements, check_ints, check_types, expect
 from rota.errors import DeclarationError
@@ -30,23 +30,14 @@ from rota.execute.clock import (
     run_clock,
 )
 from rota.execute.dataflow import Dataflow, tiles_seen
+from rota.execute.lazy_numpy import Bools, Floats, Ints, np
 from rota.execute.reference import Declared
 from rota.execute.semantics import Mixing, Semantics
 from rota.execute.wave_trace import GARBAGE, Workgroup, trace_of
 from rota.program.entry import Entry, Place
 from rota.program.lowered import Lowerable, LoweredProgram, TileSum, Unstated
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.intp]
-
-# The operands and their product.
-#
-# Entries are integers in float64, so every sum is exact and right means equal.
-
+# Operands are integers in float64, so every sum is exact and right means equal.
 _DEPTH = 2  # elements of K in a tile
 _LARGEST = 999  # products of K-tiles stay far below 2**53, up to which float64 counts exactly
 _LARGEST_SCALE = 9  # so that scaled ones do, too
@@ -70,7 +61,6 @@ class Matrices(NamedTuple):
 
     @property
     def nothing(self) -> int:
-        """The number of the tile of zeros."""
         tiles: int = self.a.shape[1]
         return tiles - 2
 
@@ -82,8 +72,6 @@ def matrices_of(asked: TileSum, blocks: int, tiles: int, slices: int) -> Matrice
     An accumulator adds up the products of the blocks that are asked for.  The numbers are always the same ones for the
     same shape.
     """
-    import numpy as np
-
     random = np.random.default_rng(blocks)
     further = len(asked.scales)
     both = np.zeros((2, blocks, tiles + 2, slices, _DEPTH))
@@ -117,8 +105,6 @@ class Accumulators(NamedTuple):
 
         Before that, further operands scale the rows of one or the other.
         """
-        import numpy as np
-
         slices = np.arange(self.group.size)[:, np.newaxis]
         left, right, *further = self._tiles(place)
         factors = [
@@ -135,13 +121,11 @@ class Accumulators(NamedTuple):
     def names(self) -> tuple[str, ...]:
         return tuple(map(str, self.matrices.product))
 
-    def wrong(self) -> NDArray[np.bool_]:
+    def wrong(self) -> Bools:
         """Which accumulators differ from A @ B, by [accumulator, run, wave]; NaN differs from everything.
 
         A wave whose role never computes one has none.
         """
-        import numpy as np
-
         wrong = np.zeros((len(self.matrices.product), *self.clock.steps.shape[:2]), dtype=np.bool_)
         for number, (place, right) in enumerate(self.matrices.product.items()):
             own = self.group.writers(place)
@@ -161,7 +145,7 @@ class Accumulators(NamedTuple):
             if poisoned := [name for name, tiles in held.items() if GARBAGE in tiles]:
                 return f"{trace.where(compute.step)} reads poison in {' and '.join(poisoned)}"
             if len(set().union(*held.values())) > 1:
-                listed = " with ".join(f"{_listed(tiles)} of {name}" for name, tiles in held.items())
+                listed = " with ".join(f"{', '.join(map(str, sorted(own)))} of {name}" for name, own in held.items())
                 return f"{trace.where(compute.step)} multiplies K-tiles {listed}"
         found, expected = self.sums(place)[run, wave], self.matrices.product[place]
         row, column = (int(axis[0]) for axis in (found != expected).nonzero())
@@ -178,30 +162,22 @@ class Accumulators(NamedTuple):
         return [self._operand(place, side) for side in sides]
 
     def _operand(self, place: Place, side: int) -> tuple[Ints, Ints]:
-        import numpy as np
-
         group, clock = self.group, self.clock
         nowhere, never = clock.issue.shape[2] - 1, clock.steps.shape[2] - 1
         computes = [trace.computes.get(place, ()) for trace in group.traces]
         operands = [[compute.operands[side] for compute in row] for row in computes]
         steps = group.per_wave([[compute.step for compute in row] for row in computes], never)
         loads = group.per_wave([[nowhere if load is None else load for load in row] for row in operands], nowhere)
-        blocks = group.per_wave(
-            [
-                [0 if load is None else trace.memory[load].block for load in row]
-                for trace, row in zip(group.traces, operands, strict=True)
-            ],
-            0,
-        )
+        loaded = [
+            [0 if load is None else trace.memory[load].block for load in row]
+            for trace, row in zip(group.traces, operands, strict=True)
+        ]
+        blocks = group.per_wave(loaded, 0)
         wave = np.arange(group.size)[:, np.newaxis]
         landed = clock.land[:, wave, loads] <= clock.steps[:, wave, steps]
         tiles = np.where(landed[..., np.newaxis], self.seen[:, wave, loads], GARBAGE)
         tiles[:, steps == never] = self.matrices.nothing
         return tiles.swapaxes(2, 3), blocks
-
-
-def _listed(tiles: set[int]) -> str:
-    return ", ".join(map(str, sorted(tiles)))
 
 
 LATE_AND_RANDOM: tuple[Policy, ...] = (Latest(), Random())
@@ -242,7 +218,6 @@ class Setup:
             check_ints(self, ("waves_per_role",), least=1)
 
     def workgroup(self, program: LoweredProgram) -> Workgroup:
-        """The waves with what they execute."""
         roles = len(program.roles)
         waves = self.waves_per_role or (2 if roles > 1 else 4)
         if waves * roles < 2:
@@ -257,13 +232,11 @@ class Results(Protocol):
     @property
     def names(self) -> tuple[str, ...]: ...
 
-    def wrong(self) -> NDArray[np.bool_]:
+    def wrong(self) -> Bools:
         """Which results are wrong, by [result, run, wave]."""
         ...
 
-    def reason(self, number: int, run: int, wave: int) -> str:
-        """Why a result is wrong."""
-        ...
+    def reason(self, number: int, run: int, wave: int) -> str: ...
 
 
 def execute(
@@ -284,7 +257,7 @@ def execute(
     lowered = _lower(program)
     tracked = lowered.compiler_tracks_registers if compiler_waits is None else compiler_waits
     setup = Setup(trip_count=trip_count, waves_per_role=waves_per_role, compiler_waits=tracked)
-    chosen = _chosen(policy)
+    chosen = _choose(policy)
     results_of = _results_of(lowered, semantics)
     group = setup.workgroup(lowered)
     order = barrier_order(group)
@@ -309,7 +282,7 @@ def _lower(program: Lowerable) -> LoweredProgram:
     return lowered
 
 
-def _chosen(policy: Policy | Sequence[Policy]) -> Policy:
+def _choose(policy: Policy | Sequence[Policy]) -> Policy:
     if isinstance(policy, Policy) and not isinstance(policy, type):
         return policy
     return Together(policies=check_elements("the policies", policy, Policy))  # type: ignore[type-abstract]
@@ -340,8 +313,6 @@ def _sums(asked: TileSum, group: Workgroup, clock: Clock, tiles: int) -> Accumul
 
 
 def _judge(results: Results, runs: Sequence[Run]) -> Execution:
-    import numpy as np
-
     wrong = results.wrong()
     bad: list[int] = np.flatnonzero(wrong.any(axis=(0, 2))).tolist()
     if not bad:

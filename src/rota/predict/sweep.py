@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import log2
 from typing import NamedTuple
+from xml.sax.saxutils import escape, quoteattr
 
 from rota.predict.predict_problem import (
     Correction,
@@ -17,7 +18,7 @@ from rota.predict.predict_problem import (
     work_of,
 )
 from rota.targets.device import problem_facts_of
-from rota.view.draw import DARK, LIGHT, attribute, content, style_sheet, title
+from rota.view.draw import DARK, LIGHT, style_sheet, title
 
 HUES = ("#7d8690", "#d55e00", "#f0b27a", "#0072b2", "#56b4e9", "#009e73", "#cc79a7", "#e69f00")
 """Of Okabe and Ito's set, with a grey: parts have their names beside them, so nothing depends on hue."""
@@ -73,13 +74,13 @@ class Chart:
 
     def __init__(self, width: int, height: int, heading: str, faint: Sequence[str] = ()) -> None:
         self.width, self.height, self.heading = width, height, heading
-        self.parts = [f'<text x="16" y="26" class="title">{content(heading)}</text>']
+        self.parts = [f'<text x="16" y="26" class="title">{escape(heading)}</text>']
         for number, line in enumerate(faint):
             self.text(16, 46 + 16 * number, line, "faint")
 
     def text(self, x: float, y: float, text: str, style: str = "") -> None:
         """A text that begins, ends or is centred at a point."""
-        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" class="{style}">{content(text)}</text>')
+        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" class="{style}">{escape(text)}</text>')
 
     def box(self, corner: tuple[float, float], size: tuple[float, float], fill: str, told: Iterable[str] = ()) -> None:
         """A filled rectangle; what it tells shows under a pointer."""
@@ -112,7 +113,7 @@ class Chart:
         """The finished picture."""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="rota" width="{self.width}" height="{self.height}" '
-            f'viewBox="0 0 {self.width} {self.height}" role="img" aria-label={attribute(self.heading)}>'
+            f'viewBox="0 0 {self.width} {self.height}" role="img" aria-label={quoteattr(self.heading)}>'
             f"<style>{style_sheet()}{_grounds()}</style>"
             f'<rect class="ground" width="100%" height="100%"/>{"".join(self.parts)}</svg>\n'
         )

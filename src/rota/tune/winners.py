@@ -36,9 +36,7 @@ from rota.targets.registry import device_named
 from rota.tune.point import PointRow
 from rota.tune.space import ProblemShape, Swizzle
 
-# The formula, for many at once.
-#
-# It is `rota.predict.predict_problem`'s figure, which a test compares: the same model, with arrays for numbers.
+# The formula is `rota.predict.predict_problem`'s, which a test compares: the same model, with arrays for numbers.
 
 Floats = NDArray[np.float64]
 
@@ -85,7 +83,6 @@ class _Kernels:
         self.at = ModelParameters(*columns)
 
     def times(self, shapes: Sequence[ProblemShape]) -> Floats:
-        """Some shapes by all candidates."""
         m, n, k = (np.array([shape[side] for shape in shapes], float)[:, None] for side in range(3))
         arrays: Any = work_of_problem  # takes arrays as it takes numbers
         work = arrays(
@@ -117,8 +114,6 @@ MEASURED, CALIBRATED, PREDICTED = "measured", "calibrated", "predicted"
 
 
 class KernelRun(NamedTuple):
-    """A measured run of a configuration, as the store has it."""
-
     kernel: str
     device: str
     m: int
@@ -192,7 +187,6 @@ def rank(
 
 
 def gemm_of(row: PointRow) -> TiledGemm:
-    """The kernel of a proved row."""
     return TiledGemm(
         name=row.point.name,
         device=row.point.target,
@@ -241,25 +235,18 @@ def choices(ranking: Ranking, shapes: Sequence[ProblemShape]) -> list[tuple[str,
         column = int(best[row])
         chosen = ranking.configurations[column]
         corrected = ranking.candidates[column].correction is not None
-        found.append(
-            (
-                str(shape_key(shape)),
-                {
-                    "kernel": chosen.kernel,
-                    "key": chosen.row.key,
-                    "split_k": chosen.split_k,
-                    "swizzle": list(chosen.swizzle),
-                    "us": float(times[row, column]),
-                    "basis": MEASURED if (row, column) in measured else CALIBRATED if corrected else PREDICTED,
-                    "near": int(near[row].sum()),
-                    "next": [
-                        [ranking.configurations[int(each)].kernel, ranking.configurations[int(each)].split_k]
-                        for each in order[row][1:]
-                        if near[row, int(each)]
-                    ],
-                },
-            )
-        )
+        following = [ranking.configurations[int(each)] for each in order[row][1:] if near[row, int(each)]]
+        choice = {
+            "kernel": chosen.kernel,
+            "key": chosen.row.key,
+            "split_k": chosen.split_k,
+            "swizzle": list(chosen.swizzle),
+            "us": float(times[row, column]),
+            "basis": MEASURED if (row, column) in measured else CALIBRATED if corrected else PREDICTED,
+            "near": int(near[row].sum()),
+            "next": [[each.kernel, each.split_k] for each in following],
+        }
+        found.append((shape_key(shape), choice))
     return found
 
 
@@ -280,16 +267,18 @@ def winners_used(chosen: Iterable[Mapping[str, Any]]) -> dict[tuple[str, Swizzle
     return found
 
 
-# Measured microseconds for a library.
-#
-# The column `kernel` names a kernel as the dispatch table does. A row about another kernel ends in M204: a time
-# that is put to the wrong kernel would decide wrongly from then on.
-
-
 def read_measured(path: Path, known: Collection[str]) -> list[KernelRun]:
-    """The runs of a file, which may be of several devices."""
+    """The runs of a file, which may be of several devices; `kernel` is a name of the dispatch table.
+
+    A row about another kernel ends in M204: a time that is put to the wrong kernel would decide wrongly from then on.
+    """
     found: list[KernelRun] = []
-    for device in _devices(path):
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            devices = list(dict.fromkeys(row["device"] for row in csv.DictReader(file) if row.get("device")))
+    except (OSError, UnicodeDecodeError) as error:
+        raise MeasureError.of("M201", f"{path.name}: it can't be read: {error}") from error
+    for device in devices or [""]:  # what is malformed is left to `read_runs`, whose findings say it
         for run in read_runs(path, device_named(device)).runs:
             if run.kernel not in known:
                 raise MeasureError.of(
@@ -301,12 +290,3 @@ def read_measured(path: Path, known: Collection[str]) -> list[KernelRun]:
             sides = run.problem.m, run.problem.n, run.problem.k, run.problem.split_k
             found.append(KernelRun(run.kernel, device_named(device).name, *sides, run.us, path.name))
     return found
-
-
-def _devices(path: Path) -> list[str]:
-    """What the file's rows were measured on; what can't be read is left to the reader, whose findings say it."""
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            return list(dict.fromkeys(row["device"] for row in csv.DictReader(file) if row.get("device"))) or [""]
-    except (OSError, UnicodeDecodeError) as error:
-        raise MeasureError.of("M201", f"{path.name}: it can't be read: {error}") from error

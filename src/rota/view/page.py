@@ -26,14 +26,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-# Pages from templates.
-#
-# A template says `|safe` of what is markup already; everything else, such as the names that authors give, stays
-# text.
-
-
 def render(name: str, **values: object) -> str:
-    """One template, filled in."""
+    """Fill in a template, which says `|safe` of what is markup already; names that authors give stay text."""
     return _templates().get_template(name).render(values)
 
 
@@ -52,8 +46,6 @@ def _templates() -> Environment:
 
 
 class _Row(NamedTuple):
-    """An entry in the folded table."""
-
     slot: int
     op: str
     source: str
@@ -62,7 +54,6 @@ class _Row(NamedTuple):
 
 
 def page(scene: Scene, compiled: Lowerable) -> str:
-    """A whole document."""
     return render(
         "page.html",
         headline=scene.headline,
@@ -83,13 +74,11 @@ def _phases(compiled: Lowerable) -> list[tuple[str, list[_Row]]]:
     """All entries with source line and reason, a table per phase."""
     reasons, program = reasons_of(compiled), compiled.lowered
     names = [role.name for role in program.roles]
-    return [
-        (
-            phase.value.lower(),
-            [_row(each, names, reasons[Key(phase, each.time_slot)].lines) for each in program.phase(phase)],
-        )
-        for phase in Phase
-    ]
+    phases: dict[str, list[_Row]] = {}
+    for phase in Phase:
+        rows = [_row(each, names, reasons[Key(phase, each.time_slot)].lines) for each in program.phase(phase)]
+        phases[phase.value.lower()] = rows
+    return list(phases.items())
 
 
 def _row(entry: Entry, names: Sequence[str], why: Iterable[str]) -> _Row:
@@ -104,19 +93,15 @@ def _row(entry: Entry, names: Sequence[str], why: Iterable[str]) -> _Row:
 
 
 def diff_page(diff: ScheduleDiff) -> str:
-    """A whole document."""
     return render("diff.html", diff=diff, light=LIGHT, dark=DARK)
-
-
-# For notebooks.
-#
-# As a notebook's last expression it is the picture with a folded table of entries; printed, the terminal's
-# timeline.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A schedule with the scene of its predicted steady state; every rendering is made when it is asked for."""
+    """A schedule with the scene of its predicted steady state; every rendering is made when it is asked for.
+
+    As a notebook's last expression it is the picture with a folded table of entries; printed, the terminal's timeline.
+    """
 
     compiled: Lowerable
     scene: Scene
@@ -125,7 +110,6 @@ class Shown:
         return text_timeline(self.scene)
 
     def text(self, columns: int) -> str:
-        """The timeline as text, that wide."""
         return text_timeline(self.scene, columns)
 
     def __repr__(self) -> str:
@@ -138,11 +122,9 @@ class Shown:
         return self.svg()
 
     def svg(self) -> str:
-        """The picture alone."""
         return draw(self.scene)
 
     def html(self) -> str:
-        """The picture on a page of its own, with entries and controls."""
         return page(self.scene, self.compiled)
 
 
@@ -160,12 +142,8 @@ def show(
     return Shown(compiled=compiled, scene=arrange(compiled, timeline, prediction, measured=measured))
 
 
-# Views by name.
-#
-# A view is a function of what is shown (`rota.view.show.Shown`), a compiled schedule and the scene of its predicted
-# steady state, that gives text.
-
 View: TypeAlias = "Callable[[Shown], str]"
+"""A function of what is shown, a compiled schedule and the scene of its predicted steady state, that gives text."""
 
 VIEWS: Registry[View] = Registry(
     what="view",
