@@ -196,7 +196,8 @@ def draw_race(race: Race) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="rota race" viewBox="0 0 {wide:g} {height}" width="{wide:g}" '
         f'height="{height}" role="img" aria-label={quoteattr(f"{race.code}: {race.message}")}>'
-        f'<style>{style_sheet()}</style>{HATCH}<rect class="ground" width="100%" height="100%"/>{"".join(parts)}</svg>\n'
+        f'<style>{style_sheet()}</style>{HATCH}<rect class="ground" width="100%" height="100%"/>'
+        f"{''.join(parts)}</svg>\n"
     )
 
 
