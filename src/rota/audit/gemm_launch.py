@@ -42,8 +42,6 @@ SEVERAL = (2, 3)
 
 
 class Numbers(enum.Enum):
-    """What A and B hold."""
-
     WHOLE = "integers"
     FULL = "numbers of full precision"
 
@@ -96,7 +94,6 @@ class GemmProgram:
     b_by_columns: bool = False
 
     def depth(self, trips: int) -> int:
-        """K for that many trips."""
         return self.geometry.BK * (self.tiles_outside + trips * self.tiles_per_trip)
 
     def launch(
@@ -129,7 +126,10 @@ class GemmProgram:
         got = outcome.buffers[2].view(np.float32).reshape(rows, columns)
         due, bound = a @ b.T, np.zeros((rows, columns))
         if numbers is Numbers.FULL:
-            bound = _rounding(depth) * (np.abs(a) @ np.abs(b.T))
+            # What sums of so many terms may lose, in any order, of the sum of their sizes: N. J. Higham, Accuracy and
+            # Stability of Numerical Algorithms, 3.1. Products of two elements are exact in fp32.
+            lost = depth * _UNIT_ROUNDOFF
+            bound = lost / (1 - lost) * (np.abs(a) @ np.abs(b.T))
         wrong = _wrong_result(got, due, bound, (("trips", trips), ("K", depth), ("interleaving", interleaving.label)))
         return Launched(got, due, bound, (*outcome.findings, *wrong))
 
@@ -162,15 +162,14 @@ def load_gemm(
     b_by_columns: bool = False,
 ) -> GemmProgram:
     """The kernel that a loop became; of the loop only its numbers of K-tiles are used."""
-    counts = loop.lowered
     taken = sum(not each.hidden for each in facts.arguments)
     return GemmProgram(
         program=load_program(facts, tuple(listing)),
         geometry=geometry,
         element=element,
         waves=waves,
-        tiles_outside=counts.tiles_outside,
-        tiles_per_trip=counts.tiles_per_trip,
+        tiles_outside=loop.lowered.tiles_outside,
+        tiles_per_trip=loop.lowered.tiles_per_trip,
         dynamic_lds=dynamic_lds,
         nulls=max(0, taken - _PARAMETERS),
         b_by_columns=b_by_columns,
@@ -210,14 +209,6 @@ def _draw(random: np.random.Generator, shape: tuple[int, int], numbers: Numbers,
     return drawn
 
 
-def _rounding(terms: int) -> float:
-    """What sums of this many terms may lose, in any order, of the sum of their sizes.
-
-    N. J. Higham, Accuracy and Stability of Numerical Algorithms, 3.1; products of two elements are exact in fp32.
-    """
-    return terms * _UNIT_ROUNDOFF / (1 - terms * _UNIT_ROUNDOFF)
-
-
 def _wrong_result(
     got: NDArray[np.float32], due: Floats, bound: Floats, run: tuple[tuple[str, str | int], ...]
 ) -> tuple[Finding, ...]:
@@ -251,7 +242,7 @@ def load_emitted(
     """The emitted GEMM, or the one of that name where there are several; it must fit its descriptor and machine."""
     tile = gemm_tile(compiled, geometry, element=element, waves=waves)
     facts, instructions = code.kernel(kernel), code.instructions(kernel)
-    if wrong := misfits(facts, instructions, compiled.machine):
+    if wrong := list(misfits(facts, instructions, compiled.machine)):
         raise IsaError(*wrong)
     return load_gemm(
         compiled,

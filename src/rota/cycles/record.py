@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from rota.cycles.instructions import Code, IssuedEntry, Parameters, WorkSource, encode, nominal, program_of
+from rota.cycles.instructions import Code, Parameters, WorkSource, encode, nominal, program_of
 from rota.cycles.model import run
 from rota.cycles.timeline import At, BufferUse, Crossing, Flow, Lane, Level, Occupied, Registers, Slice, Stall, Timeline
 from rota.program.entry import Place, Space
@@ -29,9 +29,12 @@ def record(
     chosen = parameters or nominal(device_of(program.machine))
     code = encode(program, chosen)
     result = run(code, chosen, trips=trips, record=True)
-    slices = sorted(
-        (_slice(code, parts) for parts in _merge(result.occupied)), key=lambda each: (each.start, each.wave, each.lane)
-    )
+    slices = []
+    for parts in _merge(result.occupied):
+        part, (end, done) = parts[0], (max(each.end for each in parts), max(each.done for each in parts))
+        at, label = At(*code.keys[part.key][:2], part.trip), code.keys[part.key].label
+        slices.append(Slice(part.wave, part.lane, part.start, end, done, at, label, len(parts)))
+    slices.sort(key=lambda each: (each.start, each.wave, each.lane))
     doings = _doings(code, result.occupied)
     sizes = _sizes(program.semantics)
     edges = result.edges[0]
@@ -47,11 +50,11 @@ def record(
         tiles_per_trip=code.tiles_per_trip,
         slices=tuple(slices),
         stalls=tuple(
-            Stall(wave, start, end, cause, _at(code.keys[key], trip), code.keys[key].label)
+            Stall(wave, start, end, cause, At(*code.keys[key][:2], trip), code.keys[key].label)
             for wave, start, end, cause, key, trip in result.stood
         ),
         crossings=tuple(
-            Crossing(wave, arrived, released, _at(code.keys[key], trip), barrier, arrives, awaits)
+            Crossing(wave, arrived, released, At(*code.keys[key][:2], trip), barrier, arrives, awaits)
             for wave, arrived, released, key, trip, barrier, arrives, awaits in result.crossed
         ),
         levels=tuple(_levels(code, result.occupied)),
@@ -76,29 +79,10 @@ class _Doing:
     done: int = 0
 
 
-def _slice(code: Code, parts: Sequence[Occupied]) -> Slice:
-    """Neighbouring instructions of one entry on one unit, as one."""
-    first, key = parts[0], code.keys[parts[0].key]
-    return Slice(
-        wave=first.wave,
-        lane=first.lane,
-        start=first.start,
-        end=max(part.end for part in parts),
-        done=max(part.done for part in parts),
-        at=_at(key, first.trip),
-        label=key.label,
-        instructions=len(parts),
-    )
-
-
-def _at(key: IssuedEntry, trip: int) -> At:
-    return At(key.phase, key.slot, trip)
-
-
 def _merge(occupied: Iterable[Occupied]) -> Iterator[list[Occupied]]:
     """Instructions of one entry that follow without a gap; loads in flight at once count as such."""
     open_pieces: dict[tuple[int, Lane, int, int], list[Occupied]] = {}
-    for each in sorted(occupied, key=lambda one: one.start):
+    for each in sorted(occupied, key=lambda held: held.start):
         where = each.wave, each.lane, each.key, each.trip
         piece = open_pieces.get(where)
         if piece is not None and each.start <= piece[-1].end:
@@ -117,9 +101,8 @@ def _doings(code: Code, occupied: Iterable[Occupied]) -> list[_Doing]:
         where = each.wave, each.key, each.trip
         entry = code.entries[each.key]
         if where not in found and entry is not None:
-            effect = entry.effect
-            at = _at(code.keys[each.key], each.trip)
-            found[where] = _Doing(each.wave, at, effect.reads, effect.writes, issued=each.issued)
+            at = At(*code.keys[each.key][:2], each.trip)
+            found[where] = _Doing(each.wave, at, entry.effect.reads, entry.effect.writes, issued=each.issued)
         doing = found[where]
         doing.issued = min(doing.issued, each.issued)
         doing.end = max(doing.end, each.end)
@@ -225,7 +208,6 @@ def _buffers(sizes: _Sizes, doings: Iterable[_Doing]) -> Iterator[BufferUse]:
 
 
 def _buffer(sizes: _Sizes, place: Place) -> str:
-    """The tile and its copy, and its part where parts come and go on their own."""
     return f"{place.name}[{place.copy}]" if sizes.whole_tiles else str(place)
 
 

@@ -147,10 +147,10 @@ class Timeline:
 Lost = dict[tuple[int, int], int]
 """Clocks by (entry's key, cause's number)."""
 
+# The same as the model notes them while it runs, instruction by instruction and with an entry's key.
+
 
 class Occupied(NamedTuple):
-    """A unit held by one instruction, for the timeline."""
-
     wave: int
     lane: Lane
     issued: int
@@ -162,8 +162,6 @@ class Occupied(NamedTuple):
 
 
 class Stood(NamedTuple):
-    """A wave that did not issue, for the timeline."""
-
     wave: int
     start: int
     end: int
@@ -173,8 +171,6 @@ class Stood(NamedTuple):
 
 
 class Crossed(NamedTuple):
-    """A wave at a barrier, for the timeline."""
-
     wave: int
     arrived: int
     released: int
@@ -189,9 +185,7 @@ class Crossed(NamedTuple):
 class MeasuredRun:
     """When each wave began its trips and ended the last (`edges`), and the clocks it lost in each, by entry and cause.
 
-    `causes` say what the numbers of causes represent.  `idle` are the clocks for which a SIMD's matrix unit waited for
-    the wave that then used it, by what held that up.
-
+    `idle` are the clocks for which a SIMD's matrix unit waited for the wave that then used it, by what held that up.
     If `period` is not 0, the unit's state repeated after the last `period` trips; else it never did.
     """
 
@@ -213,7 +207,6 @@ class MeasuredRun:
 
     @property
     def trips(self) -> int:
-        """How often wave 0 went round."""
         return len(self.edges[0]) - 1
 
     @property

@@ -68,6 +68,8 @@ class Nursery:
 
 
 class LocalPool:
+    """So many workers on this machine."""
+
     def __init__(self, workers: int = 1, limits: PointLimits | None = None) -> None:
         self.workers = workers
         self.limits = limits or PointLimits()

@@ -258,6 +258,7 @@ def _check(point: LoopPoint) -> None:
 
 
 def read_space(path: Path) -> TuneSpace:
+    """A space from a TOML file; S101 where it is malformed."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
