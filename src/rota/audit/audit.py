@@ -77,10 +77,7 @@ _Pair = tuple[Entry, MachineEvent]
 def wrong_groups(
     expected: Expected, loop: MachineLoop, machine: Machine, waves: int, *, as_emitted: bool
 ) -> list[Finding]:
-    """As emitted, the first half of the waves is group 0; elsewhere any two groups will do that leave no wave out.
-
-    Where the machine code hasn't as many such barriers as the schedule, the comparison has said so.
-    """
+    """As emitted, the first half of the waves is group 0; elsewhere any two groups will do that leave no wave out."""
     pairs = [pair for phase in Phase for pair in _alone(expected, loop, phase)]
     if not pairs:
         return []
@@ -98,7 +95,7 @@ def wrong_groups(
 
 
 def _alone(expected: Expected, loop: MachineLoop, phase: Phase) -> list[_Pair]:
-    """Barriers of one group, as planned and as found."""
+    """Barriers of one group, as planned and as found; none if their numbers differ, which `compare` reports."""
     planned = [event.entry for event in expected[phase] if event.kind is OpKind.BARRIER and event.alone]
     found = [event for event in loop.phase(phase) if event.kind is OpKind.BARRIER and event.conditional]
     return list(zip(planned, found, strict=True)) if len(planned) == len(found) else []
@@ -125,10 +122,7 @@ def _show_waves(waves: frozenset[int]) -> str:
 
 
 def misfits(facts: KernelFacts, instructions: Sequence[Instruction], machine: Machine) -> Iterator[Finding]:
-    """What keeps a kernel from running on a machine as it was compiled.
-
-    The notes say what the compiler meant; the descriptor is what the hardware is told.
-    """
+    """What keeps a kernel from running on a machine as it was compiled."""
     if facts.arch != machine.arch:
         yield Finding(
             "I111",
@@ -246,10 +240,7 @@ def audit_gemm(
 def audit_skeleton(
     compiled: CompiledSchedule, code: CodeObject, *, kernel: str | None = None, valu: Collection[str] = ()
 ) -> Audit:
-    """A kernel around a skeleton whose functions issue as many instructions as the loop declares for its ops.
-
-    `valu` are the opcodes by which the author's vector ops are known.
-    """
+    """A kernel around a skeleton that issues what the loop declares; `valu` are opcodes of the author's vector ops."""
     check_words(compiled.lowered)
     planned = with_register_waits(compiled)
     expected = expect_counts(planned)

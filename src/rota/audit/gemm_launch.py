@@ -77,21 +77,17 @@ class TripRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmProgram:
-    """One kernel, decoded once and run as often as wanted; `element` is how matrix instructions spell A's and B's.
-
-    `dynamic_lds` is LDS that the launch asks for.  After the five parameters of a GEMM, `nulls` are pointers that a
-    compiler has for memory of its own, if it needs any.  `b_by_columns` is B as K x N.
-    """
+    """One kernel, decoded once and run as often as wanted."""
 
     program: KernelProgram
     geometry: KernelGeometry
-    element: str
+    element: str  # how matrix instructions spell A's and B's
     waves: int
     tiles_outside: int
     tiles_per_trip: int
-    dynamic_lds: int = 0
-    nulls: int = 0
-    b_by_columns: bool = False
+    dynamic_lds: int = 0  # that the launch asks for
+    nulls: int = 0  # pointers after the five parameters of a GEMM, for memory of the compiler's own
+    b_by_columns: bool = False  # B is K x N
 
     def depth(self, trips: int) -> int:
         return self.geometry.BK * (self.tiles_outside + trips * self.tiles_per_trip)
@@ -134,11 +130,9 @@ class GemmProgram:
         return Launched(got, due, bound, (*outcome.findings, *wrong))
 
     def run_trips(self, trips: int, seeds: int) -> TripRuns:
-        """Integers under every adversarial and this many drawn interleavings, in one workgroup.
-
-        Once numbers of full precision, in several: a workgroup that takes another's tile is wrong only among others.
-        """
+        """Integers under every adversarial and this many drawn interleavings, and once numbers of full precision."""
         runs = [self.launch(trips, order) for order in interleavings(self.waves, seeds)]
+        # In several workgroups: one that takes another's tile is wrong only among others.
         runs.append(self.launch(trips, grid=SEVERAL, numbers=Numbers.FULL))
         findings = {finding.code: finding for run in reversed(runs) for finding in reversed(run.findings)}
         return TripRuns(
@@ -177,10 +171,7 @@ def load_gemm(
 
 
 def pack(matrix: Floats, element: str) -> NDArray[np.generic]:
-    """Numbers that the element can hold, as it holds them: bf16, fp16, OCP's e4m3 (gfx950) or FNUZ's (gfx942).
-
-    Fp4, OCP's e2m1, has two values a byte, the first one in the low bits.
-    """
+    """Numbers as the element holds them: bf16, fp16, OCP's e4m3 (gfx950) or FNUZ's (gfx942), two fp4 (e2m1) a byte."""
     if element == "f16":
         return matrix.astype(np.float16)
     if element == "bf16":

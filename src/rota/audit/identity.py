@@ -151,11 +151,7 @@ def _read_offset(instruction: Instruction) -> int:
 
 
 def _wrong_addresses(pairs: Sequence[Pair], loop: MachineLoop, binding: GemmBinding) -> Iterator[Finding]:
-    """Reads of a piece through one lane address differ only by where their tiles and parts begin.
-
-    What is read transposed, or in pairs of columns, has a lane address for each part, whose pieces are at constant
-    distances.
-    """
+    """Reads through one lane address, of a piece or a part, differ only by where their tiles and parts begin."""
     reads_of = LdsRead | ScaleRead | PairRead
     bases = _bases(loop.instructions, {found.number for planned, found in pairs if isinstance(planned.bound, reads_of)})
     distances: dict[tuple[object, ...], Counter[int]] = defaultdict(Counter)

@@ -27,16 +27,13 @@ _LIKE = {OpKind.TRANSCENDENTAL: OpKind.VALU}  # in machine code both are opcodes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedEvent:
-    """One event of an entry; for a GEMM whose addresses are known, with what it is bound to.
-
-    What is `alone` isn't executed by every role; `opcode` is set where nothing is bound but the instruction is known.
-    """
+    """One event of an entry; for a GEMM whose addresses are known, with what it is bound to."""
 
     kind: OpKind
     entry: Entry
     bound: BoundInstruction | None = None
-    alone: bool = False
-    opcode: str = ""
+    alone: bool = False  # not executed by every role
+    opcode: str = ""  # where nothing is bound but the instruction is known
 
 
 Expected = Mapping[Phase, tuple[ExpectedEvent, ...]]
@@ -159,22 +156,17 @@ _GLOBAL_KINDS = {"load": OpKind.GLOBAL_LOAD, "store": OpKind.GLOBAL_STORE, "atom
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineEvent:
-    """One event, and the number of its instruction.
-
-    A wait has the counts it names, a DMA the constant part of its LDS address and the register that it is added to, a
-    priority its level.  A branch may skip what is `conditional`.  Scalar loads in flight need a wait that
-    `serves_scalars`.
-    """
+    """One event, and the number of its instruction."""
 
     kind: OpKind
     number: int
     instruction: Instruction
-    waits: tuple[tuple[str, int], ...] = ()
-    lds: int | None = None
-    lds_base: str = ""
-    level: int = 0
-    conditional: bool = False
-    serves_scalars: bool = False
+    waits: tuple[tuple[str, int], ...] = ()  # the counts that it names
+    lds: int | None = None  # the constant part of a DMA's LDS address
+    lds_base: str = ""  # the register that this is added to
+    level: int = 0  # of a priority
+    conditional: bool = False  # a branch may skip it
+    serves_scalars: bool = False  # scalar loads in flight need this wait
 
     def concern(self, role: str = "in machine code") -> Concern:
         return Concern(label=self.instruction.text, index=self.number, role=role)
@@ -182,10 +174,7 @@ class MachineEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineLoop:
-    """The events of each phase, and all instructions with the span that is the loop.
-
-    `marked` are the schedule's, where a whole kernel marks them: the loop is judged as it is if they are reached.
-    """
+    """The events of each phase, and all instructions with the span that is the loop."""
 
     prologue: tuple[MachineEvent, ...]
     kernel: tuple[MachineEvent, ...]
@@ -193,7 +182,7 @@ class MachineLoop:
     instructions: tuple[Instruction, ...]
     first: int
     last: int
-    marked: range = range(0)
+    marked: range = range(0)  # the schedule's, in a whole kernel; the loop is judged as if they are reached
 
     def phase(self, phase: Phase) -> tuple[MachineEvent, ...]:
         return {Phase.PROLOGUE: self.prologue, Phase.KERNEL: self.kernel, Phase.EPILOGUE: self.epilogue}[phase]

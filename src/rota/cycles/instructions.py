@@ -133,10 +133,7 @@ def work_of(entry: Entry) -> Work:
 
 
 def waves_of(program: LoweredProgram) -> tuple[int, ...]:
-    """The role of each wave: those of the first role come first.
-
-    Where only the program says how many waves there are, its roles have equal shares.
-    """
+    """The role of each wave, the first role's first; roles have equal shares where only the program says a number."""
     own = [role.waves for role in program.roles]
     if None in own and program.waves is not None:
         count = len(own)
@@ -205,28 +202,20 @@ class MeetingPoint(NamedTuple):
 
 
 class UnitLoad(NamedTuple):
-    """What one trip asks of the units.
+    """What one trip asks of the units; the first three are those of the busiest SIMD."""
 
-    The first three are those of the busiest SIMD: how long its matrix unit and its VALU are held, and the clocks of the
-    turns in which it issues MFMA and VALU instructions.  `mma_simds` counts the SIMDs whose matrix unit is used.
-    """
-
-    mma_clocks: int = 0
+    mma_clocks: int = 0  # for which its matrix unit is held
     valu_clocks: int = 0
-    math_turns: int = 0
+    math_turns: int = 0  # clocks of the turns in which it issues MFMA and VALU instructions
     lds_clocks: int = 0
     dma_clocks: int = 0
     flops: int = 0
-    mma_simds: int = 0
+    mma_simds: int = 0  # SIMDs whose matrix unit is used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """Instructions per role, each wave's role, the entries that keys number, and what one trip asks of the units.
-
-    `register_counters` number, for each register, the counter of what fills it, or `NOBODY`.  With `fused_waits`, waits
-    that are adjacent are one instruction.
-    """
+    """Instructions per role, each wave's role, the entries that keys number, and what one trip asks of the units."""
 
     name: str
     roles: tuple[int, ...]
@@ -236,10 +225,10 @@ class Code:
     counters: tuple[Counter, ...]
     barriers: tuple[MeetingPoint, ...]
     registers: tuple[Place, ...]
-    register_counters: tuple[int, ...]
+    register_counters: tuple[int, ...]  # of what fills each register, or `NOBODY`
     tiles_per_trip: int
     load: UnitLoad
-    fused_waits: bool = False
+    fused_waits: bool = False  # waits that are adjacent are one instruction
 
     @property
     def waves(self) -> int:

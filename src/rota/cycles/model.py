@@ -143,13 +143,10 @@ class Sleeper(NamedTuple):
 
 @dataclass(slots=True)
 class Gathering:
-    """One barrier in progress: how often each wave has arrived and waited, and when each meeting was complete.
-
-    The n-th wait of a wave of `waiting` ends when all of `awaited`, those that still run, have arrived n times.
-    """
+    """One barrier: how often each wave has arrived and waited, and when each meeting was complete."""
 
     name: str
-    awaited: set[int]
+    awaited: set[int]  # those that still run; the n-th wait ends when all of them have arrived n times
     waiting: tuple[int, ...]
     arrivals: list[int]
     waits: list[int]
@@ -274,14 +271,10 @@ _MULTIPLIER, _INCREMENT, _MODULUS = 1664525, 1013904223, 1 << 32  # Numerical Re
 
 
 class Steady(IntEnum):
-    """How often the unit is in the same state at wave 0's edge when a run has settled.
+    """How often the unit is in the same state at wave 0's edge when a run has settled."""
 
-    After the second time the clocks repeat; after the third the accounts too, since every wave has begun and ended the
-    trips of the last period in it.
-    """
-
-    CLOCKS = 2
-    ACCOUNTS = 3
+    CLOCKS = 2  # from then on the clocks repeat
+    ACCOUNTS = 3  # and the accounts, since every wave has begun and ended the trips of the last period in it
 
 
 _MATH, _LDS, _GLOBAL, _SCALAR = range(4)

@@ -31,10 +31,7 @@ _KINDS = tuple(OpKind)
 
 
 class IssueStep(NamedTuple):
-    """One instruction, `lead` clocks after the one before; then as in `ModelInstruction`, for all waves together.
-
-    `place` is the math unit or the counter.
-    """
+    """One instruction, `lead` clocks after the one before; then as in `ModelInstruction`, for all waves together."""
 
     form: int
     lead: int = 0
@@ -42,41 +39,34 @@ class IssueStep(NamedTuple):
     after: int = 0
     needs: tuple[tuple[int, int], ...] = ()
     makes: tuple[int, ...] = ()
-    place: int = 0
+    place: int = 0  # the math unit or the counter
 
 
 class IssueRun(NamedTuple):
-    """Math instructions as one step: only the first may need something, and only the last makes something.
-
-    The last is issued `rest` clocks after the first, `every` clocks after the one before it.
-    """
+    """Math instructions as one step: only the first may need something, and only the last makes something."""
 
     form: int
     lead: int
     first: IssueStep
     makes: tuple[int, ...]
-    rest: int
-    every: int
+    rest: int  # clocks from the first to the last
+    every: int  # clocks from one to the next
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PacedLoop:
-    """The entries of a kernel as steps, and what a wave needs to know of its machine.
-
-    `edge` is the time that the loop's edge takes, `latency` that of a load.  The last of the counters
-    counts nothing; `pending` are tokens that are taken when the loop begins.  No trip takes less than `least` clocks.
-    """
+    """The entries of a kernel as steps, and what a wave needs to know of its machine."""
 
     turn: int
-    latency: int
-    edge: int
+    latency: int  # of a load
+    edge: int  # clocks that the loop's edge takes
     fused_waits: bool
     turns_are_scarce: bool
     registers: int
-    holds: tuple[int, ...]
-    pending: tuple[int, ...]
+    holds: tuple[int, ...]  # by counter; the last one counts nothing
+    pending: tuple[int, ...]  # tokens that are taken when the loop begins
     entries: tuple[tuple[IssueStep | IssueRun, ...], ...]
-    least: int
+    least: int  # clocks; no trip takes less
 
 
 def make_paced_loop(code: Code, parameters: Parameters) -> PacedLoop:
@@ -371,15 +361,11 @@ _TRIPS = 2  # ahead of the one that is taken; by then loads of the first have la
 
 
 class Trip(NamedTuple):
-    """A trip's clocks, the entries that time is lost for, and margins, one for each place in the order.
-
-    Lost is time of the matrix unit, or of the wave where it is short of turns.  A margin says for how long the matrix
-    unit is busy yet when the entry is about to be issued; it is below 0 if the unit has been free for so long.
-    """
+    """A trip's clocks, the entries that lose time of the matrix unit (of the wave if turns are scarce), and margins."""
 
     clocks: int
     late: tuple[int, ...]
-    margins: tuple[int, ...]
+    margins: tuple[int, ...]  # by place in the order: clocks until the matrix unit is free; below 0 since it is free
 
 
 class OrderPace:

@@ -226,8 +226,7 @@ class Ranked(NamedTuple):
 def rank(schedules: Iterable[Lowerable], shape: WorkSource | None = None) -> tuple[Ranked, ...]:
     """Alternatives by predicted cycles, fewest first; equals by the worst end of their band.
 
-    One that is no further from the one before it than the model can tell apart has the same place.  A band takes many
-    runs of the model; only those in the first place, and equals, have one.  That of the others has no width.
+    A band takes many runs of the model: only those in the first place, and equals, have one of any width.
     """
     found = [Ranked(schedule, predict(schedule, shape, band=False)) for schedule in schedules]
     cycles = sorted(each.prediction.cycles for each in found)

@@ -212,10 +212,7 @@ def _buffer(sizes: _Sizes, place: Place) -> str:
 
 
 def _flows(slices: Sequence[Slice], doings: Iterable[_Doing]) -> Iterator[Flow]:
-    """From the last slice of what wrote a place to the first slice of what reads it.
-
-    Within each wave; an LDS tile that the wave has no hand in comes from whichever wave wrote it last.
-    """
+    """From the last slice of what wrote a place to the first that reads it, in a wave, or an LDS tile of any wave."""
     numbers: dict[tuple[int, At], list[int]] = defaultdict(list)
     for number, each in enumerate(slices):
         numbers[each.wave, each.at].append(number)

@@ -117,28 +117,23 @@ class Flow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """A predicted run of one workgroup on one compute unit.
-
-    `roles` name each wave's role; waves i and i + `simds` share a SIMD.  `edges` are the clocks at which wave 0
-    began each trip, and ended the last; `window` is one steady trip of wave 0, `tiles_per_trip` K-tiles long.
-    `registers` is empty where the ops don't say how many they hold.
-    """
+    """A predicted run of one workgroup on one compute unit."""
 
     name: str
     machine: str
     waves: int
-    simds: int
-    roles: tuple[str, ...]
+    simds: int  # waves i and i + simds share one
+    roles: tuple[str, ...]  # of each wave
     end: int
-    window: tuple[int, int]
-    edges: tuple[int, ...]
+    window: tuple[int, int]  # one steady trip of wave 0, `tiles_per_trip` K-tiles long
+    edges: tuple[int, ...]  # where wave 0 began each trip, and ended the last
     tiles_per_trip: int
     slices: tuple[Slice, ...]
     stalls: tuple[Stall, ...]
     crossings: tuple[Crossing, ...]
     levels: tuple[Level, ...]
     counter_limits: tuple[tuple[str, int], ...]
-    registers: tuple[Registers, ...]
+    registers: tuple[Registers, ...]  # none where the ops don't say how many they hold
     register_limit: int
     buffers: tuple[BufferUse, ...]
     flows: tuple[Flow, ...]
@@ -183,19 +178,15 @@ class Crossed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
-    """When each wave began its trips and ended the last (`edges`), and the clocks it lost in each, by entry and cause.
-
-    `idle` are the clocks for which a SIMD's matrix unit waited for the wave that then used it, by what held that up.
-    If `period` is not 0, the unit's state repeated after the last `period` trips; else it never did.
-    """
+    """When each wave began its trips and ended the last (`edges`), and the clocks it lost, by entry and cause."""
 
     edges: tuple[tuple[int, ...], ...]
     lost: tuple[tuple[Lost, ...], ...]
-    idle: tuple[tuple[Lost, ...], ...]
+    idle: tuple[tuple[Lost, ...], ...]  # for which the matrix unit waited for the wave, by what held that up
     end: int
     issued: int
     causes: tuple[str, ...]
-    period: int
+    period: int  # trips after which the unit's state repeated, or 0
     occupied: tuple[Occupied, ...]
     stood: tuple[Stood, ...]
     crossed: tuple[Crossed, ...]

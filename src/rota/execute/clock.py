@@ -31,17 +31,12 @@ class Run(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """The times of a role's waves, before barriers hold any wave up; the first axes are [run, wave].
+    """The times of a role's waves by [run, wave, ...], before barriers hold any wave up."""
 
-    `gaps` [.., step] lie before each step; `pause` [.., epoch] before an epoch's first step; an epoch's gaps are
-    multiplied by `slowness` [.., epoch].  `lateness` [.., memory op] says where between its issue (0) and its cover (1)
-    an op lands.
-    """
-
-    gaps: Floats
-    pause: Floats
-    slowness: Floats
-    lateness: Floats
+    gaps: Floats  # [.., step], before each step
+    pause: Floats  # [.., epoch], before an epoch's first step
+    slowness: Floats  # [.., epoch], which an epoch's gaps are multiplied by
+    lateness: Floats  # [.., memory op]: where it lands between its issue (0) and its cover (1)
 
 
 @runtime_checkable
@@ -136,10 +131,9 @@ class Random:
 class Scripted:
     """The runs that a witness describes.
 
-    In every epoch the first wave of role `ahead` executes its whole segment before any other starts, and its memory
-    ops land at once; the last wave of role `behind` goes on when no other can do so without it, and its memory ops
-    land as late as allowed.  The others run in the middle and land late.  A write-after-write race takes place inside
-    one wave: all waves run in step, and some loads land late while those that follow into the same tile land at once.
+    In every epoch the first wave of role `ahead` executes its segment before any other, and its memory ops land at
+    once; the last wave of role `behind` goes on when no other can, and its memory ops land as late as allowed.  For a
+    write-after-write race, inside one wave, some loads land late while those that follow into the same tile don't.
     """
 
     witness: ShownRace
@@ -273,10 +267,7 @@ class BarrierOrder:
 
 
 def barrier_order(group: Workgroup) -> BarrierOrder | None:
-    """Let the roles run from barrier to barrier, each as far as it gets.
-
-    None where all roles meet at one barrier, as often as each other: then they pass it all at once, each time.
-    """
+    """Let the roles run from barrier to barrier; None if all meet at a single one equally often, all at once."""
     if _meets_everywhere(group) and len({len(trace.barriers) for trace in group.traces}) == 1:
         return None
     run = _Run(group)
@@ -372,10 +363,7 @@ class Clock(NamedTuple):
 
 
 def run_clock(group: Workgroup, policy: Policy, order: BarrierOrder | None = None) -> Clock:
-    """Issue times from the policy's pace and the barriers, then landing times between issue and cover.
-
-    `order` is the group's `barrier_order`, where the caller knows it already; no role may be stuck in it.
-    """
+    """Issue times from the policy's pace and the barriers (`order`), then landing times between issue and cover."""
     order = barrier_order(group) if order is None else order
     paces = policy.paces(group)
     local = [_local_times(trace, pace) for trace, pace in zip(group.traces, paces, strict=True)]
@@ -453,16 +441,14 @@ def _landings(trace: Trace, pace: Pace, times: Floats, end: Floats) -> tuple[Flo
 
 
 def _covers(trace: Trace) -> tuple[list[int], list[list[int]]]:
-    """The step by which each op has landed, and the ops that land in order, line by line.
-
-    What lands in front of another op has landed when that one is covered, whichever counter either is on; so an op that
-    is held up by older ones still lands by its own cover.
-    """
+    """The step by which each op has landed, and the ops that land in order, line by line."""
     lines: dict[object, list[int]] = {}
     for index, op in enumerate(trace.memory):
         if op.line is not Line.ANY:
             lines.setdefault(op.line if op.line is Line.DS else (op.line, op.counter), []).append(index)
     covers = [op.cover for op in trace.memory]
+    # What lands in front of another op has landed when that one is covered, whichever counter either is on; so an op
+    # that older ones hold up still lands by its own cover.
     for ops in lines.values():
         least = len(trace.steps)
         for index in reversed(ops):

@@ -44,10 +44,9 @@ def tiles_seen(group: Workgroup, clock: Clock) -> Ints:
 
 
 def writes_seen(group: Workgroup, clock: Clock) -> dict[Place, Ints]:
-    """Per place the write that each read of it found, by [run, wave, read, slice].
+    """By place the number of the write, among those of its wave, that each read found, by [run, wave, read, slice].
 
     GARBAGE where it met poison, UNWRITTEN where no write had begun.
-    Reads and writes of a place are numbered per wave, in program order.
     """
     runs, _, columns = clock.issue.shape
     seen: dict[Place, Ints] = {}
@@ -133,15 +132,12 @@ def _resolve(clock: Clock, written: Ints, reads: Ints, writes: Ints, unseen: Boo
 
 
 class _Register(NamedTuple):
-    """What a register holds by [run, wave, ...], since when, and until what landed late took its place by [run, wave].
-
-    `initial` is the version that was put there before the loop, if nothing has been written since.
-    """
+    """What a register holds by [run, wave, ...], since when, and until what landed late took its place."""
 
     content: Floats
     since: Floats
     until: Floats
-    initial: Version | None = None
+    initial: Version | None = None  # put there before the loop, if nothing has been written since
 
 
 class FoundOperand(NamedTuple):
@@ -262,10 +258,7 @@ class Waves:
         return _mask(found == UNWRITTEN, initial)
 
     def _read_register(self, moment: Moment, place: Place, due: Version) -> Floats:
-        """A register when the op issues: NaN while its load is in flight, or if nothing was ever written.
-
-        What nothing has written holds the initial version that is the first to be read there.
-        """
+        """A register when the op issues: NaN while its load is in flight, or if nothing was ever written."""
         held = self.registers.get(place)
         if due.iteration < 0 and held is None:
             forever = np.full(self.shape, np.inf)
@@ -295,10 +288,7 @@ class Waves:
         return op.kind is OpKind.DMA and not op.reads and into_lds
 
     def _load(self, moment: Moment, addressed: Bools | None = None) -> None:
-        """A wave brings its slice of a tile, or its registers.
-
-        Iterations that don't exist bring NaN, and so does a wrong address.
-        """
+        """A wave brings its slice of a tile, or its registers; NaN beyond the iterations and by a wrong address."""
         for value, place in zip(self.loop.outputs(moment.op), moment.entry.effect.writes, strict=True):
             part = self.loop.spec.writers(value).index(moment.op)
             brought = self.loop.semantics.load(value, part, max(moment.iteration, 0), self.group.size)
@@ -426,15 +416,13 @@ class Dataflow:
 
     @cached_property
     def expected(self) -> dict[str, Floats]:
-        """The right results by [wave, ...]: sums, what is left in memory, and the last version of carried values.
-
-        A formula tells what all ops make together: it holds for waves that do all or none of those that make a value.
-        """
+        """The right results by [wave, ...]: sums, what is left in memory, last versions of carried values."""
         last = self.total - 1
         right = {name: added[0] for name, added in (*self.plain.sums.items(), *self.plain.stored.items())}
         if self.total:
             right |= {name: self.plain.made[Version(name, last)][0] for name in self.loop.list_carried()}
         for name, formula in self.loop.semantics.compute_expected(self.total, self.group.size).items():
+            # A formula says what all ops make together: it holds if the same waves do all of them.
             doers = [self.group.doing(op.name) for op in self.loop.spec.writers(name)]
             if name in right and doers.count(self._makers(name)) == len(doers):
                 right[name] = formula
@@ -455,10 +443,7 @@ class Dataflow:
         return {name: waves.result(name, like) for name, like in self.expected.items()}
 
     def wrong(self) -> Bools:
-        """Which results are not the expected ones, by [result, run, wave]; NaN is never the expected one.
-
-        Only the waves that make a result are judged by it.
-        """
+        """Which results are not the expected ones, by [result, run, wave], of the waves that make them."""
         found = self.run()
         wrong = np.zeros((len(found), *self.clock.steps.shape[:2]), dtype=bool)
         for number, (name, result) in enumerate(found.items()):

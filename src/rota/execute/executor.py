@@ -67,11 +67,7 @@ class Matrices(NamedTuple):
 
 @lru_cache(maxsize=64)
 def matrices_of(asked: TileSum, blocks: int, tiles: int, slices: int) -> Matrices:
-    """Operands for `blocks` blocks of each operand: rows of A and columns of B, or slices of K.
-
-    An accumulator adds up the products of the blocks that are asked for.  The numbers are always the same ones for the
-    same shape.
-    """
+    """The same numbers for the same shape, and the products that are asked for of `blocks` blocks of A and B."""
     random = np.random.default_rng(blocks)
     further = len(asked.scales)
     both = np.zeros((2, blocks, tiles + 2, slices, _DEPTH))
@@ -101,10 +97,7 @@ class Accumulators(NamedTuple):
     matrices: Matrices
 
     def sums(self, place: Place) -> Floats:
-        """The values of one accumulator by [run, wave, row, column]: the sum of A_reg @ B_reg over its computes.
-
-        Before that, further operands scale the rows of one or the other.
-        """
+        """One accumulator by [run, wave, row, column]: the sum of A_reg @ B_reg, rows scaled, over its computes."""
         slices = np.arange(self.group.size)[:, np.newaxis]
         left, right, *further = self._tiles(place)
         factors = [
@@ -122,10 +115,7 @@ class Accumulators(NamedTuple):
         return tuple(map(str, self.matrices.product))
 
     def wrong(self) -> Bools:
-        """Which accumulators differ from A @ B, by [accumulator, run, wave]; NaN differs from everything.
-
-        A wave whose role never computes one has none.
-        """
+        """Which accumulators differ from A @ B, by [accumulator, run, wave], in waves that compute them."""
         wrong = np.zeros((len(self.matrices.product), *self.clock.steps.shape[:2]), dtype=np.bool_)
         for number, (place, right) in enumerate(self.matrices.product.items()):
             own = self.group.writers(place)
@@ -186,30 +176,22 @@ LATE_AND_RANDOM: tuple[Policy, ...] = (Latest(), Random())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """The verdict over all runs.
-
-    `wrong_runs` names each run that went wrong, `wrong_seeds` the seeds among them; `first_wrong` says in a sentence
-    what the first of them got wrong.  A deadlock has no runs: some wave waits at a barrier forever.
-    """
+    """The verdict over all runs."""
 
     right: bool
-    deadlock: bool = False
+    deadlock: bool = False  # some wave waits at a barrier forever; then there are no runs
     wrong_seeds: tuple[int, ...] = ()
     wrong_runs: tuple[str, ...] = ()
-    first_wrong: str | None = None
+    first_wrong: str | None = None  # in a sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What a program runs on: `waves_per_role` None represents two of each of several roles, or four of a single one.
-
-    With `compiler_waits` a compute or a store waits for the loads into its registers, as a compiler that tracks
-    registers makes it; the proof names this assumption.
-    """
+    """What a program runs on."""
 
     trip_count: int
-    waves_per_role: int | None = None
-    compiler_waits: bool = True
+    waves_per_role: int | None = None  # two of each of several roles, or four of a single one
+    compiler_waits: bool = True  # for loads into the registers that an op uses; the proof names this assumption
 
     def __post_init__(self) -> None:
         check_ints(self, ("trip_count",))

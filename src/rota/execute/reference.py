@@ -29,14 +29,11 @@ Doing = Callable[[str], Sequence[int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plain:
-    """All values by [1, wave, ...], tiles by [1, wave, part, slice, ...]: `made` by version, `sums` by accumulator.
-
-    `stored` is what each op leaves in global memory in each iteration, by [1, wave, op, iteration, ...].
-    """
+    """All values by [1, wave, ...], tiles by [1, wave, part, slice, ...]: `made` by version, `sums` by accumulator."""
 
     made: dict[Version, Floats] = field(default_factory=dict)
     sums: dict[str, Floats] = field(default_factory=dict)
-    stored: dict[str, Floats] = field(default_factory=dict)
+    stored: dict[str, Floats] = field(default_factory=dict)  # in global memory, by [1, wave, op, iteration, ...]
 
     def like(self, value: str) -> tuple[int, ...]:
         return self.made[Version(value, 0)].shape[2:]
@@ -71,10 +68,7 @@ def of_parts(tile: Floats, parts: tuple[int, ...]) -> Floats:
 
 
 def run_plainly(spec: LoopSpec, semantics: Semantics, total: int, waves: int, doing: Doing | None = None) -> Plain:
-    """Iterations 0 .. total - 1; the first is always run, to know the shapes, but adds nothing if there is none.
-
-    `doing` says which waves do an op, by default all: the others add nothing by it, and write no slice of a tile.
-    """
+    """Iterations 0 .. total - 1, the first always, to know the shapes.  `doing` has the waves of an op, by default all."""
     run = _PlainRun(spec, semantics, total, waves, doing or (lambda _: range(waves)))
     for iteration in range(max(total, 1)):
         for op in spec.ops:

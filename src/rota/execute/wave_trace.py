@@ -36,20 +36,15 @@ class Line(enum.Enum):
 
 
 class MemoryOp(NamedTuple):
-    """One memory op of a wave, by ordinals of the trace's steps.
-
-    `cover` is the first step after which it is complete, the trace's length if there is none.  `tile` is the K-tile
-    it fetches; `source` the memory op whose registers a store writes to LDS; `block` the part of the operand it moves.
-    Where a program's values have versions these three say nothing: its data follow from what its ops compute.
-    """
+    """One memory op of a wave; where values have versions, `tile`, `source` and `block` say nothing."""
 
     step: int
-    cover: int
+    cover: int  # the first step after which it is complete, the trace's length if there is none
     line: Line
     counter: str | None
-    tile: int = GARBAGE
-    source: int | None = None
-    block: int = 0
+    tile: int = GARBAGE  # the K-tile that it fetches
+    source: int | None = None  # the memory op whose registers a store writes to LDS
+    block: int = 0  # the part of the operand that it moves
 
 
 class Compute(NamedTuple):
@@ -61,15 +56,11 @@ class Compute(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """The program of one role, unrolled for one trip count; ops that order and move nothing are left out.
-
-    `positions` say where the entry of each step is in the list of its phase.  `barriers` are the steps that arrive
-    at a barrier, wait at one, or both; they end the trace's epochs.
-    """
+    """The program of one role, unrolled for one trip count; ops that order and move nothing are left out."""
 
     steps: tuple[tuple[Entry, int], ...]
-    positions: tuple[int, ...]
-    barriers: tuple[int, ...]
+    positions: tuple[int, ...]  # of each step's entry in the list of its phase
+    barriers: tuple[int, ...]  # steps that arrive, wait or both, and end an epoch
     memory: tuple[MemoryOp, ...]
     reads: dict[Place, tuple[int, ...]]
     writes: dict[Place, tuple[int, ...]]
@@ -249,10 +240,7 @@ class _Walk:
 
 
 def writer_of_slices(writers: Sequence[int], slices: int) -> list[int]:
-    """The wave that writes each slice of a tile, which has as many slices as the workgroup has waves.
-
-    The waves that write it share them out: where all do, each has one; a producer's waves alone have all of them.
-    """
+    """The wave that writes each slice of a tile: there are as many as waves, and the writers share them out."""
     return [writers[number * len(writers) // slices] for number in range(slices)]
 
 

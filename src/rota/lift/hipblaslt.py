@@ -55,18 +55,14 @@ class Reading:
     """How to read what a table leaves open.
 
     The loop is unrolled, so that buffers are constants; `before` tiles run ahead of it, and all numbers of them below
-    the number of buffers together cover every number of tiles.  With `a_first`, GRA's loads are issued before GRB's in
-    front of the loop, otherwise in the loop's own order.  With `full_waits_last`, the last tile's LDS waits wait for
-    everything.  With `full_counter`, a wait for more than its counter holds waits for a full counter: issue stalls
-    there, so no more ops are in flight.  With `in_blocks`, fragments are multiplied in four blocks, whatever the
-    streams' numbers say.
+    the number of buffers together cover every number of tiles.
     """
 
     before: int = 0
-    a_first: bool = False
-    full_waits_last: bool = False
-    full_counter: bool = False
-    in_blocks: bool = False
+    a_first: bool = False  # GRA's loads are issued before GRB's in front of the loop, not in the loop's own order
+    full_waits_last: bool = False  # the last tile's LDS waits wait for everything
+    full_counter: bool = False  # a wait for more than its counter holds waits for a full one, where issue stalls
+    in_blocks: bool = False  # fragments are multiplied in four blocks, whatever the streams' numbers say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,17 +128,14 @@ _Versions = Sequence[tuple[Place, Version]]
 
 @dataclass(slots=True)
 class _Pointers:
-    """The state of pointer arithmetic in one tile: how often pointers of reads and loads, and addresses, have moved.
-
-    The address register `holds` a stream and its buffer.
-    """
+    """The state of pointer arithmetic in one tile: how often pointers of reads and loads, and addresses, have moved."""
 
     tile: int
     buffers: int
     reads: Tally[str] = field(default_factory=Tally)
     loads: Tally[str] = field(default_factory=Tally)
     moved: Tally[str] = field(default_factory=Tally)
-    holds: tuple[str, int] = ("", 0)
+    holds: tuple[str, int] = ("", 0)  # the stream and buffer in the address register
 
     def read_buffer(self, operand: str) -> int:
         return (self.tile + self.reads[operand]) % self.buffers

@@ -116,17 +116,15 @@ def _may_be_skipped(operations: Sequence[Operation], at: int, following: set[int
 
 
 class LoopRecorder:
-    """A `rota.prove.widening.Recorder` of some loops.
-
-    `bytes` are the bit sets of LDS bytes seen for each trip, wave and operation.  `periods` are pairs of trips with the
-    same state, by loop head.  `entered` has the barriers that each wave had passed when it first reached a head.
-    """
+    """A `rota.prove.widening.Recorder` of some loops."""
 
     def __init__(self, loops: Sequence[NaturalLoop]) -> None:
         self._heads = {each.number: loop.head for loop in loops for each in loop.chain}
         self._trips: dict[Hashable, int] = {}
         self._last: tuple[ProductState, tuple[int, ...], int] | None = None
         self._trip = 0
+        # Bit sets of LDS bytes by trip, wave and operation; by loop head, pairs of trips with the same state, and the
+        # barriers that each wave had passed when it first reached the head.
         self.bytes: defaultdict[tuple[int, int, int], set[int]] = defaultdict(set)
         self.inexact: set[int] = set()
         self.periods: dict[int, set[tuple[int, int]]] = {loop.head: set() for loop in loops}

@@ -128,7 +128,7 @@ def remove_sync(table: ScheduleTable, number: int) -> ScheduleTable:
 def read_table(document: object) -> ScheduleTable:
     """Read a table from a JSON value; raises T302 if it is refuse_malformed."""
     fields = _Fields(document)
-    name = fields.typed(str, "name")
+    name = fields.read_typed(str, "name")
     found = _NAME.fullmatch(name)
     if found is None or found["element"] not in ELEMENTS:
         raise refuse_malformed(name, f"its name has none of the known elements, {', '.join(ELEMENTS)}")
@@ -137,7 +137,7 @@ def read_table(document: object) -> ScheduleTable:
         name=name,
         element=found["element"],
         variant=found["variant"] or "",
-        layout=fields.typed(str, "layout"),
+        layout=fields.read_typed(str, "layout"),
         tile=_three(fields.numbers("tile", 3)),
         mfma=_three(fields.numbers("mfma", 4)),
         waves=_two(fields.numbers("waves", 2)),
@@ -148,8 +148,8 @@ def read_table(document: object) -> ScheduleTable:
         no_load_shift=fields.number("nglshift"),
         last_shift=fields.number("nllshift"),
         reorder=fields.numbers("mfma_reorder", None, least=0),
-        swapped=fields.typed(bool, "swap_gr"),
-        transposing_reads=fields.typed(bool, "useLDSTr"),
+        swapped=fields.read_typed(bool, "swap_gr"),
+        transposing_reads=fields.read_typed(bool, "useLDSTr"),
         vector_widths=_two(fields.numbers("vw", 2)),
     )
     for wrong in _find_inconsistencies(table):
@@ -217,7 +217,7 @@ class _Fields:
             raise refuse_malformed(self.name, f"it has no field {key}")
         return self.document[key]
 
-    def typed(self, kind: type[T], key: str) -> T:
+    def read_typed(self, kind: type[T], key: str) -> T:
         value = self._value(key)
         if not isinstance(value, kind):
             raise self._wrong(key, value, {str: "text", bool: "true or false", dict: "an object"}[kind])
@@ -245,7 +245,7 @@ class _Fields:
         return tuple(self._number(key, each, least) for each in value)
 
     def streams(self, code_paths: int) -> Iterator[Stream]:
-        for name, paths in self.typed(dict, "streams").items():
+        for name, paths in self.read_typed(dict, "streams").items():
             if not _STREAM.fullmatch(str(name)):
                 raise refuse_malformed(self.name, f"it has an unknown stream {str(name)[:40]!r}")
             listed = self._list(name, paths)

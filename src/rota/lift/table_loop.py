@@ -143,14 +143,11 @@ _QUADRANTS = "3"  # the number of a prefetching stream whose tile is multiplied 
 
 
 class StreamValue(NamedTuple):
-    """The value that one instruction of a stream makes, `ahead` tiles before it is multiplied.
-
-    The instruction reads the LDS tile of `operand`, or the register values `reads`, and writes into register `shared`.
-    """
+    """The value that an instruction makes of the LDS tile of `operand` or of register values, in register `shared`."""
 
     name: str
     kind: OpKind
-    ahead: int
+    ahead: int  # tiles before it is multiplied
     operand: str = ""
     reads: tuple[str, ...] = ()
     shared: str = ""

@@ -64,10 +64,7 @@ class RunFile:
 def read_runs(
     path: Path, device: Device, *, problem: GemmProblem | None = None, kernel_name: str | None = None
 ) -> RunFile:
-    """The runs of a file that were measured on a device.
-
-    A kernel trace doesn't say what was computed: `problem` does, and `kernel_name` is part of the kernel's name.
-    """
+    """The runs of a file on a device; a kernel trace needs `problem`, and a part of the kernel's name."""
     reader = _Reader(path, device)
     has = set(reader.header)
     if has >= set(_TRACE):

@@ -148,34 +148,26 @@ def element_of(program: LoweredProgram) -> str:
 
 
 class ModelParameters(NamedTuple):
-    """What the fit finds: microseconds, GHz, TB per second, bytes per clock and unit.
-
-    `share` is how fast a loop really goes, as part of what its clocks say; `split_traffic` how often partial sums
-    cross the memory.
-    """
+    """What the fit finds: microseconds, GHz, TB per second, bytes per clock and unit."""
 
     start: float
-    share: float
+    share: float  # how fast a loop really goes, as part of what its clocks say
     feed: float
     f_busy: float
     f_max: float
     hbm: float
     store: float
     split_start: float
-    split_traffic: float
+    split_traffic: float  # how often partial sums cross the memory
 
 
 class KernelWork(NamedTuple):
-    """What a kernel does for a problem.
+    """What a kernel does for a problem; `mma` and `loop` are clocks per K-tile."""
 
-    `rounds` are the workgroups of the fullest unit, `fill` is the mean over all units as part of that, `k_tiles` what a
-    workgroup goes through; `mma` and `loop` are clocks per K-tile, of the matrix units alone and of the loop.
-    """
-
-    rounds: float
-    fill: float
-    k_tiles: float
-    mma: float
+    rounds: float  # workgroups of the fullest unit
+    fill: float  # the mean over all units, as part of that
+    k_tiles: float  # of a workgroup
+    mma: float  # of the matrix units alone
     loop: float
     feed_bytes: float
     operand_bytes: float
@@ -184,14 +176,11 @@ class KernelWork(NamedTuple):
 
 
 class TimeParts(NamedTuple):
-    """Microseconds; what the loop takes is also given as its clocks alone (`loop`) and with operands fed (`fed`).
-
-    `clock` in GHz and `share` are effective values: only their product shows in a measured time.
-    """
+    """Microseconds; only the product of the effective `clock`, in GHz, and the share shows in a measured time."""
 
     start: float
-    loop: float
-    fed: float
+    loop: float  # its clocks alone
+    fed: float  # with operands fed
     memory: float
     streamed: float
     store: float

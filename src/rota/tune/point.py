@@ -171,10 +171,7 @@ def instruction_of(device: Device, element: str, side: int) -> tuple[str, int]:
 
 
 def versions() -> tuple[str, str, str]:
-    """rota's version, the digest of its code as far as it decides about loops, and the solver's version.
-
-    Modules of facts are left out: facts are part of a key by value, those of the key's own device alone.
-    """
+    """rota's version, the digest of the code that decides about loops (facts are in a key by value), the solver's."""
     facts = {place.partition(":")[0].rpartition(".")[2] for place in (*BUILT_IN.values(), *ARCHITECTURES.values())}
     return __version__, code_digest(_DECIDE, frozenset(facts)), solver_version()
 

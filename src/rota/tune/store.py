@@ -99,10 +99,7 @@ class Store:
             self._lock = None
 
     def put(self, *rows: PointRow) -> None:
-        """Rows, all or none of them: whoever is killed afterwards leaves them there.
-
-        What comes together is written together: the disk is waited for once.
-        """
+        """Write all rows or none, waiting for the disk once; whoever is killed afterwards leaves them there."""
         with self._findings(), self._transaction():
             self._base.executemany(_POINT, map(_values, rows))
 

@@ -375,10 +375,7 @@ class _Drawing:
                 self.plot.add(f'<g class="{"stall" if labelled else "idle"}">{title(stall.details)}{box}{label}</g>')
 
     def _marks(self, marks: Sequence[Mark]) -> None:
-        """Triangles with the wait's name, in the first of three rows that has room; the rest keep the triangle.
-
-        Triangles are in the first row, so a name that would run into the next one goes below.
-        """
+        """Triangles in one row, with the wait's name in the first of three rows that has room, if any."""
         inside = sorted((mark for mark in marks if self.scene.start <= mark.at <= self.scene.end), key=lambda m: m.at)
         ends = [float("-inf")] * _MARK_ROWS
         used = 0

@@ -135,10 +135,7 @@ def show(
     *,
     measured: Mapping[Key, str] | None = None,
 ) -> Shown:
-    """The steady state of a schedule, ready to be shown; a prediction adds speed and bound to the headline.
-
-    What was `measured` of an entry is told with it.
-    """
+    """The steady state of a schedule, ready to be shown, with speed and bound predicted and what was `measured`."""
     return Shown(compiled=compiled, scene=arrange(compiled, timeline, prediction, measured=measured))
 
 

@@ -185,11 +185,7 @@ def _where(place: Place, roles: Iterable[int]) -> tuple[tuple[int, Place], ...]:
 
 
 def _tiles_of(program: LoweredProgram) -> Callable[[Effect, int], int]:
-    """Which K-tile of the trip an entry works for, which is also its buffer where tiles have as many copies.
-
-    An op of a loop by values says its iteration.  An op on tiles works for the buffer that it reads or writes, any
-    other for the K-tile of its operands.
-    """
+    """Which K-tile of the trip an entry works for: by its iteration, or by the buffer of its tile or operands."""
 
     def by_buffer(effect: Effect, operands: int) -> int:
         return next((p.copy for p in (*effect.reads, *effect.writes) if p.space is Space.LDS), operands)
@@ -219,18 +215,15 @@ PREDICTED = "predicted, not measured"
 
 
 class Bar(NamedTuple):
-    """An entry at work on a unit, in one go or in `pieces`.
-
-    `stage` picks the shade; `key` names the entry and `needs` those that it reads from.
-    """
+    """An entry at work on a unit, in one go or in `pieces`."""
 
     start: float
     end: float
     label: str
-    stage: int
+    stage: int  # picks the shade
     details: tuple[str, ...]
     key: str = ""
-    needs: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()  # the keys of what it reads from
     pieces: tuple[tuple[float, float], ...] = ()
 
     @property
@@ -278,17 +271,14 @@ class Buffer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stripe:
-    """One wave: what its entries do on each unit, where it stalls, and what its counters hold.
-
-    `arrivals` are those at which it doesn't wait at once, as at a barrier in two parts.
-    """
+    """One wave: what its entries do on each unit, where it stalls, and what its counters hold."""
 
     name: str
     lanes: tuple[tuple[Lane, tuple[Bar, ...]], ...]
     stalls: tuple[StallMark, ...] = ()
     waits: tuple[Mark, ...] = ()
     barriers: tuple[Mark, ...] = ()
-    arrivals: tuple[Mark, ...] = ()
+    arrivals: tuple[Mark, ...] = ()  # at which it doesn't wait at once, as at a barrier in two parts
     curves: tuple[Curve, ...] = ()
 
     def bars(self, lane: Lane) -> tuple[Bar, ...]:
@@ -297,17 +287,14 @@ class Stripe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """A stretch of time and everything that happens in it.
-
-    `facts` are the headline: interval, busy share, bound.  `windows` are the times at which an iteration begins.
-    """
+    """A stretch of time and everything that happens in it."""
 
     title: str
-    facts: tuple[str, ...]
+    facts: tuple[str, ...]  # of the headline: interval, busy share, bound
     start: float
     end: float
     bands: tuple[Stripe, ...]
-    windows: tuple[float, ...] = ()
+    windows: tuple[float, ...] = ()  # where iterations begin
     buffers: tuple[Buffer, ...] = ()
     notes: tuple[str, ...] = ()
     tile: str = "K-tile"
