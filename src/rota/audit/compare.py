@@ -44,7 +44,6 @@ class WaitMatch:
 
     @property
     def verdict(self) -> WaitVerdict:
-        """A smaller count waits for more."""
         if self.planned is None:
             return WaitVerdict.ADDED
         if self.found is None or self.found > self.planned:

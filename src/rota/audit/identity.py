@@ -435,7 +435,6 @@ def _wrong_reads(pairs: Sequence[Pair], ops: AttentionOps) -> Iterator[Finding]:
 
 
 def _wrong_attention_registers(pairs: Sequence[Pair]) -> Iterator[Finding]:
-    """Follow values from where they are made to where they are read."""
     entries: dict[Phase, list[list[Pair]]] = {phase: [] for phase in Phase}
     for group in _by_entry(pairs):
         entries[group[0][0].entry.phase].append(group)

@@ -118,7 +118,6 @@ class ScalarSums:
 
 
 def find_written_scalars(each: Instruction) -> list[str]:
-    """The scalar registers that an instruction writes by name."""
     writes = each.operands and not each.opcode.startswith(_WRITES_NOTHING)
     return parse_registers(each.operands[0], "s") if writes else []
 

@@ -299,8 +299,6 @@ def in_order(code: Code, order: Sequence[int]) -> Code:
 
 
 class _Encoder:
-    """Numbers entries and registers while it writes instructions."""
-
     def __init__(self, program: LoweredProgram, parameters: Parameters, rates: Rates) -> None:
         self.program, self.parameters, self.rates = program, parameters, rates
         self.counter_numbers = {counter.name: number for number, counter in enumerate(program.machine.counters)}

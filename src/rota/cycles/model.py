@@ -19,7 +19,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from rota.cycles.instructions import CODE, NOBODY, Arbitration, Code, MeetingPoint, ModelInstruction, Parameters
-from rota.cycles.timeline import Cause, Crossed, Lane, Lost, MeasuredRun, Occupied, Stood, wait_for
+from rota.cycles.timeline import At, Cause, Crossing, Lane, Lost, MeasuredRun, Occupied, Stall, wait_for
 from rota.errors import Finding, ProgramError
 from rota.program.kinds import OpKind, Unit
 from rota.program.machine import Confidence, Counter, Fact
@@ -183,7 +183,6 @@ class Gathering:
 
 
 def report_deadlock(code: Code, gatherings: Iterable[Gathering]) -> Finding:
-    """Report waves that sleep at barriers when nothing is left to happen."""
     asleep = [(gathering, each) for gathering in gatherings for each in gathering.sleepers]
     entries = {each.key: code.entries[each.key] for _, each in asleep}
     return Finding(
@@ -321,21 +320,22 @@ class _Model:
         self.live, self.random, self.period, self.settled = code.waves, parameters.seed, 0, False
         self.states: dict[Hashable, list[int]] = {}
         self.occupied: list[Occupied] = []
-        self.stood: list[Stood] = []
-        self.crossed: list[Crossed] = []
+        self.stalls: list[Stall] = []
+        self.crossings: list[Crossing] = []
 
     def _push(self, wave: ModelWave, time: int) -> None:
         heappush(self.heap, (time, -wave.priority, wave.last if self.fair else 0, wave.number))
 
     def _lose(self, wave: ModelWave, key: int, cause: int, start: int, end: int) -> None:
-        """Charge a wave's lost clocks to an entry and a cause."""
         if end > start:
             lost, where = wave.lost, (key, cause)
             lost[where] = lost.get(where, 0) + end - start
             if cause != MMA_BUSY:
                 wave.held_up.append((key, cause, start, end))
             if self.record:
-                self.stood.append(Stood(wave.number, start, end, self.causes[cause], key, wave.trip))
+                phase, slot, label = self.code.keys[key]
+                at = At(phase, slot, wave.trip)
+                self.stalls.append(Stall(wave.number, start, end, self.causes[cause], at, label))
 
     def _operands(self, wave: ModelWave, needs: tuple[tuple[int, int], ...], key: int, time: int) -> int:
         """When the operands are ready, charged; or 0, if they are."""
@@ -406,8 +406,8 @@ class _Model:
             causes=self.causes,
             period=self.period,
             occupied=tuple(self.occupied),
-            stood=tuple(self.stood),
-            crossed=tuple(self.crossed),
+            stalls=tuple(self.stalls),
+            crossings=tuple(self.crossings),
         )
 
     def _handlers(self) -> list[_Handler]:
@@ -592,8 +592,8 @@ class _Model:
         if awaits != NOBODY:
             return _ASLEEP
         if self.record:
-            name = self.gatherings[arrives].name
-            self.crossed.append(Crossed(wave.number, time, time, key, wave.trip, name, arrives=True, awaits=False))
+            at, name = At(*self.code.keys[key][:2], wave.trip), self.gatherings[arrives].name
+            self.crossings.append(Crossing(wave.number, time, time, at, name, awaits=False))
         wave.pc += 1
         return time + self.turn
 
@@ -603,8 +603,8 @@ class _Model:
             until += (wave.simd - until) % self.turn
             self._lose(wave, key, BARRIER, since + self.turn, until)
             if self.record:
-                name = gathering.name
-                self.crossed.append(Crossed(wave.number, since, until, key, wave.trip, name, arrives, awaits=True))
+                at = At(*self.code.keys[key][:2], wave.trip)
+                self.crossings.append(Crossing(wave.number, since, until, at, gathering.name, arrives))
             wave.pc += 1
             self._push(wave, until)
 

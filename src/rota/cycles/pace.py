@@ -98,8 +98,6 @@ def make_paced_loop(code: Code, parameters: Parameters) -> PacedLoop:
 
 
 class _Reader:
-    """Instructions as steps."""
-
     def __init__(self, code: Code, parameters: Parameters) -> None:
         self.turn, self.counters = parameters.turn, len(code.counters) + 1
         self.computed = [counter < 0 for counter in code.register_counters]
@@ -321,7 +319,6 @@ class NativePace:
         self._addresses = [each.buffer_info()[0] for each in self._arrays]
 
     def clocks(self, order: Sequence[int], ahead: Iterable[Sequence[int]]) -> int:
-        """Clocks of a trip, after other trips."""
         return self._trip(order, ahead, None, None)
 
     def trip(
@@ -410,5 +407,4 @@ def _settling(order: Sequence[int], ahead: Sequence[int] | None) -> list[Sequenc
 
 
 def in_lockstep(code: Code) -> bool:
-    """True if all waves run the same entries."""
     return len(set(code.roles)) == 1

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rota.cycles.instructions import Code, Parameters, WorkSource, encode, nominal, program_of
 from rota.cycles.model import run
-from rota.cycles.timeline import At, BufferUse, Crossing, Flow, Lane, Level, Occupied, Registers, Slice, Stall, Timeline
+from rota.cycles.timeline import At, BufferUse, Flow, Lane, Level, Occupied, Registers, Slice, Timeline
 from rota.program.entry import Place, Space
 from rota.program.kinds import Unit
 from rota.program.loop_spec import LoopSpec
@@ -49,14 +49,8 @@ def record(
         edges=edges,
         tiles_per_trip=code.tiles_per_trip,
         slices=tuple(slices),
-        stalls=tuple(
-            Stall(wave, start, end, cause, At(*code.keys[key][:2], trip), code.keys[key].label)
-            for wave, start, end, cause, key, trip in result.stood
-        ),
-        crossings=tuple(
-            Crossing(wave, arrived, released, At(*code.keys[key][:2], trip), barrier, arrives, awaits)
-            for wave, arrived, released, key, trip, barrier, arrives, awaits in result.crossed
-        ),
+        stalls=result.stalls,
+        crossings=result.crossings,
         levels=tuple(_levels(code, result.occupied)),
         counter_limits=tuple((counter.name, counter.holds.value) for counter in code.counters),
         registers=tuple(_registers(program, sizes, doings, code.roles)),
@@ -95,7 +89,6 @@ def _merge(occupied: Iterable[Occupied]) -> Iterator[list[Occupied]]:
 
 
 def _doings(code: Code, occupied: Iterable[Occupied]) -> list[_Doing]:
-    """By issue time."""
     found: dict[tuple[int, int, int], _Doing] = {}
     for each in occupied:
         where = each.wave, each.key, each.trip

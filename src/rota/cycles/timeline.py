@@ -142,10 +142,10 @@ class Timeline:
 Lost = dict[tuple[int, int], int]
 """Clocks by (entry's key, cause's number)."""
 
-# The same as the model notes them while it runs, instruction by instruction and with an entry's key.
-
 
 class Occupied(NamedTuple):
+    """A unit held by one instruction of the entry that `key` numbers."""
+
     wave: int
     lane: Lane
     issued: int
@@ -154,26 +154,6 @@ class Occupied(NamedTuple):
     done: int
     key: int
     trip: int
-
-
-class Stood(NamedTuple):
-    wave: int
-    start: int
-    end: int
-    cause: str
-    key: int
-    trip: int
-
-
-class Crossed(NamedTuple):
-    wave: int
-    arrived: int
-    released: int
-    key: int
-    trip: int
-    barrier: str
-    arrives: bool
-    awaits: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,8 +168,8 @@ class MeasuredRun:
     causes: tuple[str, ...]
     period: int  # trips after which the unit's state repeated, or 0
     occupied: tuple[Occupied, ...]
-    stood: tuple[Stood, ...]
-    crossed: tuple[Crossed, ...]
+    stalls: tuple[Stall, ...]
+    crossings: tuple[Crossing, ...]
 
     @property
     def apart(self) -> bool:

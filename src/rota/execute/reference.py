@@ -68,7 +68,7 @@ def of_parts(tile: Floats, parts: tuple[int, ...]) -> Floats:
 
 
 def run_plainly(spec: LoopSpec, semantics: Semantics, total: int, waves: int, doing: Doing | None = None) -> Plain:
-    """Iterations 0 .. total - 1, the first always, to know the shapes.  `doing` has the waves of an op, by default all."""
+    """Iterations 0 .. total - 1, the first always, to know the shapes; `doing` has an op's waves, by default all."""
     run = _PlainRun(spec, semantics, total, waves, doing or (lambda _: range(waves)))
     for iteration in range(max(total, 1)):
         for op in spec.ops:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from rota.check import bad_field, check_ints, check_types
 from rota.errors import Concern, DeclarationError, did_you_mean
@@ -69,9 +69,7 @@ class Mixing:
     a store adds linear forms, and a store's result is each wave's own.
     """
 
-    @property
-    def tolerance(self) -> float:
-        return 0.0
+    tolerance: ClassVar[float] = 0.0
 
     def load(self, value: str, part: int, iteration: int, slices: int) -> Floats:
         return _whole_numbers((slices, _ELEMENTS), value, part, iteration)
@@ -147,6 +145,7 @@ class Gemm:
     spec: LoopSpec
     rows: int = 2
     depth: int = 2
+    tolerance: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         check_types(self, {"spec": LoopSpec})
@@ -159,10 +158,6 @@ class Gemm:
                 (OpKind.MMA, [0, 0], [Home.ACCUMULATOR]),
             ):
                 raise bad_field(self, "spec", op.name, _GEMM_OPS, op.source)
-
-    @property
-    def tolerance(self) -> float:
-        return 0.0
 
     def load(self, value: str, part: int, iteration: int, slices: int) -> Floats:
         """Rows of A or B, by [slice, row, k]."""
@@ -225,13 +220,10 @@ class Attention:
     depth: int = 3
     width: int = 2
     parts: int = 1
+    tolerance: ClassVar[float] = 1e-9
 
     def __post_init__(self) -> None:
         check_ints(self, ("rows", "keys", "depth", "width", "parts"), least=1)
-
-    @property
-    def tolerance(self) -> float:
-        return 1e-9
 
     def load(self, value: str, part: int, iteration: int, slices: int) -> Floats:
         """Keys by [slice, key, depth], or their values by [slice, key, width]."""
@@ -327,6 +319,7 @@ class AttentionInstructions:
     spec: LoopSpec
     names: Mapping[str, tuple[str, tuple[int, ...]]] = field(init=False, repr=False, compare=False)
     counts: Mapping[tuple[str, int], int] = field(init=False, repr=False, compare=False)
+    tolerance: ClassVar[float] = 1e-9
 
     def __post_init__(self) -> None:
         check_types(self, {"spec": LoopSpec})
@@ -343,10 +336,6 @@ class AttentionInstructions:
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "counts", counts)
 
-    @property
-    def tolerance(self) -> float:
-        return 1e-9
-
     def load(self, value: str, part: int, iteration: int, slices: int) -> Floats:
         """One key of each slice, or its value, by [slice, key, column]."""
         columns = self.counts["k", 1] * _DEPTH if value == "K" else self.counts["v", 1] * self._shares
@@ -358,7 +347,7 @@ class AttentionInstructions:
 
     def results(self, op: LoopOp, operands: tuple[Floats, ...]) -> Sequence[Floats]:
         kind, numbers = self.names[op.name]
-        return [_INSTRUCTION_FORMULAS[kind](self, numbers, operands)]
+        return [_INSTRUCTION_FORMULAS[kind](self, numbers, *operands)]
 
     def compute_expected(self, total: int, waves: int) -> Mapping[str, Floats]:
         """Maximum, shares of the sum and output of a softmax over all keys."""
@@ -384,6 +373,11 @@ class AttentionInstructions:
         return right
 
     @property
+    def root(self) -> float:
+        """Of the depth, which scores are divided by."""
+        return math.sqrt(self.counts["k", 1] * _DEPTH)
+
+    @property
     def _shares(self) -> int:
         return self.counts["x", 2]
 
@@ -399,95 +393,73 @@ class AttentionInstructions:
         width = block.shape[-1] // self._shares
         return slice(number * width, (number + 1) * width)
 
-    def read_key(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+    def read_key(self, numbers: tuple[int, ...], tile: Floats) -> Floats:
         """Keys of one block, one step of the head."""
         block, step = numbers
-        rows = _rows(operands[0], block, self.counts["k", 0])
-        return rows[..., step * _DEPTH : (step + 1) * _DEPTH]
+        return _rows(tile, block, self.counts["k", 0])[..., step * _DEPTH : (step + 1) * _DEPTH]
 
-    def read_value(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+    def read_value(self, numbers: tuple[int, ...], tile: Floats) -> Floats:
         """Values of the keys of one step, one block of the head."""
         step, block = numbers
-        rows = _rows(operands[0], step, self.counts["v", 0])
-        return rows[..., block * self._shares : (block + 1) * self._shares]
+        return _rows(tile, step, self.counts["v", 0])[..., block * self._shares : (block + 1) * self._shares]
 
-    def score(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+    def score(self, numbers: tuple[int, ...], keys: Floats, *before: Floats) -> Floats:
         """Q K^T of one step of the head, added to the steps before."""
         r, _, step = numbers
-        keys, *before = operands
         query = self._queries(r, keys.shape[1])[..., step * _DEPTH : (step + 1) * _DEPTH]
         product: Floats = query @ keys.swapaxes(2, 3)
         return product + before[0] if before else product
 
-    def scale(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
-        """One share of the scores, divided by the root of the depth."""
-        root = math.sqrt(self.counts["k", 1] * _DEPTH)
-        return self._change_share(operands[0], numbers[-1], lambda share: share / root)
-
-    def best(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+    def best(self, numbers: tuple[int, ...], block: Floats, before: Floats) -> Floats:
         """The maximum so far and of two shares of the scores."""
-        block, before = operands
         first, second = (self._share(block, 2 * numbers[-1] + each) for each in (0, 1))
         return np.asarray(np.maximum(block[..., first.start : second.stop].max(axis=-1), before))
 
-    def rescale(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
-        return np.asarray(np.exp(operands[1] - operands[0]))
-
-    def differ(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
-        """One share of the scores, less the maximum."""
-        block, best = operands
-        return self._change_share(block, numbers[-1], lambda share: share - best[..., None])
-
-    def exponentiate(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
-        return self._change_share(operands[0], numbers[-1], np.exp)
-
-    def pack(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+    def pack(self, numbers: tuple[int, ...], block: Floats, *before: Floats) -> Floats:
         """Two shares of the weights, beside those packed before."""
-        block, *before = operands
         packed = np.array(np.broadcast_to(before[0] if before else np.zeros_like(block), block.shape))
         for number in (2 * numbers[-1], 2 * numbers[-1] + 1):
             packed[..., self._share(block, number)] = block[..., self._share(block, number)]
         return packed
 
-    def total(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+    def total(self, numbers: tuple[int, ...], before: Floats, weights: Floats) -> Floats:
         """One share of the sum: rescaled first, then with the weights of one block added."""
         _, block, number = numbers
         if block == 0:
-            return self.scale_by_alpha(numbers, operands)
-        before, weights = operands
+            return self.scale_by_alpha(numbers, before, weights)
         added = weights[..., self._share(weights, number)].sum(axis=-1, keepdims=True)
-        return self._change_share(before, number, lambda share: share + added)
+        return self.change_share(before, number, lambda share: share + added)
 
-    def output(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+    def output(self, numbers: tuple[int, ...], *operands: Floats) -> Floats:
         """A share rescaled, or weights times V added."""
         if len(numbers) == 4:  # rescaled: row block, head block, 0, share
-            return self.scale_by_alpha(numbers, operands)
+            return self.scale_by_alpha(numbers, *operands)
         *blocks, values, before = operands
         weights = np.concatenate(blocks, axis=-1)
         keys = values.shape[-2]
         first = (numbers[-1] - 1) * keys % weights.shape[-1]
         return np.asarray(before + weights[..., first : first + keys] @ values)
 
-    def scale_by_alpha(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+    def scale_by_alpha(self, numbers: tuple[int, ...], *operands: Floats) -> Floats:
         """One share times alpha; the first instruction reads alpha first, and what the tiles before left."""
         alpha, before = operands if numbers[-1] == 0 else operands[::-1]
-        return self._change_share(before, numbers[-1], lambda share: share * alpha[..., None])
+        return self.change_share(before, numbers[-1], lambda share: share * alpha[..., None])
 
-    def _change_share(self, block: Floats, number: int, change: Callable[[Floats], Floats]) -> Floats:
+    def change_share(self, block: Floats, number: int, change: Callable[[Floats], Floats]) -> Floats:
         made, share = np.array(block), self._share(block, number)
         made[..., share] = change(block[..., share])
         return made
 
 
-_INSTRUCTION_FORMULAS: dict[str, Callable[[AttentionInstructions, tuple[int, ...], tuple[Floats, ...]], Floats]] = {
+_INSTRUCTION_FORMULAS: dict[str, Callable[..., Floats]] = {
     "k": AttentionInstructions.read_key,
     "v": AttentionInstructions.read_value,
     "s": AttentionInstructions.score,
-    "x": AttentionInstructions.scale,
+    "x": lambda own, numbers, block: own.change_share(block, numbers[-1], lambda share: share / own.root),
     "m": AttentionInstructions.best,
-    "alpha": AttentionInstructions.rescale,
-    "d": AttentionInstructions.differ,
-    "e": AttentionInstructions.exponentiate,
+    "alpha": lambda _, __, new, old: np.exp(old - new),  # what older sums are multiplied by
+    "d": lambda own, n, block, best: own.change_share(block, n[-1], lambda share: share - best[..., None]),
+    "e": lambda own, numbers, block: own.change_share(block, numbers[-1], np.exp),
     "p": AttentionInstructions.pack,
     "l": AttentionInstructions.total,
     "o": AttentionInstructions.output,

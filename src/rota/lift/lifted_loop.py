@@ -124,8 +124,6 @@ _MACHINE_COUNTERS = ("vmcnt", "lgkmcnt")
 
 
 class OperationPlaces(NamedTuple):
-    """The places that an operation reads, writes and accesses in LDS."""
-
     reads: tuple[Place, ...] = ()
     writes: tuple[Place, ...] = ()
     lds: tuple[Place, ...] = ()
@@ -416,7 +414,6 @@ def _list_assumptions(
     *,
     entered: bool,
 ) -> Iterator[str]:
-    """What the program assumes and leaves out."""
     yield f"machine code ({verdict.status.value})"
     yield f"the steady state of the loop alone, {several(waves, 'wave')}"
     if uses.copies > 1:

@@ -131,7 +131,6 @@ class LoopRecorder:
         self.entered: dict[int, dict[int, int]] = {loop.head: {} for loop in loops}
 
     def record_checkpoint(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
-        """Count trips, and remember which have the same state."""
         self._last = None
         wave_set = next((each for each in product.wave_sets if head == (each.waves[0],)), None)
         if wave_set is None or wave_set.at not in self.entered:
@@ -193,7 +192,6 @@ class _Buffer:
 
 
 def derive_lds_places(recorder: LoopRecorder, loops: Sequence[NaturalLoop]) -> LdsUses:
-    """Name the LDS places that the loops access."""
     windows = [_find_window(recorder, loop) for loop in loops]
     copies = lcm(*(1 if window is None else len(window) for window in windows))
     most = min(_MOST_COPIES, MOST_INSTRUCTIONS // max(len(loop.chain) for loop in loops))

@@ -116,8 +116,6 @@ class ScheduleTable:
 
 
 def remove_sync(table: ScheduleTable, number: int) -> ScheduleTable:
-    """Remove one of the table's waits and barriers."""
-
     def drop(values: tuple[T, ...]) -> tuple[T, ...]:
         return (*values[:number], *values[number + 1 :])
 
@@ -126,7 +124,7 @@ def remove_sync(table: ScheduleTable, number: int) -> ScheduleTable:
 
 
 def read_table(document: object) -> ScheduleTable:
-    """Read a table from a JSON value; raises T302 if it is refuse_malformed."""
+    """Read a table from a JSON value; raises T302 if it is malformed."""
     fields = _Fields(document)
     name = fields.read_typed(str, "name")
     found = _NAME.fullmatch(name)
@@ -201,8 +199,6 @@ def _find_misplaced(table: ScheduleTable) -> Iterator[str]:
 
 
 class _Fields:
-    """Reads the fields of a JSON object, each with its type."""
-
     def __init__(self, document: object) -> None:
         if not isinstance(document, dict):
             raise refuse_malformed("a schedule table", f"it is {type(document).__name__}; expected an object")

@@ -71,7 +71,6 @@ class TF32Packs:
         return 1 if self.table.layout[axis] == "TN"[axis] else self.table.vector_widths[axis]
 
     def _count_packs(self) -> tuple[int, int]:
-        """The packs per fragment, and the swaps before them."""
         width = self._width
         swaps = _ROUNDED * (width - 1)
         each, rest = divmod(self.count - swaps, self.fragments)
@@ -173,7 +172,6 @@ class Operands:
     """By operand, part (0 is the first of a tile), fragment and half of a TF32 number: the values that hold it."""
 
     def bytes_of(self, stream: str) -> int:
-        """The bytes that one read moves for one wave."""
         table, count = self.table, len(self.table.stream(stream).of(0))
         axis = "AB".index(stream[2])
         size = table.mfma[axis] * table.mfma[2] * table.stored.bits // 8

@@ -19,11 +19,13 @@ from rota.program.lowered import Lowerable
 from rota.registry import Registry
 from rota.view.diff import ScheduleDiff
 from rota.view.draw import DARK, LEFT, LIGHT, RIGHT, draw
-from rota.view.scene import Key, PredictedSpeed, Scene, arrange, reasons_of
+from rota.view.scene import Key, Scene, arrange, reasons_of
 from rota.view.terminal import text_timeline
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+    from rota.cycles.predict import Prediction
 
 
 def render(name: str, **values: object) -> str:
@@ -131,7 +133,7 @@ class Shown:
 def show(
     compiled: Lowerable,
     timeline: Timeline,
-    prediction: PredictedSpeed | None = None,
+    prediction: Prediction | None = None,
     *,
     measured: Mapping[Key, str] | None = None,
 ) -> Shown:

@@ -11,13 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import PurePath
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.cycles.timeline import At, Cause, Crossing, Lane, Slice, Timeline
 from rota.program.entry import WORKGROUP, Effect, Entry, Op, Place, Space
 from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import Lowerable, LoweredProgram, TileSum, Unstated
+
+if TYPE_CHECKING:
+    from rota.cycles.predict import Prediction
 
 
 class Key(NamedTuple):
@@ -329,29 +332,10 @@ _AT_WORK = frozenset({Cause.MMA_BUSY, Cause.VALU_BUSY, Cause.ISSUE})
 """Causes that mean that the SIMD is busy: not what a reader looks for among stalls."""
 
 
-class PredictedSpeed(Protocol):
-    """What a headline tells of a prediction; `rota.cycles.predict` has the values."""
-
-    @property
-    def cycles(self) -> float: ...
-
-    @property
-    def mma_share(self) -> float: ...
-
-    @property
-    def bound_by(self) -> str: ...
-
-    @property
-    def ceiling(self) -> str: ...
-
-    @property
-    def idle_causes(self) -> tuple[tuple[str, float], ...]: ...
-
-
 def arrange(
     schedule: Lowerable,
     timeline: Timeline,
-    prediction: PredictedSpeed | None = None,
+    prediction: Prediction | None = None,
     *,
     measured: Mapping[Key, str] | None = None,
 ) -> Scene:
@@ -425,7 +409,7 @@ def _find_sharers(timeline: Timeline) -> range:
     return range(_find_multiplier(timeline) % timeline.simds, timeline.waves, timeline.simds)
 
 
-def _facts(said: tuple[str, ...], timeline: Timeline, prediction: PredictedSpeed | None, tile: str) -> tuple[str, ...]:
+def _facts(said: tuple[str, ...], timeline: Timeline, prediction: Prediction | None, tile: str) -> tuple[str, ...]:
     start, end = timeline.window
     per = a_tile(tile)
     facts = [timeline.machine, *said]
@@ -442,7 +426,7 @@ def _facts(said: tuple[str, ...], timeline: Timeline, prediction: PredictedSpeed
     )
 
 
-def _books(prediction: PredictedSpeed | None, tile: str) -> tuple[str, ...]:
+def _books(prediction: Prediction | None, tile: str) -> tuple[str, ...]:
     """Where the clocks of a K-tile go, by the model's books: the matrix unit at work, and why it was idle."""
     if prediction is None or not prediction.mma_share:
         return ()
