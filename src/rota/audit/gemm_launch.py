@@ -8,7 +8,6 @@ C right within the rounding of that many sums.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,13 +19,11 @@ from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.gemm.gemm_tile import Element, Factor, gemm_tile
 from rota.errors import Finding, IsaError
 from rota.isa.binary.code_object import CodeObject
-from rota.isa.binary.kernel_facts import LANES, KernelFacts
+from rota.isa.binary.kernel_facts import LANES
 from rota.isa.decoded import KernelProgram, load_program
-from rota.isa.disassembly import Instruction
 from rota.isa.launch.interleaving import LATEST, Interleaving, interleavings
 from rota.isa.launch.run import run_kernel
 from rota.pipeline.geometry import KernelGeometry
-from rota.program.lowered import Lowerable
 
 Floats = NDArray[np.float64]
 
@@ -126,8 +123,15 @@ class GemmProgram:
             # Stability of Numerical Algorithms, 3.1. Products of two elements are exact in fp32.
             lost = depth * _UNIT_ROUNDOFF
             bound = lost / (1 - lost) * (np.abs(a) @ np.abs(b.T))
-        wrong = _wrong_result(got, due, bound, (("trips", trips), ("K", depth), ("interleaving", interleaving.label)))
-        return Launched(got, due, bound, (*outcome.findings, *wrong))
+        findings = [*outcome.findings]
+        wrong = np.argwhere(~(np.abs(got - due) <= bound))  # NaN is wrong too
+        if len(wrong):
+            row, column = at = int(wrong[0][0]), int(wrong[0][1])
+            message = f"{len(wrong)} of {got.size} elements of C are wrong, the first in row {row}, column {column}"
+            values = ("got", f"{got[at]:g}"), ("due", f"{due[at]:g}, off by at most {bound[at]:.2g}")
+            run = ("trips", trips), ("K", depth), ("interleaving", interleaving.label)
+            findings.append(Finding("I110", message, evidence=(*values, *run)))
+        return Launched(got, due, bound, tuple(findings))
 
     def run_trips(self, trips: int, seeds: int) -> TripRuns:
         """Integers under every adversarial and this many drawn interleavings, and once numbers of full precision."""
@@ -142,32 +146,6 @@ class GemmProgram:
             right=sum(run.right for run in runs),
             findings=tuple(findings[code] for code in sorted(findings)),
         )
-
-
-def load_gemm(
-    loop: Lowerable,
-    geometry: KernelGeometry,
-    facts: KernelFacts,
-    listing: Sequence[Instruction],
-    *,
-    element: str,
-    waves: int,
-    dynamic_lds: int = 0,
-    b_by_columns: bool = False,
-) -> GemmProgram:
-    """The kernel that a loop became; of the loop only its numbers of K-tiles are used."""
-    taken = sum(not each.hidden for each in facts.arguments)
-    return GemmProgram(
-        program=load_program(facts, tuple(listing)),
-        geometry=geometry,
-        element=element,
-        waves=waves,
-        tiles_outside=loop.lowered.tiles_outside,
-        tiles_per_trip=loop.lowered.tiles_per_trip,
-        dynamic_lds=dynamic_lds,
-        nulls=max(0, taken - _PARAMETERS),
-        b_by_columns=b_by_columns,
-    )
 
 
 def pack(matrix: Floats, element: str) -> NDArray[np.generic]:
@@ -200,26 +178,6 @@ def _draw(random: np.random.Generator, shape: tuple[int, int], numbers: Numbers,
     return drawn
 
 
-def _wrong_result(
-    got: NDArray[np.float32], due: Floats, bound: Floats, run: tuple[tuple[str, str | int], ...]
-) -> tuple[Finding, ...]:
-    wrong = np.argwhere(~(np.abs(got - due) <= bound))  # NaN is wrong too
-    if not len(wrong):
-        return ()
-    row, column = (int(each) for each in wrong[0])
-    return (
-        Finding(
-            "I110",
-            f"{len(wrong)} of {got.size} elements of C are wrong, the first in row {row}, column {column}",
-            evidence=(
-                ("got", f"{got[row, column]:g}"),
-                ("due", f"{due[row, column]:g}, off by at most {bound[row, column]:.2g}"),
-                *run,
-            ),
-        ),
-    )
-
-
 def load_emitted(
     compiled: CompiledSchedule,
     geometry: KernelGeometry,
@@ -235,13 +193,15 @@ def load_emitted(
     facts, instructions = code.kernel(kernel), code.instructions(kernel)
     if wrong := list(misfits(facts, instructions, compiled.machine)):
         raise IsaError(*wrong)
-    return load_gemm(
-        compiled,
-        geometry,
-        facts,
-        instructions,
+    taken = sum(not each.hidden for each in facts.arguments)
+    return GemmProgram(
+        program=load_program(facts, tuple(instructions)),
+        geometry=geometry,
         element=tile.element.value,
         waves=tile.waves,
+        tiles_outside=compiled.lowered.tiles_outside,
+        tiles_per_trip=compiled.lowered.tiles_per_trip,
         dynamic_lds=dynamic_lds,
+        nulls=max(0, taken - _PARAMETERS),
         b_by_columns=tile.by_columns(Factor.B),
     )

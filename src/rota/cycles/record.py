@@ -6,14 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import NamedTuple
 
 from rota.cycles.instructions import Code, Parameters, WorkSource, encode, nominal, program_of
 from rota.cycles.model import run
 from rota.cycles.timeline import At, BufferUse, Flow, Lane, Level, Occupied, Registers, Slice, Timeline
 from rota.program.entry import Place, Space
 from rota.program.kinds import Unit
-from rota.program.loop_spec import LoopSpec
 from rota.program.lowered import Lowerable, LoweredProgram, TileSum, Unstated
 from rota.targets.device import device_of, registers_per_lane
 
@@ -36,7 +34,6 @@ def record(
         slices.append(Slice(part.wave, part.lane, part.start, end, done, at, label, len(parts)))
     slices.sort(key=lambda each: (each.start, each.wave, each.lane))
     doings = _doings(code, result.occupied)
-    sizes = _sizes(program.semantics)
     edges = result.edges[0]
     return Timeline(
         name=code.name,
@@ -53,9 +50,9 @@ def record(
         crossings=result.crossings,
         levels=tuple(_levels(code, result.occupied)),
         counter_limits=tuple((counter.name, counter.holds.value) for counter in code.counters),
-        registers=tuple(_registers(program, sizes, doings, code.roles)),
+        registers=tuple(_registers(program, doings, code.roles)),
         register_limit=registers_per_lane(program.machine, code.waves),
-        buffers=tuple(_buffers(sizes, doings)),
+        buffers=tuple(_buffers(program, doings)),
         flows=tuple(_flows(slices, doings)),
     )
 
@@ -121,49 +118,34 @@ def _levels(code: Code, occupied: Iterable[Occupied]) -> Iterator[Level]:
         if in_order[counter]:
             ends = accumulate(ends, max)
         changes: dict[int, int] = defaultdict(int)
-        for issued, done in zip((start for start, _ in pairs), ends, strict=True):
+        for (issued, _), done in zip(pairs, ends, strict=True):
             changes[issued] += 1
             changes[done] -= 1
-        pending = 0
-        for clock in sorted(changes):
-            pending += changes[clock]
-            yield Level(wave, counter, clock, pending)
+        yield from (Level(wave, counter, clock, pending) for clock, pending in _add_up(changes))
 
 
-class _Sizes(NamedTuple):
-    """Registers per lane of values by name, where stated, and whether the parts of an LDS tile are one buffer."""
-
-    registers: Mapping[str, int]
-    whole_tiles: bool
+def _add_up(changes: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+    clocks = sorted(changes)
+    return zip(clocks, accumulate(changes[clock] for clock in clocks), strict=True)
 
 
-def _sizes(semantics: TileSum | LoopSpec | Unstated) -> _Sizes:
-    """Only loops by values and machine code say sizes; parts of a declared tile come and go on their own."""
-    if isinstance(semantics, TileSum):
-        return _Sizes({}, whole_tiles=False)
-    if isinstance(semantics, Unstated):
-        return _Sizes(dict(semantics.registers), whole_tiles=True)
-    return _Sizes({value.name: value.size for value in semantics.values}, whole_tiles=True)
-
-
-def _registers(
-    program: LoweredProgram, sizes: _Sizes, doings: Sequence[_Doing], roles: Sequence[int]
-) -> Iterator[Registers]:
+def _registers(program: LoweredProgram, doings: Sequence[_Doing], roles: Sequence[int]) -> Iterator[Registers]:
     """Registers from their write's issue to their last use; the accumulators of a wave's role always."""
-    if not sizes.registers:
+    if isinstance(program.semantics, TileSum):
+        return  # only loops by values and machine code say sizes
+    values = program.semantics
+    sizes = dict(values.registers) if isinstance(values, Unstated) else {each.name: each.size for each in values.values}
+    if not sizes:
         return
     for wave, role in enumerate(roles):
         own = (entry for entry in program.entries if entry.executed_by(role))
-        sums = {place for entry in own for place in entry.effect.writes if place.space is Space.ACCUMULATOR}
+        sums = {place.name for entry in own for place in entry.effect.writes if place.space is Space.ACCUMULATOR}
         changes: dict[int, int] = defaultdict(int)
-        changes[0] = sum(sizes.registers[name] for name in {place.name for place in sums})
+        changes[0] = sum(sizes[name] for name in sums)
         for place, start, end in _lives(doing for doing in doings if doing.wave == wave):
-            changes[start] += sizes.registers[place.name]
-            changes[end] -= sizes.registers[place.name]
-        live = 0
-        for clock in sorted(changes):
-            live += changes[clock]
-            yield Registers(wave, clock, live)
+            changes[start] += sizes[place.name]
+            changes[end] -= sizes[place.name]
+        yield from (Registers(wave, clock, live) for clock, live in _add_up(changes))
 
 
 def _lives(doings: Iterable[_Doing]) -> Iterator[tuple[Place, int, int]]:
@@ -182,15 +164,21 @@ def _lives(doings: Iterable[_Doing]) -> Iterator[tuple[Place, int, int]]:
         yield place, start, end
 
 
-def _buffers(sizes: _Sizes, doings: Iterable[_Doing]) -> Iterator[BufferUse]:
+def _buffers(program: LoweredProgram, doings: Iterable[_Doing]) -> Iterator[BufferUse]:
     """A write after a read brings the next tile; ops come by issue time, all waves together."""
     held: dict[str, tuple[int, int, bool]] = {}
+    by_part = isinstance(program.semantics, TileSum)  # parts of a declared tile come and go on their own
+
+    def name_buffers(places: Iterable[Place]) -> set[str]:
+        own = (place for place in places if place.space is Space.LDS)
+        return {str(place) if by_part else f"{place.name}[{place.copy}]" for place in own}
+
     for doing in doings:
-        for name in {_buffer(sizes, place) for place in doing.reads if place.space is Space.LDS}:
+        for name in name_buffers(doing.reads):
             if name in held:
                 start, end, _ = held[name]
                 held[name] = start, max(end, doing.done), True
-        for name in {_buffer(sizes, place) for place in doing.writes if place.space is Space.LDS}:
+        for name in name_buffers(doing.writes):
             start, end, read = held.get(name, (doing.issued, 0, False))
             if read:
                 yield BufferUse(name, start, end)
@@ -198,10 +186,6 @@ def _buffers(sizes: _Sizes, doings: Iterable[_Doing]) -> Iterator[BufferUse]:
             held[name] = start, max(end, doing.done), False
     for name, (start, end, _) in held.items():
         yield BufferUse(name, start, end)
-
-
-def _buffer(sizes: _Sizes, place: Place) -> str:
-    return f"{place.name}[{place.copy}]" if sizes.whole_tiles else str(place)
 
 
 def _flows(slices: Sequence[Slice], doings: Iterable[_Doing]) -> Iterator[Flow]:

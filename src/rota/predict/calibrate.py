@@ -248,18 +248,15 @@ def _gauss_newton(kernel: TiledGemm, runs: Sequence[MeasuredGemm], x: Sequence[f
         moved = [value + _STEP * (number == place) for place, value in enumerate(x)]
         slopes.append([(a - b) / _STEP for a, b in zip(_logs(kernel, runs, moved), base, strict=True)])
     weights = [1 / (1 + (each / (3 * NOISE)) ** 2) ** 0.5 for each in base]
-    matrix = [
-        [
-            sum(w * a * b for w, a, b in zip(weights, one, other, strict=True)) / NOISE**2
-            + (row == column) / PRIORS[row] ** 2
-            for column, other in enumerate(slopes)
-        ]
-        for row, one in enumerate(slopes)
-    ]
-    right = [
-        -sum(w * a * r for w, a, r in zip(weights, one, base, strict=True)) / NOISE**2 - x[row] / PRIORS[row] ** 2
-        for row, one in enumerate(slopes)
-    ]
+
+    def multiply(a: Sequence[float], b: Sequence[float]) -> float:
+        total: float = sum(w * m * n for w, m, n in zip(weights, a, b, strict=True)) / NOISE**2
+        return total
+
+    matrix = [[multiply(slope, other) for other in slopes] for slope in slopes]
+    right = [-multiply(slope, base) - x[row] / PRIORS[row] ** 2 for row, slope in enumerate(slopes)]
+    for row, prior in enumerate(PRIORS):
+        matrix[row][row] += 1 / prior**2
     return _solve(matrix, right)
 
 

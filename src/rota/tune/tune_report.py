@@ -17,7 +17,7 @@ from rota.targets.registry import device_named
 from rota.tune.dispatch_table import by_kernel, coverage
 from rota.tune.tune_library import DeviceTable, TunedLibrary
 from rota.tune.winners import MEASURED
-from rota.view.draw import DARK, HUES, LIGHT, Theme, ink
+from rota.view.draw import DARK, HUES, LIGHT, Theme, ink, mix
 from rota.view.page import render
 
 _STEPS = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
@@ -77,20 +77,14 @@ def report_page(library: TunedLibrary) -> str:
         refusals=[(code, count, CODES[code]) for code, count in sorted(refusals.items())],
         pruned=[(code, count, CODES[code]) for code, count in sorted(pruned.items())],
         refused=[(row.point.name, row.code, row.message) for row in library.rows if row.code][:_MOST_PRUNED],
-        light=LIGHT,
-        dark=DARK,
         shades={t: {"efficiency": _shades(Lane.LDS, t), "doubt": _shades(Lane.GLOBAL, t)} for t in (LIGHT, DARK)},
     )
 
 
 def _shades(lane: Lane, theme: Theme) -> list[tuple[str, str]]:
     """Seven, from nearly the page's own colour to the hue, with the ink that reads on each."""
-    hue, page = ([int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in (HUES[lane], theme.background))
     keeps = [(number + 0.4) / (len(_STEPS) + 0.4) for number in range(len(_STEPS) + 1)]
-    colours = [
-        "#" + "".join(f"{round(keep * own + (1 - keep) * back):02x}" for own, back in zip(hue, page, strict=True))
-        for keep in keeps
-    ]
+    colours = [mix(HUES[lane], theme.background, keep) for keep in keeps]
     return [(colour, ink(colour)) for colour in colours]
 
 

@@ -39,8 +39,12 @@ DARK = Theme("#14171b", "#1d2126", "#e8eaed", "#9aa3ad", "#2c3138", "#8a939d", "
 
 def fill(lane: Lane, stage: int) -> str:
     """The colour of a bar, on any page."""
-    keep = SHADES[stage % len(SHADES)]
-    return "#" + "".join(f"{round(keep * own + (1 - keep) * 255):02x}" for own in _rgb(HUES[lane]))
+    return mix(HUES[lane], "#ffffff", SHADES[stage % len(SHADES)])
+
+
+def mix(colour: str, other: str, keep: float) -> str:
+    pairs = zip(_rgb(colour), _rgb(other), strict=True)
+    return "#" + "".join(f"{round(keep * own + (1 - keep) * back):02x}" for own, back in pairs)
 
 
 def ink(background: str) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def render(name: str, **values: object) -> str:
     """Fill in a template, which says `|safe` of what is markup already; names that authors give stay text."""
-    return _templates().get_template(name).render(values)
+    return _templates().get_template(name).render(values, light=LIGHT, dark=DARK)
 
 
 @cache
@@ -56,20 +56,13 @@ class _Row(NamedTuple):
 
 
 def page(scene: Scene, compiled: Lowerable) -> str:
-    return render(
-        "page.html",
-        headline=scene.headline,
-        picture=draw(scene),
-        phases=_phases(compiled),
-        margin=LEFT + RIGHT,
-        light=LIGHT,
-        dark=DARK,
-    )
+    values = {"headline": scene.headline, "picture": draw(scene), "phases": _phases(compiled)}
+    return render("page.html", **values, margin=LEFT + RIGHT)
 
 
 def fragment(scene: Scene, compiled: Lowerable) -> str:
     """The same without scripts, for inside another page such as a notebook."""
-    return render("fragment.html", picture=draw(scene), phases=_phases(compiled), light=LIGHT, dark=DARK)
+    return render("fragment.html", picture=draw(scene), phases=_phases(compiled))
 
 
 def _phases(compiled: Lowerable) -> list[tuple[str, list[_Row]]]:
@@ -95,7 +88,7 @@ def _row(entry: Entry, names: Sequence[str], why: Iterable[str]) -> _Row:
 
 
 def diff_page(diff: ScheduleDiff) -> str:
-    return render("diff.html", diff=diff, light=LIGHT, dark=DARK)
+    return render("diff.html", diff=diff)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,11 +14,9 @@ from xml.sax.saxutils import escape, quoteattr
 from rota.cycles.timeline import Lane
 from rota.errors import Concern, Finding, several
 from rota.view.draw import (
-    DARK,
     HATCH,
     KEY_BARRIER,
     KEY_HATCHED,
-    LIGHT,
     class_of,
     key_box,
     lay_out_legend,
@@ -209,8 +207,6 @@ def race_page(findings: Sequence[tuple[str, Finding]]) -> str:
         "races.html",
         headline=f"{several(len(shown), 'finding')}, {several(races, 'race')}",
         findings=[(subject, text, draw_race(race) if race else "") for subject, text, race in shown],
-        light=LIGHT,
-        dark=DARK,
     )
 
 
