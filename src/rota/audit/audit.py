@@ -121,22 +121,18 @@ def _show_waves(waves: frozenset[int]) -> str:
     return "waves " + ", ".join(map(str, sorted(waves))) if waves else "no wave"
 
 
-def misfits(facts: KernelFacts, instructions: Sequence[Instruction], machine: Machine) -> Iterator[Finding]:
+def misfits(facts: KernelFacts, instructions: Sequence[Instruction], machine: Machine) -> list[Finding]:
     """What keeps a kernel from running on a machine as it was compiled."""
-    if facts.arch != machine.arch:
-        yield Finding(
-            "I111",
-            f"the code object is for {facts.arch}, the schedule for {machine.arch}",
-            evidence=(("code object", facts.arch), ("schedule", machine.arch)),
-        )
+    found = [*check_descriptor(facts, instructions)]
     needed, there = max(facts.descriptor.lds_bytes, facts.lds_bytes), machine.lds_bytes.value
     if needed > there:
-        yield Finding(
-            "I207",
-            f"the kernel takes more LDS than a workgroup has on {machine.arch}",
-            evidence=(("LDS bytes", f"{needed}, at most {there}"),),
-        )
-    yield from check_descriptor(facts, instructions)
+        message = f"the kernel takes more LDS than a workgroup has on {machine.arch}"
+        found.insert(0, Finding("I207", message, evidence=(("LDS bytes", f"{needed}, at most {there}"),)))
+    if facts.arch != machine.arch:
+        message = f"the code object is for {facts.arch}, the schedule for {machine.arch}"
+        evidence = ("code object", facts.arch), ("schedule", machine.arch)
+        found.insert(0, Finding("I111", message, evidence=evidence))
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

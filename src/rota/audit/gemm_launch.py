@@ -191,7 +191,7 @@ def load_emitted(
     """The emitted GEMM, or the one of that name where there are several; it must fit its descriptor and machine."""
     tile = gemm_tile(compiled, geometry, element=element, waves=waves)
     facts, instructions = code.kernel(kernel), code.instructions(kernel)
-    if wrong := list(misfits(facts, instructions, compiled.machine)):
+    if wrong := misfits(facts, instructions, compiled.machine):
         raise IsaError(*wrong)
     taken = sum(not each.hidden for each in facts.arguments)
     return GemmProgram(

@@ -11,17 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rota.cycles.instructions import (
-    Code,
-    Parameters,
-    WorkSource,
-    encode,
-    nominal,
-    program_of,
-    variants,
-    waves_of,
-    work_of,
-)
+from rota.cycles.instructions import Code, Parameters, WorkSource, encode, nominal, program_of, variants, work_of
 from rota.cycles.model import Steady, run
 from rota.cycles.timeline import Cause, MeasuredRun, wait_for
 from rota.cycles.timeline import Lost as Clocks
@@ -167,10 +157,15 @@ def predict(
     cycles = nominal_run.clocks_per_trip / code.tiles_per_trip
     transposed = any(entry.op.kind is OpKind.LDS_READ_TRANSPOSED for entry in program.entries)
     moves = variants(device, base, transposed=transposed) if band else ()
-    others = [Sensitivity(name, value, _cycles(program, moved)) for name, value, moved in moves]
+    others = [Sensitivity(name, value, _cycles(program, changed)) for name, value, changed in moves]
     every = [cycles, *(each.cycles for each in others)]
     cycles_band = Band(min(every), max(every))
-    flops, moved = load.flops / code.tiles_per_trip, _count_moved_bytes(program) / code.tiles_per_trip
+    flops, moved_bytes = load.flops / code.tiles_per_trip, 0
+    for entry in program.kernel:
+        if entry.op.kind.unit is Unit.DMA:
+            executing = sum(entry.executed_by(role) for role in code.roles)
+            moved_bytes += work_of(entry).instructions * work_of(entry).moved * executing
+    moved = moved_bytes / code.tiles_per_trip
     device_clocks = timing.compute_units.value * timing.clock.value
     mma = load.mma_clocks / code.tiles_per_trip
     busiest, least = max(_bounds(code).items(), key=lambda pair: pair[1])
@@ -183,7 +178,7 @@ def predict(
         cycles=cycles,
         least_cycles=least,
         busiest=busiest,
-        bound_by=busiest if least >= _FULL * cycles else _standing(idle, lost, cycles),
+        bound_by=busiest if least >= _FULL * cycles else _name_limits(idle, lost, cycles),
         mma_share=mma / cycles,
         lds_share=load.lds_clocks / code.tiles_per_trip / cycles,
         dma_share=load.dma_clocks / code.tiles_per_trip / cycles,
@@ -257,17 +252,7 @@ def _over(amount: float, cycles: Band) -> Band:
     return Band(amount / cycles.high, amount / cycles.low)
 
 
-def _count_moved_bytes(program: LoweredProgram) -> int:
-    """Bytes that one trip of a workgroup moves between its units and global memory."""
-    waves = waves_of(program)
-    return sum(
-        work_of(entry).instructions * work_of(entry).moved * sum(entry.executed_by(role) for role in waves)
-        for entry in program.kernel
-        if entry.op.kind.unit is Unit.DMA
-    )
-
-
-def _standing(idle: Sequence[Lost], lost: Sequence[Lost], cycles: float) -> str:
+def _name_limits(idle: Sequence[Lost], lost: Sequence[Lost], cycles: float) -> str:
     """What idle MMA units, or else waves, waited for longest in a loop in which no unit is busy all the time."""
     books = _by_cause(idle) or [each for each in _by_cause(lost) if each[0] not in _AT_WORK]
     if not books:

@@ -12,6 +12,7 @@ from rota.cycles.model import run
 from rota.cycles.timeline import At, BufferUse, Flow, Lane, Level, Occupied, Registers, Slice, Timeline
 from rota.program.entry import Place, Space
 from rota.program.kinds import Unit
+from rota.program.loop_spec import LoopSpec
 from rota.program.lowered import Lowerable, LoweredProgram, TileSum, Unstated
 from rota.targets.device import device_of, registers_per_lane
 
@@ -34,7 +35,7 @@ def record(
         slices.append(Slice(part.wave, part.lane, part.start, end, done, at, label, len(parts)))
     slices.sort(key=lambda each: (each.start, each.wave, each.lane))
     doings = _doings(code, result.occupied)
-    edges = result.edges[0]
+    edges, sizes = result.edges[0], _sizes(program.semantics)
     return Timeline(
         name=code.name,
         machine=program.machine.name,
@@ -50,9 +51,9 @@ def record(
         crossings=result.crossings,
         levels=tuple(_levels(code, result.occupied)),
         counter_limits=tuple((counter.name, counter.holds.value) for counter in code.counters),
-        registers=tuple(_registers(program, doings, code.roles)),
+        registers=tuple(_registers(program, sizes or {}, doings, code.roles)),
         register_limit=registers_per_lane(program.machine, code.waves),
-        buffers=tuple(_buffers(program, doings)),
+        buffers=tuple(_buffers(doings, by_part=sizes is None)),  # parts of a declared tile come and go on their own
         flows=tuple(_flows(slices, doings)),
     )
 
@@ -129,12 +130,19 @@ def _add_up(changes: Mapping[int, int]) -> Iterator[tuple[int, int]]:
     return zip(clocks, accumulate(changes[clock] for clock in clocks), strict=True)
 
 
-def _registers(program: LoweredProgram, doings: Sequence[_Doing], roles: Sequence[int]) -> Iterator[Registers]:
+def _sizes(semantics: TileSum | LoopSpec | Unstated) -> dict[str, int] | None:
+    """Registers per lane of values by name; None for a sum over tiles, which states none."""
+    if isinstance(semantics, TileSum):
+        return None
+    if isinstance(semantics, Unstated):
+        return dict(semantics.registers)
+    return {value.name: value.size for value in semantics.values}
+
+
+def _registers(
+    program: LoweredProgram, sizes: Mapping[str, int], doings: Sequence[_Doing], roles: Sequence[int]
+) -> Iterator[Registers]:
     """Registers from their write's issue to their last use; the accumulators of a wave's role always."""
-    if isinstance(program.semantics, TileSum):
-        return  # only loops by values and machine code say sizes
-    values = program.semantics
-    sizes = dict(values.registers) if isinstance(values, Unstated) else {each.name: each.size for each in values.values}
     if not sizes:
         return
     for wave, role in enumerate(roles):
@@ -164,10 +172,9 @@ def _lives(doings: Iterable[_Doing]) -> Iterator[tuple[Place, int, int]]:
         yield place, start, end
 
 
-def _buffers(program: LoweredProgram, doings: Iterable[_Doing]) -> Iterator[BufferUse]:
+def _buffers(doings: Iterable[_Doing], *, by_part: bool) -> Iterator[BufferUse]:
     """A write after a read brings the next tile; ops come by issue time, all waves together."""
     held: dict[str, tuple[int, int, bool]] = {}
-    by_part = isinstance(program.semantics, TileSum)  # parts of a declared tile come and go on their own
 
     def name_buffers(places: Iterable[Place]) -> set[str]:
         own = (place for place in places if place.space is Space.LDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -151,15 +151,9 @@ class FoundOperand(NamedTuple):
 Watch = Callable[[Moment, Sequence[FoundOperand]], None]
 
 
-class _Numbers:
+def _number(accesses: Mapping[Place, Sequence[int]]) -> dict[Place, dict[int, int]]:
     """Which of a wave's accesses to a place a memory op is."""
-
-    def __init__(self, accesses: dict[Place, tuple[int, ...]]) -> None:
-        self.most = {place: len(ops) for place, ops in accesses.items()}
-        self._of = {place: {op: number for number, op in enumerate(ops)} for place, ops in accesses.items()}
-
-    def of(self, place: Place, op: int | None) -> int:
-        return -1 if op is None else self._of[place][op]
+    return {place: {op: number for number, op in enumerate(ops)} for place, ops in accesses.items()}
 
 
 class Waves:
@@ -176,8 +170,8 @@ class Waves:
         self.initials: dict[Place, Version] = {}
         self.seen = writes_seen(group, clock)
         self.memory = [{op.step: index for index, op in enumerate(trace.memory)} for trace in group.traces]
-        self.reads = [_Numbers(trace.reads) for trace in group.traces]
-        self.writes = [_Numbers(trace.writes) for trace in group.traces]
+        self.reads = [_number(trace.reads) for trace in group.traces]
+        self.writes = [_number(trace.writes) for trace in group.traces]
 
     def execute_all(self, watch: Watch | None = None) -> None:
         """Execute everything in program order; `watch` gets the operands of each op."""
@@ -321,7 +315,7 @@ class Waves:
         """
         tile = self.tiles.get(place)
         if tile is None:
-            rows = max(numbers.most.get(place, 0) for numbers in self.writes) + 1
+            rows = max(len(numbers.get(place, ())) for numbers in self.writes) + 1
             tile = np.full((len(content), rows, *content.shape[1:]), np.nan)
         elif len(tile) < len(content):  # written by loads, which are the same in all runs, and by stores
             tile = np.repeat(tile, len(content), axis=0)
@@ -376,9 +370,9 @@ class Waves:
         pairs = zip(moment.ordinals, self.memory, strict=True)
         return [None if ordinal is None else memory[ordinal] for ordinal, memory in pairs]
 
-    def _numbers(self, accesses: Sequence[_Numbers], moment: Moment, place: Place) -> Ints:
+    def _numbers(self, accesses: Sequence[dict[Place, dict[int, int]]], moment: Moment, place: Place) -> Ints:
         pairs = zip(accesses, self._memory_ops(moment), strict=True)
-        return self._per_wave([numbers.of(place, op) for numbers, op in pairs])
+        return self._per_wave([-1 if op is None else numbers[place][op] for numbers, op in pairs])
 
     def _times(self, table: Floats, columns: Sequence[int | None]) -> Floats:
         """A time per run and wave; the last column, which never comes, for a role that doesn't take part."""

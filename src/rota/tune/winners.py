@@ -56,51 +56,37 @@ class Candidate(NamedTuple):
 
 def predict_times(candidates: Sequence[Candidate], shapes: Sequence[ProblemShape]) -> Floats:
     """Microseconds by shape and candidate; infinite where K is too short to be split so."""
+    gemms = [each.gemm for each in candidates]
+    facts = [type_facts_of(gemm) for gemm in gemms]
+    best = _row(np.inf if own.best is None else own.best.value for own in facts)
+    tile = tuple(_row(gemm.tile[side] for gemm in gemms) for side in range(3))
+    split = _row(each.split_k for each in candidates)
+    outside = _row(each.tiles_outside for each in candidates)
+    pairs = zip(candidates, facts, strict=True)
+    each_has = [parameters_of(each.gemm.device, own, each.correction) for each, own in pairs]
+    columns: Any = [_row(values) for values in zip(*each_has, strict=True)]  # arrays represent numbers
+    kernels = {
+        "tile": tile,
+        "split_k": split,
+        "units": _row(gemm.device.timing.compute_units.value for gemm in gemms),
+        "element_bytes": _row(gemm.element_bytes for gemm in gemms),
+        "mma": _row(gemm.matrix_clocks for gemm in gemms),
+        "loop": _row(gemm.loop_clocks for gemm in gemms),
+    }
+    arrays: Any = work_of_problem  # takes arrays as it takes numbers
     found = np.empty((len(shapes), len(candidates)))
     rows = max(1, CHUNK // max(1, len(candidates)))
-    kernels = _Kernels(candidates)
     for first in range(0, len(shapes), rows):
-        found[first : first + rows] = kernels.times(shapes[first : first + rows])
-    return found
-
-
-class _Kernels:
-    """The candidates' columns."""
-
-    def __init__(self, candidates: Sequence[Candidate]) -> None:
-        gemms = [each.gemm for each in candidates]
-        self.tile = tuple(_row(gemm.tile[side] for gemm in gemms) for side in range(3))
-        self.mma, self.loop = _row(gemm.matrix_clocks for gemm in gemms), _row(gemm.loop_clocks for gemm in gemms)
-        self.size, self.split = _row(gemm.element_bytes for gemm in gemms), _row(each.split_k for each in candidates)
-        self.units = _row(gemm.device.timing.compute_units.value for gemm in gemms)
-        self.outside = _row(each.tiles_outside for each in candidates)
-        facts = [type_facts_of(gemm) for gemm in gemms]
-        self.best = _row(np.inf if own.best is None else own.best.value for own in facts)
-        each_has = [
-            parameters_of(each.gemm.device, own, each.correction) for each, own in zip(candidates, facts, strict=True)
-        ]
-        columns: Any = [_row(values) for values in zip(*each_has, strict=True)]  # arrays represent numbers
-        self.at = ModelParameters(*columns)
-
-    def times(self, shapes: Sequence[ProblemShape]) -> Floats:
-        m, n, k = (np.array([shape[side] for shape in shapes], float)[:, None] for side in range(3))
-        arrays: Any = work_of_problem  # takes arrays as it takes numbers
-        work = arrays(
-            sides=(m, n, k),
-            tile=self.tile,
-            split_k=self.split,
-            units=self.units,
-            element_bytes=self.size,
-            result_bytes=np.array([_RESULT_BYTES[shape.result] for shape in shapes])[:, None],
-            mma=self.mma,
-            loop=self.loop,
-        )
-        fastest = 2 * m * n * k / (ABOVE_BEST * self.best) / 1e6
-        us = np.maximum(np.asarray(times_of(work, self.at).total), fastest)
+        some = shapes[first : first + rows]
+        m, n, k = (np.array([shape[side] for shape in some], float)[:, None] for side in range(3))
+        result_bytes = np.array([_RESULT_BYTES[shape.result] for shape in some])[:, None]
+        work = arrays(sides=(m, n, k), result_bytes=result_bytes, **kernels)
+        fastest = 2 * m * n * k / (ABOVE_BEST * best) / 1e6
+        us = np.maximum(np.asarray(times_of(work, ModelParameters(*columns)).total), fastest)
         # As the emitted launcher has it: loops that are filled and drained once each need K enough.
-        long_enough = (self.split == 1) | ((k // self.tile[2]) // self.split >= 2 * np.maximum(self.outside, 1))
-        found: Floats = np.where(long_enough, us, np.inf)
-        return found
+        long_enough = (split == 1) | ((k // tile[2]) // split >= 2 * np.maximum(outside, 1))
+        found[first : first + rows] = np.where(long_enough, us, np.inf)
+    return found
 
 
 def _row(values: Any) -> Floats:  # noqa: ANN401  # any numbers

@@ -101,7 +101,8 @@ def diff(before: Lowerable, after: Lowerable, cycles: tuple[float, float] | None
     """Compare two schedules; `cycles` are the clocks a K-tile that were predicted for them."""
     figures, phases = [], []
     for phase in Phase:
-        one, other = (_list_entries(each, phase) for each in (before, after))
+        # As a schedule's own listing, without barriers that only its roles add.
+        one, other = ([entry for entry in each.lowered.phase(phase) if entry.listed] for each in (before, after))
         counts = zip(("entries", "waits", "barriers"), _counts(one), _counts(other), strict=True)
         figures += [Figure(f"{phase.value.lower()} {name}", *pair) for name, *pair in counts]
         phases.append((phase, tuple(_with_moves(_align(one, other)))))
@@ -111,11 +112,6 @@ def diff(before: Lowerable, after: Lowerable, cycles: tuple[float, float] | None
     return ScheduleDiff(
         before=before.lowered.name, after=after.lowered.name, figures=tuple(figures), phases=tuple(phases)
     )
-
-
-def _list_entries(schedule: Lowerable, phase: Phase) -> tuple[Entry, ...]:
-    """What a schedule's own listing shows: no barriers that only its roles add."""
-    return tuple(entry for entry in schedule.lowered.phase(phase) if entry.listed)
 
 
 def _counts(entries: Sequence[Entry]) -> tuple[int, int, int]:
