@@ -205,7 +205,6 @@ def clocks_per_tile(schedule: Lowerable, parameters: Parameters | None = None) -
 
 
 def clocks_of(code: Code, parameters: Parameters) -> float:
-    """The same, of a program that is encoded already."""
     return _find_steady_trips(code, parameters, Steady.CLOCKS).clocks_per_trip / code.tiles_per_trip
 
 

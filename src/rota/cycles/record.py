@@ -60,8 +60,6 @@ def record(
 
 @dataclass(slots=True)
 class _Doing:
-    """One wave's execution of one entry, all its instructions together."""
-
     wave: int
     at: At
     reads: tuple[Place, ...]

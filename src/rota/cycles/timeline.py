@@ -109,8 +109,6 @@ class BufferUse(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """A slice (by its number) made what another one used."""
-
     producer: int
     consumer: int
 

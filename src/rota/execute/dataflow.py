@@ -174,7 +174,6 @@ class Waves:
         self.writes = [_number(trace.writes) for trace in group.traces]
 
     def execute_all(self, watch: Watch | None = None) -> None:
-        """Execute everything in program order; `watch` gets the operands of each op."""
         moments = list(moments_of(self.loop, self.group))
         # What a DMA brings is known beforehand: it may land, and be read, before program order gets to it.
         for moment in moments:
@@ -389,7 +388,6 @@ def _fit(content: Floats, shape: tuple[int, ...]) -> Floats:
 
 
 def _mask(mask: Bools, content: Floats) -> Floats:
-    """The content, NaN where the mask is False."""
     return np.where(_over(mask, content), content, np.nan)
 
 
@@ -399,8 +397,6 @@ def _over(mask: Bools, content: Floats) -> Bools:
 
 
 class Dataflow:
-    """One execution of a declared loop in all runs of a clock."""
-
     def __init__(self, loop: Declared, group: Workgroup, clock: Clock, total: int) -> None:
         self.loop, self.group, self.clock, self.total = loop, group, clock, total
 

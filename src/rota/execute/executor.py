@@ -176,8 +176,6 @@ LATE_AND_RANDOM: tuple[Policy, ...] = (Latest(), Random())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """The verdict over all runs."""
-
     right: bool
     deadlock: bool = False  # some wave waits at a barrier forever; then there are no runs
     wrong_seeds: tuple[int, ...] = ()
@@ -187,8 +185,6 @@ class Execution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What a program runs on."""
-
     trip_count: int
     waves_per_role: int | None = None  # two of each of several roles, or four of a single one
     compiler_waits: bool = True  # for loads into the registers that an op uses; the proof names this assumption
@@ -209,8 +205,6 @@ class Setup:
 
 
 class Results(Protocol):
-    """What the waves of a program end up with."""
-
     @property
     def names(self) -> tuple[str, ...]: ...
 

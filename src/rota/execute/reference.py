@@ -87,8 +87,6 @@ def initial_value(spec: LoopSpec, semantics: Semantics, version: Version, waves:
 
 
 class _PlainRun:
-    """Executes ops one by one, for all waves."""
-
     def __init__(self, spec: LoopSpec, semantics: Semantics, total: int, waves: int, doing: Doing) -> None:
         self.spec, self.semantics, self.doing = spec, semantics, doing
         self.total, self.waves = total, waves

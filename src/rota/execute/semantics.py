@@ -78,7 +78,6 @@ class Mixing:
         return _whole_numbers((_ELEMENTS,), f"initial {value}", -iteration)
 
     def results(self, op: LoopOp, operands: tuple[Floats, ...]) -> Sequence[Floats]:
-        """Mixed as the kind of op says, differently for every value that it writes."""
         mix = _MIXES.get(op.kind, _sum)
         return [mix(f"{op.name} {number}", operands) for number in range(len(op.writes))]
 
@@ -186,7 +185,6 @@ class Gemm:
         return sums
 
     def _matrix(self, fragment: str, total: int, waves: int) -> Floats:
-        """All rows that a fragment reads, over the whole K."""
         (op,) = self.spec.writers(fragment)
         tile = op.reads[0].value
         parts = range(len(self.spec.writers(tile)))

@@ -222,8 +222,6 @@ def _find_widest_bits(operation: Operation) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiftedLoop:
-    """The program, the loops that it was lifted from, and the verdict about the whole kernel."""
-
     program: LoweredProgram
     loops: tuple[NaturalLoop, ...]
     verdict: Verdict

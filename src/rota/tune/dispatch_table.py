@@ -183,8 +183,6 @@ inline const entry* find(int M, int N, int K, int result = 2) {
 
 
 class EmittedKernel(NamedTuple):
-    """A kernel of the dispatch table and its source; `symbol` is its function's name."""
-
     kernel: str
     symbol: str
     configuration: Configuration

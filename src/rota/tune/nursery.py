@@ -36,7 +36,6 @@ _NO_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "failed to m
 
 
 def main() -> None:
-    """Until there are no more jobs."""
     limits = PointLimits(float(sys.argv[1]), int(sys.argv[2]))
     rows = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what others print is not a row

@@ -255,7 +255,6 @@ class PointRow:
 
     @property
     def finding(self) -> Finding | None:
-        """Why it isn't proved; None if it is."""
         return Finding(self.code, f"{self.point.name}: {self.message}") if self.code else None
 
     def line(self) -> str:

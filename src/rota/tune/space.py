@@ -208,7 +208,6 @@ class TuneSpace:
 
     @property
     def variants(self) -> int:
-        """Configurations of each loop: splits of K, and orders of workgroups."""
         return len(self.split_k) * len(self.swizzle)
 
 

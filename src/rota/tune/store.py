@@ -43,8 +43,6 @@ _POINT = "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
 
 
 class Store:
-    """A folder's store, to write to or to read from."""
-
     def __init__(self, folder: Path, *, write: bool = False) -> None:
         self.folder, self.path = folder, folder / FILE
         self._lock: IO[str] | None = None
@@ -141,7 +139,6 @@ class Store:
         return {shape: json.loads(choice) for shape, choice in found}
 
     def forget_rankings(self, but: Sequence[str]) -> None:
-        """Drop the choices of rankings that nobody asks for any more."""
         marks = ", ".join("?" * len(but))
         with self._findings(), self._transaction():
             self._base.execute(f"DELETE FROM choices WHERE ranking NOT IN ({marks})", tuple(but))  # noqa: S608  # marks

@@ -151,7 +151,6 @@ class _Runner:
         )
 
     def audit(self, proved: Sequence[PointRow]) -> list[PointRow]:
-        """Those whose machine code is the schedule."""
         from rota.isa.binary.toolchain import find_toolchain
 
         toolchain = find_toolchain().name
@@ -257,7 +256,6 @@ def progress_line(tally: Tally) -> str:
 
 
 def summary(tally: Tally) -> str:
-    """What a run did, when it is over."""
     evaluated = f"{tally.evaluated:,} points by formula"
     if tally.evaluated and tally.formula_seconds > 0:
         evaluated += f" in {tally.formula_seconds:.2f} s ({tally.evaluated / tally.formula_seconds:,.0f}/s)"

@@ -111,8 +111,6 @@ class KernelRun(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """A proved loop, how K is split, and the order of workgroups."""
-
     row: PointRow
     split_k: int
     swizzle: Swizzle
@@ -241,7 +239,6 @@ def shape_key(shape: ProblemShape) -> str:
 
 
 def fits(ranking: Ranking, shape: ProblemShape) -> bool:
-    """True if the shape has the type that the kernels multiply."""
     return shape.element in ("", ranking.element)
 
 

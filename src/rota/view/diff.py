@@ -55,8 +55,6 @@ class Row(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A number of both schedules."""
-
     name: str
     before: float
     after: float

@@ -38,7 +38,6 @@ DARK = Theme("#14171b", "#1d2126", "#e8eaed", "#9aa3ad", "#2c3138", "#8a939d", "
 
 
 def fill(lane: Lane, stage: int) -> str:
-    """The colour of a bar, on any page."""
     return mix(HUES[lane], "#ffffff", SHADES[stage % len(SHADES)])
 
 
@@ -210,8 +209,6 @@ def _percent(share: float) -> str:
 
 
 class Extent(Protocol):
-    """Something with a beginning and an end."""
-
     @property
     def start(self) -> float: ...
 
@@ -465,7 +462,6 @@ class _Drawing:
             yield "".join(boxes), f"{self.scene.tile} {stage}{note}"
 
     def _foot(self) -> str:
-        """The legend, then the notes."""
         arrival = '<svg x="{bar}" y="{y}" overflow="visible"><path class="barrier arrival" d="M0,0v11"/></svg>'
         passed = '<svg x="{bar}" y="{y}" overflow="visible"><path class="wait" d="M0,2l3,6h-6z"/></svg>'
         keys = [*self._shades(), (KEY_HATCHED, "stalled"), (KEY_BARRIER, "barrier")]

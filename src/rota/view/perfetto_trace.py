@@ -49,8 +49,6 @@ class _Kind(enum.IntEnum):
 
 
 class _Event(NamedTuple):
-    """A slice's beginning or end, or a counter's new value."""
-
     time: int
     kind: _Kind
     track: _Track

@@ -261,8 +261,6 @@ class Curve(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A buffer in use, from its first write to its last read."""
-
     start: float
     end: float
 
@@ -290,8 +288,6 @@ class Stripe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """A stretch of time and everything that happens in it."""
-
     title: str
     facts: tuple[str, ...]  # of the headline: interval, busy share, bound
     start: float
@@ -499,7 +495,6 @@ def _find_shared_unit(timeline: Timeline, waves: Sequence[int]) -> Stripe:
 
 
 def _bar(pieces: Sequence[Slice], reasons: Mapping[Key, Reason], timeline: Timeline) -> Bar:
-    """All that one entry did on one unit, from its first instruction to its last."""
     piece = pieces[0]
     key = key_of(piece.at)
     reason = reasons.get(key)
@@ -541,7 +536,6 @@ def _stalls(timeline: Timeline, wave: int, reasons: Mapping[Key, Reason]) -> Ite
 
 
 def _story(name: str, at: At, wave: int, reasons: Mapping[Key, Reason]) -> tuple[str, ...]:
-    """The entry, where it was declared, and why it is there."""
     head = f"{name} · {key_of(at)} · trip {at.trip} · wave {wave}"
     reason = reasons.get(key_of(at))
     if reason is None:
