@@ -30,7 +30,7 @@ def test_one_iteration_after_the_other_is_a_softmax(shape: AttentionShape, total
     spec = shape.loop(instructions=True)
     semantics = AttentionInstructions(spec=spec)
     plain = run_plainly(spec, semantics, total, spec.waves)
-    due = semantics.expected(total, spec.waves)
+    due = semantics.compute_expected(total, spec.waves)
     assert len(due) == len([value for value in spec.values if is_carried(spec, value.name)])
     for name, right in due.items():
         made = next(made for version, made in plain.made.items() if version == (name, total - 1))

@@ -276,7 +276,7 @@ def test_a_place_of_another_value_holds_nothing_that_fits() -> None:
 def test_mixed_numbers_tell_operands_versions_and_parts_apart() -> None:
     mixing = Mixing()
     mma = LoopOp(name="mma", kind=OpKind.MMA, reads=(Read(value="x"), Read(value="y")), writes=("z",))
-    x, y = (mixing.loaded(name, 0, 0, 4)[np.newaxis] for name in "xy")
+    x, y = (mixing.load(name, 0, 0, 4)[np.newaxis] for name in "xy")
     (product,) = mixing.results(mma, (x, y))
     (swapped,) = mixing.results(mma, (y, x))
     (twice,) = mixing.results(mma, (x, 2 * y))
@@ -284,7 +284,7 @@ def test_mixed_numbers_tell_operands_versions_and_parts_apart() -> None:
     assert np.array_equal(twice, 2 * product % (2**20 - 3))
     (other,) = mixing.results(replace(mma, name="another"), (x, y))
     assert not (product == other).any()
-    loaded = [mixing.loaded("x", part, k, 4) for part in range(2) for k in range(2)]
+    loaded = [mixing.load("x", part, k, 4) for part in range(2) for k in range(2)]
     assert len({each.tobytes() for each in loaded}) == 4
     assert not np.array_equal(mixing.initial("x", -1), mixing.initial("x", -2))
     empty = LoopOp(name="constant", kind=OpKind.VALU, writes=("u", "v"))

@@ -71,7 +71,7 @@ def test_parts_and_shares_of_a_tile_are_told_apart() -> None:
     for trips in (0, 1, 3):
         done = execute(compiled, trips, policy=POLICIES, semantics=semantics)
         assert done.right, done.first_wrong
-    expected = semantics.expected(3, 4)
+    expected = semantics.compute_expected(3, 4)
     assert expected["c0"].shape == (4, 8, 4)
     assert not np.array_equal(expected["c0"], expected["c1"])
 
@@ -80,7 +80,7 @@ def test_what_a_gemm_expects_is_what_its_iterations_add_up_to() -> None:
     spec = split_gemm()
     semantics = Gemm(spec=spec)
     plain = run_plainly(spec, semantics, 5, 4)
-    for name, product in semantics.expected(5, 4).items():
+    for name, product in semantics.compute_expected(5, 4).items():
         assert np.array_equal(plain.sums[name][0], product)
 
 
@@ -118,7 +118,7 @@ def test_the_online_softmax_ends_as_softmax_attention() -> None:
     semantics, waves, total = Attention(rows=4, keys=3, depth=5, width=6), 4, 9
     plain = run_plainly(attention(), semantics, total, waves)
     last = {version.name: value[0] for version, value in plain.made.items() if version.iteration == total - 1}
-    k, v = (np.concatenate([semantics.loaded(name, 0, n, waves) for n in range(total)]) for name in ("K", "V"))
+    k, v = (np.concatenate([semantics.load(name, 0, n, waves) for n in range(total)]) for name in ("K", "V"))
     scores = semantics.queries(waves) @ k.reshape(-1, 5).T
     weights = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
     output = last["o"] / last["l"][..., np.newaxis]
@@ -162,8 +162,8 @@ def test_results_may_be_off_by_the_tolerance_and_no_more() -> None:
         __slots__ = ()
         share = 0.0
 
-        def expected(self, total: int, waves: int) -> dict[str, Any]:
-            right = Attention.expected(self, total, waves)
+        def compute_expected(self, total: int, waves: int) -> dict[str, Any]:
+            right = Attention.compute_expected(self, total, waves)
             return {name: value * (1 + self.share) for name, value in right.items()}
 
     for share, right in ((1e-11, True), (1e-7, False)):

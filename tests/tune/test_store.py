@@ -180,9 +180,9 @@ def test_a_change_is_whole_or_not_at_all(tmp_path: Path) -> None:
     with Store(tmp_path, write=True) as store:
         with pytest.raises(KeyboardInterrupt):
             store.choose("r", choices())  # type: ignore[arg-type]
-        assert store.chosen("r") == {}
+        assert store.list_choices("r") == {}
         store.choose("r", [("1x1x1:bf16", {"kernel": "a"})])
         store.choose("s", [("1x1x1:bf16", {"kernel": "b"})])
         store.forget_rankings(["s"])
-        assert store.chosen("r") == {}
-        assert store.chosen("s") == {"1x1x1:bf16": {"kernel": "b"}}
+        assert store.list_choices("r") == {}
+        assert store.list_choices("s") == {"1x1x1:bf16": {"kernel": "b"}}

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -149,6 +150,7 @@ def test_the_headline_tells_interval_certificate_share_and_speed() -> None:
         ceiling = "loop's ceiling at 2.4 GHz: 1,234 TFLOP/s (1,000 to 1,500)"
         idle_causes = (("barrier", 60.2), ("issue turn", 20.0), ("LDS port", 8.0), ("a", 2.0), ("b", 1.4), ("c", 0.1))
 
+    fast: Any = Fast()
     compiled, timeline = by_values()
     assert isinstance(compiled, CompiledLoop)
     assert compiled.modulo is not None
@@ -157,7 +159,7 @@ def test_the_headline_tells_interval_certificate_share_and_speed() -> None:
         f"{(end - start) / 2:,.0f} clk a K-tile",
         f"MMA {100 * busy_share(timeline):.0f} % busy",
     )
-    assert arrange(compiled, timeline, Fast()).facts == (
+    assert arrange(compiled, timeline, fast).facts == (
         "MI355X",
         f"II {4 * compiled.modulo.ii:,} clk (proven least)",
         f"2,345 clk a K-tile ({(end - start) / 2:,.0f} in the trip drawn)",
@@ -165,7 +167,7 @@ def test_the_headline_tells_interval_certificate_share_and_speed() -> None:
         "bound by MMA unit",
         "loop's ceiling at 2.4 GHz: 1,234 TFLOP/s (1,000 to 1,500)",
     )
-    assert arrange(compiled, timeline, Fast()).notes[0] == (
+    assert arrange(compiled, timeline, fast).notes[0] == (
         "of 2,345 clk a K-tile: MMA at work 2,254 · idle: barrier 60, issue turn 20, LDS port 8, other 3"
     )
 

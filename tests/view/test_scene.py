@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from rota.cycles.timeline import Lane
-from rota.view.scene import Bar, Scene, clipped, ticks
+from rota.view.scene import Bar, Scene, clip, ticks
 from tests.view.scenes import BAND, SCENE
 
 
@@ -22,10 +22,10 @@ def test_ticks_are_even_few_and_reach_as_far_as_they_can(span: int, most: int) -
 
 
 def test_a_stretch_is_cut_at_the_scenes_ends() -> None:
-    assert clipped(-50, 20, SCENE) == (0, 20)
-    assert clipped(480, 900, SCENE) == (480, 500)
-    assert clipped(500, 900, SCENE) is None
-    assert clipped(-10, 0, SCENE) is None
+    assert clip(-50, 20, SCENE) == (0, 20)
+    assert clip(480, 900, SCENE) == (480, 500)
+    assert clip(500, 900, SCENE) is None
+    assert clip(-10, 0, SCENE) is None
 
 
 def test_the_headline_ends_in_what_kind_of_numbers_these_are() -> None:

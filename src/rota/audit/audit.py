@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter as Tally, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -24,10 +24,10 @@ from rota.emit.attention.attention_ops import AttentionOps, copies_of
 from rota.emit.emission import Addition, with_register_waits
 from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_plan import Binder
-from rota.emit.gemm.gemm_tile import SCALING_OPCODES, Element, GemmTile, gemm_tile
+from rota.emit.gemm.gemm_tile import SCALING_OPCODES, Element, gemm_tile
 from rota.emit.gemm.gemm_words import PACK
 from rota.emit.text import check_words
-from rota.errors import Concern, Finding, IsaError, Severity
+from rota.errors import Finding, IsaError, Severity
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction, check_descriptor
@@ -46,10 +46,10 @@ def with_additions(expected: Expected, additions: Sequence[Addition]) -> Expecte
     due: defaultdict[tuple[Phase, int, bool], list[Addition]] = defaultdict(list)
     for each in additions:
         due[each.phase, each.before, each.at_barrier].append(each)
-    return {phase: tuple(_with(phase, events, due)) for phase, events in expected.items()}
+    return {phase: tuple(_insert(phase, events, due)) for phase, events in expected.items()}
 
 
-def _with(
+def _insert(
     phase: Phase, events: Sequence[ExpectedEvent], due: dict[tuple[Phase, int, bool], list[Addition]]
 ) -> Iterator[ExpectedEvent]:
     number = 0
@@ -68,8 +68,6 @@ def _wait(addition: Addition, event: ExpectedEvent) -> ExpectedEvent:
     return ExpectedEvent(kind=OpKind.WAIT, entry=entry)
 
 
-# Which waves stay behind.
-#
 # Staggered groups run the same instructions; only the branches around three barriers tell them apart.
 
 _GROUPS = 2  # that staggering knows
@@ -79,10 +77,7 @@ _Pair = tuple[Entry, MachineEvent]
 def wrong_groups(
     expected: Expected, loop: MachineLoop, machine: Machine, waves: int, *, as_emitted: bool
 ) -> list[Finding]:
-    """As emitted, the first half of the waves is group 0; elsewhere any two groups will do that leave no wave out.
-
-    Where the machine code hasn't as many such barriers as the schedule, the comparison has said so.
-    """
+    """As emitted, the first half of the waves is group 0; elsewhere any two groups will do that leave no wave out."""
     pairs = [pair for phase in Phase for pair in _alone(expected, loop, phase)]
     if not pairs:
         return []
@@ -91,7 +86,8 @@ def wrong_groups(
     numbers = [event.number for _, event in pairs]
     reached = waves_at(loop.instructions, architecture_of(machine), waves, numbers, reached=loop.marked)
     found = [reached[event.number] for _, event in pairs]
-    due = [_group(entry, waves) for entry, _ in pairs]
+    each = waves // _GROUPS
+    due = [frozenset(wave for wave in range(waves) if entry.executed_by(wave // each)) for entry, _ in pairs]
     if not as_emitted and found[0]:
         first, everyone = pairs[0][0].roles, frozenset(range(waves))
         due = [found[0] if entry.roles == first else everyone - found[0] for entry, _ in pairs]
@@ -99,14 +95,10 @@ def wrong_groups(
 
 
 def _alone(expected: Expected, loop: MachineLoop, phase: Phase) -> list[_Pair]:
-    """Barriers of one group, as planned and as found."""
+    """Barriers of one group, as planned and as found; none if their numbers differ, which `compare` reports."""
     planned = [event.entry for event in expected[phase] if event.kind is OpKind.BARRIER and event.alone]
     found = [event for event in loop.phase(phase) if event.kind is OpKind.BARRIER and event.conditional]
     return list(zip(planned, found, strict=True)) if len(planned) == len(found) else []
-
-
-def _group(entry: Entry, waves: int) -> frozenset[int]:
-    return frozenset(wave for wave in range(waves) if entry.executed_by(wave // (waves // _GROUPS)))
 
 
 def _wrong(
@@ -117,14 +109,10 @@ def _wrong(
             continue
         other = "other waves than the schedule's" if have is not None else "waves that can't be told from their number"
         group = ", ".join(map(str, entry.roles or ()))
-        where = f"the {entry.phase.value.lower()}'s barrier of group {group} alone"
         yield Finding(
             "I210",
-            f"{where} is executed by {other}",
-            concerns=(
-                entry.concern(),
-                Concern(label=event.instruction.text, index=event.number, role="in machine code"),
-            ),
+            f"the {entry.phase.value.lower()}'s barrier of group {group} alone is executed by {other}",
+            concerns=(entry.concern(), event.concern()),
             evidence=(("due", _show_waves(planned)), ("found", "not known" if have is None else _show_waves(have))),
         )
 
@@ -133,30 +121,18 @@ def _show_waves(waves: frozenset[int]) -> str:
     return "waves " + ", ".join(map(str, sorted(waves))) if waves else "no wave"
 
 
-# Is a kernel launched as it was compiled.
-#
-# The notes say what the compiler meant; the descriptor is what the hardware is told.
-
-
 def misfits(facts: KernelFacts, instructions: Sequence[Instruction], machine: Machine) -> list[Finding]:
-    """All findings about one kernel that is to run on a machine."""
-    return [*_of_machine(facts, machine), *check_descriptor(facts, instructions)]
-
-
-def _of_machine(facts: KernelFacts, machine: Machine) -> Iterator[Finding]:
-    if facts.arch != machine.arch:
-        yield Finding(
-            "I111",
-            f"the code object is for {facts.arch}, the schedule for {machine.arch}",
-            evidence=(("code object", facts.arch), ("schedule", machine.arch)),
-        )
+    """What keeps a kernel from running on a machine as it was compiled."""
+    found = [*check_descriptor(facts, instructions)]
     needed, there = max(facts.descriptor.lds_bytes, facts.lds_bytes), machine.lds_bytes.value
     if needed > there:
-        yield Finding(
-            "I207",
-            f"the kernel takes more LDS than a workgroup has on {machine.arch}",
-            evidence=(("LDS bytes", f"{needed}, at most {there}"),),
-        )
+        message = f"the kernel takes more LDS than a workgroup has on {machine.arch}"
+        found.insert(0, Finding("I207", message, evidence=(("LDS bytes", f"{needed}, at most {there}"),)))
+    if facts.arch != machine.arch:
+        message = f"the code object is for {facts.arch}, the schedule for {machine.arch}"
+        evidence = ("code object", facts.arch), ("schedule", machine.arch)
+        found.insert(0, Finding("I111", message, evidence=evidence))
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,11 +171,10 @@ class Audit:
         return not self.findings
 
     def tally(self, verdict: WaitVerdict) -> int:
-        """How many waits have a verdict."""
         return sum(match.verdict is verdict for match in self.waits)
 
     def __str__(self) -> str:
-        facts = self.facts
+        facts, private = self.facts, self.facts.private_bytes
         waits = ", ".join(f"{self.tally(verdict)} {verdict.value}" for verdict in WaitVerdict)
         predicted = ""
         if self.prediction is not None:
@@ -210,10 +185,7 @@ class Audit:
             f"  {self.entries} entries are {self.instructions} instructions, {self.barriers} barriers",
             f"  waits: {waits}, {self.fused} fused",
             f"  registers {facts.vgprs} ({_show_count(facts.agprs)} AGPRs), {facts.sgprs} SGPRs{predicted}",
-            (
-                f"  LDS {facts.lds_bytes} bytes, spills {_show_count(facts.spills)}, "
-                f"private memory {facts.private_bytes} bytes"
-            ),
+            f"  LDS {facts.lds_bytes} bytes, spills {_show_count(facts.spills)}, private memory {private} bytes",
         ]
         if self.certificate is not None:
             lines.append(f"  on its own waits and barriers {str(self.certificate).splitlines()[0]}")
@@ -252,41 +224,27 @@ def audit_gemm(
     ]
     if vector:  # which the compiler doesn't look into
         wrong += check_spacing(loop.instructions, architecture_of(planned.machine))
-    prediction = _predict_use(tile, binding, planned.machine, dynamic_lds)
-    return _audit(
-        planned,
-        code.kernel(kernel),
-        code.toolchain,
-        expected=expected,
-        loop=loop,
-        comparison=comparison,
-        wrong=wrong,
-        prediction=prediction,
+    sums = tile.accumulator_registers * (2 if tile.block_sums else 1)
+    prediction = PredictedUse(
+        registers=sums + tile.fragment_registers * binding.copies,
+        limit=registers_per_lane(planned.machine, tile.waves),
+        lds_bytes=binding.lds_bytes - dynamic_lds,
     )
+    return _audit(planned, code, kernel, (expected, loop, comparison), wrong, prediction=prediction)
 
 
 def audit_skeleton(
     compiled: CompiledSchedule, code: CodeObject, *, kernel: str | None = None, valu: Collection[str] = ()
 ) -> Audit:
-    """A kernel around a skeleton whose functions issue as many instructions as the loop declares for its ops.
-
-    `valu` are the opcodes by which the author's vector ops are known.
-    """
+    """A kernel around a skeleton that issues what the loop declares; `valu` are opcodes of the author's vector ops."""
     check_words(compiled.lowered)
     planned = with_register_waits(compiled)
     expected = expect_counts(planned)
     program = planned.lowered
     kinds = {entry.op.kind for entry in program.entries}
     loop = read_machine_loop(code.instructions(kernel), valu, kinds)
-    return _audit(
-        planned,
-        code.kernel(kernel),
-        code.toolchain,
-        expected=expected,
-        loop=loop,
-        comparison=compare(expected, loop),
-        wrong=wrong_groups(expected, loop, program.machine, program.waves or 0, as_emitted=False),
-    )
+    wrong = wrong_groups(expected, loop, program.machine, program.waves or 0, as_emitted=False)
+    return _audit(planned, code, kernel, (expected, loop, compare(expected, loop)), wrong)
 
 
 def audit_attention(compiled: CompiledSchedule, code: CodeObject, *, kernel: str | None = None) -> Audit:
@@ -298,44 +256,23 @@ def audit_attention(compiled: CompiledSchedule, code: CodeObject, *, kernel: str
     expected = expect_opcodes(planned, lambda entry: ops.translate(entry, entry.phase).opcodes)
     loop = read_machine_loop(code.instructions(kernel), VECTOR_OPCODES, {entry.op.kind for entry in program.entries})
     comparison = compare(expected, loop)
-    return _audit(
-        planned,
-        code.kernel(kernel),
-        code.toolchain,
-        expected=expected,
-        loop=loop,
-        comparison=comparison,
-        wrong=[
-            *wrong_values(comparison.pairs, ops),
-            *check_spacing(loop.instructions, architecture_of(program.machine)),
-        ],
-        prediction=PredictedUse(
-            registers=program.registers or 0,
-            limit=registers_per_lane(program.machine, ops.shape.waves),
-            lds_bytes=ops.lds_bytes,
-        ),
-    )
-
-
-def _predict_use(tile: GemmTile, binding: GemmBinding, machine: Machine, dynamic_lds: int) -> PredictedUse:
-    return PredictedUse(
-        registers=tile.accumulator_registers * (2 if tile.block_sums else 1) + tile.fragment_registers * binding.copies,
-        limit=registers_per_lane(machine, tile.waves),
-        lds_bytes=binding.lds_bytes - dynamic_lds,
-    )
+    wrong = [*wrong_values(comparison.pairs, ops)]
+    wrong += check_spacing(loop.instructions, architecture_of(program.machine))
+    limit = registers_per_lane(program.machine, ops.shape.waves)
+    prediction = PredictedUse(registers=program.registers or 0, limit=limit, lds_bytes=ops.lds_bytes)
+    return _audit(planned, code, kernel, (expected, loop, comparison), wrong, prediction=prediction)
 
 
 def _audit(
     planned: CompiledSchedule,
-    facts: KernelFacts,
-    toolchain: str,
+    code: CodeObject,
+    kernel: str | None,
+    compared: tuple[Expected, MachineLoop, Comparison],
+    wrong: Sequence[Finding],
     *,
-    expected: Expected,
-    loop: MachineLoop,
-    comparison: Comparison,
-    wrong: Sequence[Finding] = (),
     prediction: PredictedUse | None = None,
 ) -> Audit:
+    facts, (expected, loop, comparison) = code.kernel(kernel), compared
     findings = [*comparison.findings, *wrong, *_resources(facts, prediction)]
     findings += misfits(facts, loop.instructions, planned.machine)
     certificate = None
@@ -347,17 +284,16 @@ def _audit(
         else:
             findings += report.errors
             certificate = report.certificate
-    kinds = Tally(event.kind for phase in Phase for event in loop.phase(phase))
     return Audit(
         name=facts.name,
-        toolchain=toolchain,
+        toolchain=code.toolchain,
         facts=facts,
         prediction=prediction,
         entries=sum(entry.listed for entry in planned.lowered.entries),
         instructions=len(comparison.pairs),
         waits=comparison.waits,
         fused=comparison.fused,
-        barriers=kinds[OpKind.BARRIER],
+        barriers=sum(event.kind is OpKind.BARRIER for phase in Phase for event in loop.phase(phase)),
         findings=tuple(sorted(findings, key=lambda finding: list(Severity).index(finding.severity))),
         certificate=certificate,
     )
@@ -366,30 +302,18 @@ def _audit(
 def _resources(facts: KernelFacts, prediction: PredictedUse | None) -> list[Finding]:
     findings: list[Finding] = []
     if facts.spills != 0 or facts.private_bytes:
-        message = f"{facts.spills} registers were spilled; reloads add waits of their own"
+        spilled = f"{facts.spills} registers were spilled"
         if facts.spills is None:
-            message = "the notes don't say how many registers were spilled; reloads add waits of their own"
-        findings.append(
-            Finding(
-                "I206",
-                message,
-                evidence=(("spilled registers", _show_count(facts.spills)), ("private bytes", facts.private_bytes)),
-            )
-        )
+            spilled = "the notes don't say how many registers were spilled"
+        counts = ("spilled registers", _show_count(facts.spills)), ("private bytes", facts.private_bytes)
+        findings.append(Finding("I206", f"{spilled}; reloads add waits of their own", evidence=counts))
     if prediction is None:
         return findings
     registers, lds_bytes = max(facts.vgprs, facts.descriptor.vgprs), facts.descriptor.lds_bytes
     if registers > prediction.limit or lds_bytes != prediction.lds_bytes:
-        findings.append(
-            Finding(
-                "I207",
-                "the kernel doesn't take what was predicted",
-                evidence=(
-                    ("registers", f"{registers}, at most {prediction.limit}"),
-                    ("LDS bytes", f"{lds_bytes}, predicted {prediction.lds_bytes}"),
-                ),
-            )
-        )
+        taken = ("registers", f"{registers}, at most {prediction.limit}")
+        lds = ("LDS bytes", f"{lds_bytes}, predicted {prediction.lds_bytes}")
+        findings.append(Finding("I207", "the kernel doesn't take what was predicted", evidence=(taken, lds)))
     return findings
 
 

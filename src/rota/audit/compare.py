@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import enum
 from collections import Counter as Tally
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import NamedTuple
 
 from rota.audit.machine_loop import Expected, ExpectedEvent, MachineEvent, MachineLoop
-from rota.errors import Concern, Finding, IsaError, Severity
+from rota.errors import Finding, IsaError, Severity
 from rota.program.entry import BARRIER, MEETS, Entry, wait_effect, wait_op
 from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import Lowerable, LoweredProgram
@@ -25,8 +26,6 @@ SYNC = (OpKind.WAIT, OpKind.BARRIER)
 
 
 class WaitVerdict(enum.Enum):
-    """How a wait in machine code relates to the schedule's."""
-
     EQUAL = "equal"
     STRONGER = "stronger"
     WEAKER = "weaker"
@@ -45,7 +44,6 @@ class WaitMatch:
 
     @property
     def verdict(self) -> WaitVerdict:
-        """A smaller count waits for more."""
         if self.planned is None:
             return WaitVerdict.ADDED
         if self.found is None or self.found > self.planned:
@@ -67,19 +65,22 @@ class Comparison:
     findings: tuple[Finding, ...]
 
 
+_Data = tuple[OpKind, int]  # with its priority, if it sets one
+
+
 class _Sync(NamedTuple):
     """A wait with its counts, or a barrier that all waves or one group alone executes."""
 
-    is_barrier: bool
-    waits: tuple[tuple[str, int], ...]
-    alone: bool
-    exempt: bool
+    is_barrier: bool = False
+    waits: tuple[tuple[str, int], ...] = ()
+    alone: bool = False
+    exempt: bool = False
 
 
 class _Stretch(NamedTuple):
     """A phase: its data events, and what synchronises before each of them and after the last."""
 
-    kinds: tuple[tuple[OpKind, int], ...]
+    kinds: tuple[_Data, ...]
     gaps: tuple[tuple[_Sync, ...], ...]
 
 
@@ -93,19 +94,21 @@ def compare(expected: Expected, found: MachineLoop) -> Comparison:
         events = found.phase(phase)
         planned = [event for event in expected[phase] if event.kind not in SYNC]
         coded = [event for event in events if event.kind not in SYNC]
-        plan, code = _list_planned(expected[phase]), _list_coded(events, in_loop=phase is Phase.KERNEL)
+        plan = _split(_list_planned(expected[phase]))
+        code = _split(_list_coded(events, in_loop=phase is Phase.KERNEL))
         difference = _first_difference(phase, plan, code, planned, coded)
         if difference is not None:
             findings.append(difference)
             continue
         pairs += zip(planned, coded, strict=True)
-        findings += (_skippable(phase, event) for event in coded if event.conditional)
+        message = f"a branch may skip an instruction of the {phase.value.lower()}, which the schedule always executes"
+        findings += (Finding("I202", message, concerns=(event.concern(),)) for event in coded if event.conditional)
         for index, (want, have) in enumerate(zip(plan.gaps, code.gaps, strict=True)):
             closing = index == len(planned) and phase is Phase.EPILOGUE
             where = str(planned[index].entry) if index < len(planned) else "the end"
             findings += _barriers(phase, where, want, have)
             waits += _waits(phase, where, want, have, closing=closing)
-            fused += max(0, _count(want) - _count(have))
+            fused += max(0, sum(not each.is_barrier for each in want) - sum(not each.is_barrier for each in have))
     return Comparison(
         pairs=tuple(pairs),
         waits=tuple(waits),
@@ -114,35 +117,35 @@ def compare(expected: Expected, found: MachineLoop) -> Comparison:
     )
 
 
-def _list_planned(events: Sequence[ExpectedEvent]) -> _Stretch:
-    kinds: list[tuple[OpKind, int]] = []
-    gaps: list[list[_Sync]] = [[]]
+def _list_planned(events: Sequence[ExpectedEvent]) -> Iterator[_Sync | _Data]:
     for event in events:
         effect = event.entry.effect
         if event.kind is OpKind.WAIT and effect.counter is not None:
-            gaps[-1].append(
-                _Sync(is_barrier=False, waits=((effect.counter, effect.wait_value),), alone=False, exempt=False)
-            )
+            yield _Sync(waits=((effect.counter, effect.wait_value),))
         elif event.kind is OpKind.BARRIER:
-            gaps[-1].append(_Sync(is_barrier=True, waits=(), alone=event.alone, exempt=False))
+            yield _Sync(is_barrier=True, alone=event.alone)
         else:
-            kinds.append((event.kind, effect.wait_value))
-            gaps.append([])
-    return _Stretch(tuple(kinds), tuple(map(tuple, gaps)))
+            yield event.kind, effect.wait_value
 
 
-def _list_coded(events: Sequence[MachineEvent], *, in_loop: bool) -> _Stretch:
-    kinds: list[tuple[OpKind, int]] = []
-    gaps: list[list[_Sync]] = [[]]
+def _list_coded(events: Sequence[MachineEvent], *, in_loop: bool) -> Iterator[_Sync | _Data]:
     for event in events:
         if event.kind is OpKind.WAIT:
-            gaps[-1].append(
-                _Sync(is_barrier=False, waits=event.waits, alone=False, exempt=event.serves_scalars and not in_loop)
-            )
+            yield _Sync(waits=event.waits, exempt=event.serves_scalars and not in_loop)
         elif event.kind is OpKind.BARRIER:
-            gaps[-1].append(_Sync(is_barrier=True, waits=(), alone=event.conditional, exempt=False))
+            yield _Sync(is_barrier=True, alone=event.conditional)
         else:
-            kinds.append((event.kind, event.level))
+            yield event.kind, event.level
+
+
+def _split(events: Iterable[_Sync | _Data]) -> _Stretch:
+    kinds: list[_Data] = []
+    gaps: list[list[_Sync]] = [[]]
+    for event in events:
+        if isinstance(event, _Sync):
+            gaps[-1].append(event)
+        else:
+            kinds.append(event)
             gaps.append([])
     return _Stretch(tuple(kinds), tuple(map(tuple, gaps)))
 
@@ -154,30 +157,18 @@ def _first_difference(
         return None
     shorter = min(len(plan.kinds), len(code.kinds))
     at = next((index for index in range(shorter) if plan.kinds[index] != code.kinds[index]), shorter)
-    concerns: list[Concern] = []
-    if at < len(planned):
-        concerns.append(planned[at].entry.concern("due here"))
-    if at < len(coded):
-        event = coded[at]
-        concerns.append(Concern(label=event.instruction.text, index=event.number, role="is here in machine code"))
+    due = (event.entry.concern("due here") for event in planned[at : at + 1])
+    here = (event.concern("is here in machine code") for event in coded[at : at + 1])
     return Finding(
         "I202",
         f"the machine code of the {phase.value.lower()} departs from the schedule after {at} instructions",
-        concerns=tuple(concerns),
+        concerns=(*due, *here),
         evidence=(
             ("instructions in the schedule", len(plan.kinds)),
             ("instructions in the machine code", len(code.kinds)),
             ("waits in the schedule", _wait_text(plan)),
             ("waits in the machine code", _wait_text(code)),
         ),
-    )
-
-
-def _skippable(phase: Phase, event: MachineEvent) -> Finding:
-    return Finding(
-        "I202",
-        f"a branch may skip an instruction of the {phase.value.lower()}, which the schedule always executes",
-        concerns=(Concern(label=event.instruction.text, index=event.number, role="in machine code"),),
     )
 
 
@@ -209,26 +200,12 @@ def _waits(
     phase: Phase, where: str, want: Sequence[_Sync], have: Sequence[_Sync], *, closing: bool
 ) -> Iterator[WaitMatch]:
     """Stretches between barriers, one by one; what the machine code waits for after the last entry is its own."""
-    plan, code = _between_barriers(want), _between_barriers(have)
-    for index in range(max(len(plan), len(code))):
-        planned = _strongest(plan[index]) if index < len(plan) else {}
-        found = _strongest(code[index]) if index < len(code) else {}
-        needed = [
-            counter
-            for each in (code[index] if index < len(code) else ())
-            if not each.exempt
-            for counter, _ in each.waits
-        ]
+    for plan, code in zip_longest(_between_barriers(want), _between_barriers(have), fillvalue=()):
+        planned, found = _find_strongest(plan), _find_strongest(code)
+        needed = () if closing else _find_strongest([each for each in code if not each.exempt])
         for counter in dict.fromkeys((*planned, *needed)):
-            added = counter not in planned
-            if not added or not closing:
-                yield WaitMatch(
-                    phase=phase,
-                    before=where,
-                    counter=counter,
-                    planned=None if added else planned[counter],
-                    found=found.get(counter),
-                )
+            counts = {"planned": planned.get(counter), "found": found.get(counter)}
+            yield WaitMatch(phase=phase, before=where, counter=counter, **counts)
 
 
 def _between_barriers(syncs: Sequence[_Sync]) -> list[list[_Sync]]:
@@ -241,16 +218,12 @@ def _between_barriers(syncs: Sequence[_Sync]) -> list[list[_Sync]]:
     return parts
 
 
-def _strongest(syncs: Sequence[_Sync]) -> dict[str, int]:
+def _find_strongest(syncs: Sequence[_Sync]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for each in syncs:
         for counter, count in each.waits:
             counts[counter] = min(count, counts.get(counter, count))
     return counts
-
-
-def _count(syncs: Sequence[_Sync]) -> int:
-    return sum(not each.is_barrier for each in syncs)
 
 
 def _judge_wait(match: WaitMatch) -> Iterator[Finding]:
@@ -265,7 +238,6 @@ def _judge_wait(match: WaitMatch) -> Iterator[Finding]:
 
 
 def reprove(planned: Lowerable, expected: Expected, found: MachineLoop) -> Report:
-    """The proof of what was found in machine code."""
     return verify(build_found_program(planned.lowered, expected, found))
 
 
@@ -274,10 +246,8 @@ def build_found_program(planned: LoweredProgram, expected: Expected, found: Mach
 
     A wait between the instructions of one op counts as one after the op that lets the rest of it be in flight.
     """
-    alone = {phase: _alone(expected[phase], found.phase(phase)) for phase in Phase}
-    return planned.with_phases(
-        {phase: list(_entries(expected[phase], found.phase(phase), phase, iter(alone[phase]))) for phase in Phase}
-    )
+    alone = {phase: iter(_alone(expected[phase], found.phase(phase))) for phase in Phase}
+    return planned.with_phases({p: list(_entries(expected[p], found.phase(p), p, alone[p])) for p in Phase})
 
 
 def _alone(expected: Sequence[ExpectedEvent], found: Sequence[MachineEvent]) -> list[Entry]:
@@ -313,7 +283,7 @@ def _entries(
         elif 0 < position < len(data) and data[position].entry is data[position - 1].entry:
             held += _inside(event, data[position:], phase)
         elif event.kind is OpKind.BARRIER:
-            yield next(alone) if event.conditional else _barrier(phase)
+            yield next(alone) if event.conditional else Entry(op=BARRIER, effect=MEETS, time_slot=0, phase=phase)
         else:
             yield from (_wait(counter, count, phase) for counter, count in event.waits)
 
@@ -330,7 +300,3 @@ def _inside(event: MachineEvent, rest: Sequence[ExpectedEvent], phase: Phase) ->
 
 def _wait(counter: str, count: int, phase: Phase) -> Entry:
     return Entry(op=wait_op(counter, count), effect=wait_effect(counter, count), time_slot=0, phase=phase)
-
-
-def _barrier(phase: Phase) -> Entry:
-    return Entry(op=BARRIER, effect=MEETS, time_slot=0, phase=phase)

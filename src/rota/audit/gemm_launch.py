@@ -8,7 +8,6 @@ C right within the rounding of that many sums.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,13 +19,11 @@ from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.gemm.gemm_tile import Element, Factor, gemm_tile
 from rota.errors import Finding, IsaError
 from rota.isa.binary.code_object import CodeObject
-from rota.isa.binary.kernel_facts import LANES, KernelFacts
+from rota.isa.binary.kernel_facts import LANES
 from rota.isa.decoded import KernelProgram, load_program
-from rota.isa.disassembly import Instruction
 from rota.isa.launch.interleaving import LATEST, Interleaving, interleavings
 from rota.isa.launch.run import run_kernel
 from rota.pipeline.geometry import KernelGeometry
-from rota.program.lowered import Lowerable
 
 Floats = NDArray[np.float64]
 
@@ -42,8 +39,6 @@ SEVERAL = (2, 3)
 
 
 class Numbers(enum.Enum):
-    """What A and B hold."""
-
     WHOLE = "integers"
     FULL = "numbers of full precision"
 
@@ -79,24 +74,19 @@ class TripRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmProgram:
-    """One kernel, decoded once and run as often as wanted; `element` is how matrix instructions spell A's and B's.
-
-    `dynamic_lds` is LDS that the launch asks for.  After the five parameters of a GEMM, `nulls` are pointers that a
-    compiler has for memory of its own, if it needs any.  `b_by_columns` is B as K x N.
-    """
+    """One kernel, decoded once and run as often as wanted."""
 
     program: KernelProgram
     geometry: KernelGeometry
-    element: str
+    element: str  # how matrix instructions spell A's and B's
     waves: int
     tiles_outside: int
     tiles_per_trip: int
-    dynamic_lds: int = 0
-    nulls: int = 0
-    b_by_columns: bool = False
+    dynamic_lds: int = 0  # that the launch asks for
+    nulls: int = 0  # pointers after the five parameters of a GEMM, for memory of the compiler's own
+    b_by_columns: bool = False  # B is K x N
 
     def depth(self, trips: int) -> int:
-        """K for that many trips."""
         return self.geometry.BK * (self.tiles_outside + trips * self.tiles_per_trip)
 
     def launch(
@@ -129,16 +119,24 @@ class GemmProgram:
         got = outcome.buffers[2].view(np.float32).reshape(rows, columns)
         due, bound = a @ b.T, np.zeros((rows, columns))
         if numbers is Numbers.FULL:
-            bound = _rounding(depth) * (np.abs(a) @ np.abs(b.T))
-        wrong = _wrong_result(got, due, bound, (("trips", trips), ("K", depth), ("interleaving", interleaving.label)))
-        return Launched(got, due, bound, (*outcome.findings, *wrong))
+            # What sums of so many terms may lose, in any order, of the sum of their sizes: N. J. Higham, Accuracy and
+            # Stability of Numerical Algorithms, 3.1. Products of two elements are exact in fp32.
+            lost = depth * _UNIT_ROUNDOFF
+            bound = lost / (1 - lost) * (np.abs(a) @ np.abs(b.T))
+        findings = [*outcome.findings]
+        wrong = np.argwhere(~(np.abs(got - due) <= bound))  # NaN is wrong too
+        if len(wrong):
+            row, column = at = int(wrong[0][0]), int(wrong[0][1])
+            message = f"{len(wrong)} of {got.size} elements of C are wrong, the first in row {row}, column {column}"
+            values = ("got", f"{got[at]:g}"), ("due", f"{due[at]:g}, off by at most {bound[at]:.2g}")
+            run = ("trips", trips), ("K", depth), ("interleaving", interleaving.label)
+            findings.append(Finding("I110", message, evidence=(*values, *run)))
+        return Launched(got, due, bound, tuple(findings))
 
     def run_trips(self, trips: int, seeds: int) -> TripRuns:
-        """Integers under every adversarial and this many drawn interleavings, in one workgroup.
-
-        Once numbers of full precision, in several: a workgroup that takes another's tile is wrong only among others.
-        """
+        """Integers under every adversarial and this many drawn interleavings, and once numbers of full precision."""
         runs = [self.launch(trips, order) for order in interleavings(self.waves, seeds)]
+        # In several workgroups: one that takes another's tile is wrong only among others.
         runs.append(self.launch(trips, grid=SEVERAL, numbers=Numbers.FULL))
         findings = {finding.code: finding for run in reversed(runs) for finding in reversed(run.findings)}
         return TripRuns(
@@ -150,38 +148,8 @@ class GemmProgram:
         )
 
 
-def load_gemm(
-    loop: Lowerable,
-    geometry: KernelGeometry,
-    facts: KernelFacts,
-    listing: Sequence[Instruction],
-    *,
-    element: str,
-    waves: int,
-    dynamic_lds: int = 0,
-    b_by_columns: bool = False,
-) -> GemmProgram:
-    """The kernel that a loop became; of the loop only its numbers of K-tiles are used."""
-    counts = loop.lowered
-    taken = sum(not each.hidden for each in facts.arguments)
-    return GemmProgram(
-        program=load_program(facts, tuple(listing)),
-        geometry=geometry,
-        element=element,
-        waves=waves,
-        tiles_outside=counts.tiles_outside,
-        tiles_per_trip=counts.tiles_per_trip,
-        dynamic_lds=dynamic_lds,
-        nulls=max(0, taken - _PARAMETERS),
-        b_by_columns=b_by_columns,
-    )
-
-
 def pack(matrix: Floats, element: str) -> NDArray[np.generic]:
-    """Numbers that the element can hold, as it holds them: bf16, fp16, OCP's e4m3 (gfx950) or FNUZ's (gfx942).
-
-    Fp4, OCP's e2m1, has two values a byte, the first one in the low bits.
-    """
+    """Numbers as the element holds them: bf16, fp16, OCP's e4m3 (gfx950) or FNUZ's (gfx942), two fp4 (e2m1) a byte."""
     if element == "f16":
         return matrix.astype(np.float16)
     if element == "bf16":
@@ -210,34 +178,6 @@ def _draw(random: np.random.Generator, shape: tuple[int, int], numbers: Numbers,
     return drawn
 
 
-def _rounding(terms: int) -> float:
-    """What sums of this many terms may lose, in any order, of the sum of their sizes.
-
-    N. J. Higham, Accuracy and Stability of Numerical Algorithms, 3.1; products of two elements are exact in fp32.
-    """
-    return terms * _UNIT_ROUNDOFF / (1 - terms * _UNIT_ROUNDOFF)
-
-
-def _wrong_result(
-    got: NDArray[np.float32], due: Floats, bound: Floats, run: tuple[tuple[str, str | int], ...]
-) -> tuple[Finding, ...]:
-    wrong = np.argwhere(~(np.abs(got - due) <= bound))  # NaN is wrong too
-    if not len(wrong):
-        return ()
-    row, column = (int(each) for each in wrong[0])
-    return (
-        Finding(
-            "I110",
-            f"{len(wrong)} of {got.size} elements of C are wrong, the first in row {row}, column {column}",
-            evidence=(
-                ("got", f"{got[row, column]:g}"),
-                ("due", f"{due[row, column]:g}, off by at most {bound[row, column]:.2g}"),
-                *run,
-            ),
-        ),
-    )
-
-
 def load_emitted(
     compiled: CompiledSchedule,
     geometry: KernelGeometry,
@@ -253,13 +193,15 @@ def load_emitted(
     facts, instructions = code.kernel(kernel), code.instructions(kernel)
     if wrong := misfits(facts, instructions, compiled.machine):
         raise IsaError(*wrong)
-    return load_gemm(
-        compiled,
-        geometry,
-        facts,
-        instructions,
+    taken = sum(not each.hidden for each in facts.arguments)
+    return GemmProgram(
+        program=load_program(facts, tuple(instructions)),
+        geometry=geometry,
         element=tile.element.value,
         waves=tile.waves,
+        tiles_outside=compiled.lowered.tiles_outside,
+        tiles_per_trip=compiled.lowered.tiles_per_trip,
         dynamic_lds=dynamic_lds,
+        nulls=max(0, taken - _PARAMETERS),
         b_by_columns=tile.by_columns(Factor.B),
     )

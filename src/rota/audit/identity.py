@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
+from typing import TypeVar
 
 from rota.audit.machine_loop import (
     ExpectedEvent,
@@ -43,11 +44,7 @@ from rota.isa.disassembly import Instruction
 from rota.program.entry import Place, Space
 from rota.program.kinds import OpKind, Phase
 
-# Do attention's instructions work on what their entries name.
-#
-# Registers are the compiler's choice, but a value is where it was made until it is read: they are followed
-# through the loop, with no trip and with two. DMAs and LDS reads must name the bytes of their tile.
-
+T = TypeVar("T")
 Pair = tuple[ExpectedEvent, MachineEvent]
 Register = str
 _Piece = tuple[Factor, int, int, int, int]  # operand, copy, part, piece, and which register of it
@@ -55,6 +52,7 @@ _Sum = tuple[int, int, int]  # a block of C by its parts of A and B, and which r
 _BlockSum = tuple[str, int, int, int, int]  # "sum", or what it is "scaled": parts, copy, and which register of it
 _Read = tuple[ColumnPair, int]  # of B in pairs of columns, and its copy
 _Held = _Piece | _Sum | _BlockSum | _Read | int  # or a constant, in a scalar register
+_PATHS = ((Phase.EPILOGUE,), (Phase.KERNEL, Phase.KERNEL, Phase.EPILOGUE))
 _OFFSET = re.compile(r"offset:(\d+)")
 _COPIES = ("v_mov_b32", "v_mov_b64", "v_accvgpr_mov", "v_accvgpr_read", "v_accvgpr_write")
 _SUMS = ("v_or_b32", "v_add_u32")  # an OR with a constant adds it where the compiler knows that no bits meet
@@ -114,14 +112,14 @@ def _wrong_dmas(pairs: Sequence[Pair], binding: GemmBinding, products: int) -> I
     for planned, found in pairs:
         if isinstance(planned.bound, Dma | ScaleDma):
             resources[matrix(planned.bound)][found.instruction.operands[1]] += 1
-    usual = {held: seen.most_common(1)[0][0] for held, seen in resources.items()}
+    usual = {held: _find_usual(seen) for held, seen in resources.items()}
     starts = _starts(pairs, binding)
     for planned, found in pairs:
         dma = planned.bound
         if not isinstance(dma, Dma | ScaleDma):
             continue
         lds = _start(dma, binding)
-        if found.lds is not None and (have := _wrap_32_bits(found.lds - starts[found.lds_base, dma.operand])) != lds:
+        if found.lds is not None and (have := (found.lds - starts[found.lds_base, dma.operand]) % 2**32) != lds:
             yield wrong_operand(planned, found, "LDS byte", lds, have)
         if binding.states_addresses and found.instruction.operands[1] != usual[matrix(dma)]:
             yield wrong_operand(planned, found, "buffer resource", usual[matrix(dma)], found.instruction.operands[1])
@@ -133,9 +131,8 @@ def _starts(pairs: Sequence[Pair], binding: GemmBinding) -> dict[tuple[str, Fact
     for planned, found in pairs:
         dma = planned.bound
         if isinstance(dma, Dma | ScaleDma) and found.lds is not None:
-            lds = _start(dma, binding)
-            distances[found.lds_base, dma.operand][_wrap_32_bits(found.lds - lds)] += 1
-    return {key: 0 if binding.states_addresses else counts.most_common(1)[0][0] for key, counts in distances.items()}
+            distances[found.lds_base, dma.operand][(found.lds - _start(dma, binding)) % 2**32] += 1
+    return {key: 0 if binding.states_addresses else _find_usual(counts) for key, counts in distances.items()}
 
 
 def _start(dma: Dma | ScaleDma, binding: GemmBinding) -> int:
@@ -145,16 +142,16 @@ def _start(dma: Dma | ScaleDma, binding: GemmBinding) -> int:
     return dma.lds + (binding.buffer_bytes(Factor.A) if dma.operand is Factor.B else 0)
 
 
-def _wrap_32_bits(number: int) -> int:
-    return number % 2**32
+def _find_usual(counts: Counter[T]) -> T:
+    return counts.most_common(1)[0][0]
+
+
+def _read_offset(instruction: Instruction) -> int:
+    return sum(int(match[1]) for text in instruction.modifiers if (match := _OFFSET.match(text)))
 
 
 def _wrong_addresses(pairs: Sequence[Pair], loop: MachineLoop, binding: GemmBinding) -> Iterator[Finding]:
-    """Reads of a piece through one lane address differ only by where their tiles and parts begin.
-
-    What is read transposed, or in pairs of columns, has a lane address for each part, whose pieces are at constant
-    distances.
-    """
+    """Reads through one lane address, of a piece or a part, differ only by where their tiles and parts begin."""
     reads_of = LdsRead | ScaleRead | PairRead
     bases = _bases(loop.instructions, {found.number for planned, found in pairs if isinstance(planned.bound, reads_of)})
     distances: dict[tuple[object, ...], Counter[int]] = defaultdict(Counter)
@@ -162,15 +159,15 @@ def _wrong_addresses(pairs: Sequence[Pair], loop: MachineLoop, binding: GemmBind
     for planned, found in pairs:
         read = planned.bound
         if isinstance(read, reads_of):
-            base, constant = bases[found.number]
-            constant += sum(int(match[1]) for text in found.instruction.modifiers if (match := _OFFSET.match(text)))
+            base, added = bases[found.number]
+            added += _read_offset(found.instruction)
             key: tuple[object, ...] = (*_lane(read, binding), base)
-            distances[key][constant - read.lds] += 1
-            reads.append((planned, found, key, read.lds, constant))
-    for planned, found, where, lds, constant in reads:
-        usual = distances[where].most_common(1)[0][0]
-        if constant - lds != usual:
-            yield wrong_operand(planned, found, "LDS byte", lds, constant - usual)
+            distances[key][added - read.lds] += 1
+            reads.append((planned, found, key, read.lds, added))
+    for planned, found, where, lds, added in reads:
+        usual = _find_usual(distances[where])
+        if added - lds != usual:
+            yield wrong_operand(planned, found, "LDS byte", lds, added - usual)
 
 
 def _lane(read: LdsRead | ScaleRead | PairRead, binding: GemmBinding) -> tuple[Factor, object]:
@@ -196,8 +193,8 @@ def _bases(instructions: Sequence[Instruction], wanted: set[int]) -> dict[int, t
         source = None
         if each.opcode.startswith(_SUMS) and each.operands[1].startswith(("0x", *"0123456789")):
             register = each.operands[2]
-            base, constant = sums.get(register, ((register, defined[register]), 0))
-            source = base, constant + int(each.operands[1], 0)
+            base, added = sums.get(register, ((register, defined[register]), 0))
+            source = base, added + int(each.operands[1], 0)
         for register in parse_registers(each.operands[0]):
             defined[register] += 1
             sums.pop(register, None)
@@ -215,19 +212,34 @@ def _wrong_registers(pairs: Sequence[Pair], loop: MachineLoop, binding: GemmBind
         Phase.EPILOGUE: range(loop.last + 1, len(loop.instructions)),
     }
     seen: set[int] = set()
-    for phases in ((Phase.EPILOGUE,), (Phase.KERNEL, Phase.KERNEL, Phase.EPILOGUE)):
+    for phases in _PATHS:
         held: dict[Register, _Held] = {}
-        for phase in (Phase.PROLOGUE, *phases):
-            for number in spans[phase]:
-                if number in by_number:
-                    for finding in _follow(*by_number[number], held, binding):
-                        if number not in seen:
-                            seen.add(number)
-                            yield finding
-                elif loop.instructions[number].opcode.startswith(_COPIES):
-                    _copy(loop.instructions[number], held)
-                else:
-                    _set(loop.instructions[number], held)
+        for number in chain.from_iterable(spans[phase] for phase in (Phase.PROLOGUE, *phases)):
+            each = loop.instructions[number]
+            if number in by_number:
+                for finding in _follow(*by_number[number], held, binding):
+                    if number not in seen:
+                        seen.add(number)
+                        yield finding
+            else:
+                _move(each, held)
+
+
+def _move(instruction: Instruction, held: dict[Register, _Held]) -> None:
+    """Follow a copy; a scalar register has a constant until it is written again."""
+    opcode, operands = instruction.opcode, instruction.operands
+    if opcode.startswith(_COPIES):
+        sources = parse_registers(operands[1]) or [""] * 2
+        for target, source in zip(parse_registers(operands[0]), sources, strict=False):
+            if source in held:
+                held[target] = held[source]
+            else:
+                held.pop(target, None)
+        return
+    for register in find_written_scalars(instruction):
+        held.pop(register, None)
+        if opcode == "s_mov_b32" and (number := constant(operands[1])) is not None:
+            held[register] = number
 
 
 def _follow(
@@ -236,7 +248,12 @@ def _follow(
     bound, operands = planned.bound, found.instruction.operands
     if isinstance(bound, LdsRead | ScaleRead | PairRead):
         for index, register in enumerate(parse_registers(operands[0])):
-            held[register] = _read(bound, index)
+            if isinstance(bound, PairRead):
+                held[register] = bound.pair, bound.copy
+            elif isinstance(bound, ScaleRead):
+                held[register] = _scale(bound.operand, bound.copy, bound.part, index)
+            else:
+                held[register] = bound.operand, bound.copy, bound.part, bound.piece, index
     elif isinstance(bound, PairPack):
         yield from _wrong_pairs(planned, bound, found, held)
         held[operands[0]] = Factor.B, bound.copy, bound.part, bound.piece, bound.register
@@ -250,14 +267,17 @@ def _follow_product(
     planned: ExpectedEvent, mfma: Mfma, found: MachineEvent, held: dict[Register, _Held], binding: GemmBinding
 ) -> Iterator[Finding]:
     operands = found.instruction.operands
-    yield from _wrong_scales(planned, mfma, found, held)
+    for operand, copy, text in zip(Factor, mfma.scale_copies, operands[4:], strict=False):
+        wanted = _scale(operand, copy, mfma.factor(operand)[0])
+        if (scale := held.get(text)) != wanted:
+            yield wrong_operand(planned, found, f"scales of {operand.name} in {text}", _show(wanted), _show(scale))
     for operand, text in ((Factor.A, operands[1]), (Factor.B, operands[2])):
         due = list(_due(mfma, operand, binding))
         have = [held.get(register) for register in parse_registers(text)]
         if have != due:
             shown = ", ".join(sorted({_show(piece) for piece in have}))
             yield wrong_operand(planned, found, f"{operand.name} in {text}", _show(due[0]), shown)
-    block, indices = (mfma.a_part, mfma.b_part), range(len([*parse_registers(operands[0])]))
+    block, indices = (mfma.a_part, mfma.b_part), range(len(parse_registers(operands[0])))
     if mfma.sum_copy is None:
         yield from _check_sum(planned, found, held, [(*block, index) for index in indices])
         return
@@ -289,7 +309,7 @@ def _follow_add(
     operands = found.instruction.operands
     if found.instruction.opcode != add.opcode:  # a finding of its own
         return
-    target = [*parse_registers(operands[0])]
+    target = parse_registers(operands[0])
     indices = range(add.half * len(target), (add.half + 1) * len(target))
     a_copy, b_copy = add.scale_copies
     block = add.a_part, add.b_part, add.sum_copy
@@ -308,15 +328,6 @@ def _follow_add(
     held.update(zip(target, (("scaled", *block, index) for index in indices), strict=True))
 
 
-def _read(bound: LdsRead | ScaleRead | PairRead, index: int) -> _Held:
-    """What a read brings a register."""
-    if isinstance(bound, PairRead):
-        return bound.pair, bound.copy
-    if isinstance(bound, ScaleRead):
-        return _scale(bound.operand, bound.copy, bound.part, index)
-    return bound.operand, bound.copy, bound.part, bound.piece, index
-
-
 def _wrong_pairs(
     planned: ExpectedEvent, pack: PairPack, found: MachineEvent, held: dict[Register, _Held]
 ) -> Iterator[Finding]:
@@ -327,15 +338,6 @@ def _wrong_pairs(
         yield wrong_operand(planned, found, "pair of columns", ", ".join(map(_show, due)), have)
     if halves != (column := COLUMN_HALVES[pack.part % 2]):
         yield wrong_operand(planned, found, "column of a pair", _show(column), _show(halves))
-
-
-def _wrong_scales(
-    planned: ExpectedEvent, mfma: Mfma, found: MachineEvent, held: dict[Register, _Held]
-) -> Iterator[Finding]:
-    for operand, copy, text in zip(Factor, mfma.scale_copies, found.instruction.operands[4:], strict=False):
-        due = _scale(operand, copy, mfma.factor(operand)[0])
-        if (have := held.get(text)) != due:
-            yield wrong_operand(planned, found, f"scales of {operand.name} in {text}", _show(due), _show(have))
 
 
 def _scale(operand: Factor, copy: int, part: int, index: int = 0) -> _Piece:
@@ -356,23 +358,6 @@ def _forget(held: dict[Register, _Held], sums: Sequence[_Held]) -> None:
         del held[register]
 
 
-def _copy(instruction: Instruction, held: dict[Register, _Held]) -> None:
-    targets, sources = parse_registers(instruction.operands[0]), list(parse_registers(instruction.operands[1]))
-    for target, source in zip(targets, sources or [""] * 2, strict=False):
-        if source in held:
-            held[target] = held[source]
-        else:
-            held.pop(target, None)
-
-
-def _set(instruction: Instruction, held: dict[Register, _Held]) -> None:
-    """A scalar register has a constant until it is written again."""
-    for register in find_written_scalars(instruction):
-        held.pop(register, None)
-        if instruction.opcode == "s_mov_b32" and (number := constant(instruction.operands[1])) is not None:
-            held[register] = number
-
-
 def _show(piece: _Held | None) -> str:
     if piece is None:
         return "nothing that was read"
@@ -391,26 +376,23 @@ Registers = frozenset[str]
 VECTOR_OPCODES = frozenset(f"{word}{suffix}" for word in VECTOR_WORDS for suffix in ("", "_e32", "_e64"))
 """The vector instructions of the loop, as a disassembler may spell them."""
 _SUFFIX = re.compile(r"_e(?:32|64)$")
-_PATHS = ((Phase.EPILOGUE,), (Phase.KERNEL, Phase.KERNEL, Phase.EPILOGUE))
 
 
-def wrong_values(pairs: Sequence[Pair], ops: AttentionOps) -> list[Finding]:
-    """All findings; registers once for each entry."""
-    return [
-        *_wrong_attention_opcodes(pairs),
-        *_wrong_tiles(pairs, ops),
-        *_wrong_reads(pairs, ops),
-        *_wrong_attention_registers(pairs),
-    ]
+def wrong_values(pairs: Sequence[Pair], ops: AttentionOps) -> Iterator[Finding]:
+    """Whether attention's instructions work on what their entries name; registers once for each entry.
 
-
-def _wrong_attention_opcodes(pairs: Sequence[Pair]) -> Iterator[Finding]:
+    Registers are the compiler's choice, but a value is where it was made until it is read: they are followed through
+    the loop, with no trip and with two.  DMAs and LDS reads must name the bytes of their tile.
+    """
     for planned, found in pairs:
         opcode = _SUFFIX.sub("", found.instruction.opcode)
         if opcode != planned.opcode:
             yield wrong_operand(planned, found, "kind of value", planned.opcode, opcode)
         if opcode == INSTRUCTION and found.instruction.modifiers:
             yield wrong_operand(planned, found, "kind of value", "no modifiers", " ".join(found.instruction.modifiers))
+    yield from _wrong_tiles(pairs, ops)
+    yield from _wrong_reads(pairs, ops)
+    yield from _wrong_attention_registers(pairs)
 
 
 def _wrong_tiles(pairs: Sequence[Pair], ops: AttentionOps) -> Iterator[Finding]:
@@ -423,10 +405,10 @@ def _wrong_tiles(pairs: Sequence[Pair], ops: AttentionOps) -> Iterator[Finding]:
         due = ops.lds(planned.entry)
         if found.lds != due:
             yield wrong_operand(planned, found, "LDS byte", due, found.lds)
-        usual = resources[planned.entry.effect.writes[0].name].most_common(1)[0][0]
+        usual = _find_usual(resources[planned.entry.effect.writes[0].name])
         if found.instruction.operands[1] != usual:
             yield wrong_operand(planned, found, "buffer resource", usual, found.instruction.operands[1])
-    if len({counts.most_common(1)[0][0] for counts in resources.values()}) < len(resources):
+    if len({_find_usual(counts) for counts in resources.values()}) < len(resources):
         yield wrong_operand(*loads[0], "buffer resource", "one for K and one for V", "the same")
 
 
@@ -438,12 +420,12 @@ def _wrong_reads(pairs: Sequence[Pair], ops: AttentionOps) -> Iterator[Finding]:
         for number, (planned, found) in enumerate(entry_pairs):
             if planned.opcode in (READ, READ_TRANSPOSED):
                 lane, starts = ops.fragment_bytes(planned.entry)
-                offset = sum(int(match[1]) for text in found.instruction.modifiers if (match := _OFFSET.match(text)))
+                distance = _read_offset(found.instruction) - starts[number]
                 where = (planned.opcode, lane, found.instruction.operands[1])
-                distances[where][offset - starts[number]] += 1
-                reads.append((planned, found, where, offset - starts[number]))
+                distances[where][distance] += 1
+                reads.append((planned, found, where, distance))
     for planned, found, where, distance in reads:
-        if distance != (usual := distances[where].most_common(1)[0][0]):
+        if distance != (usual := _find_usual(distances[where])):
             yield wrong_operand(planned, found, "LDS byte", usual, distance)
     lanes: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for planned, found, (opcode, lane, register), _ in reads:
@@ -453,7 +435,6 @@ def _wrong_reads(pairs: Sequence[Pair], ops: AttentionOps) -> Iterator[Finding]:
 
 
 def _wrong_attention_registers(pairs: Sequence[Pair]) -> Iterator[Finding]:
-    """Follow values from where they are made to where they are read."""
     entries: dict[Phase, list[list[Pair]]] = {phase: [] for phase in Phase}
     for group in _by_entry(pairs):
         entries[group[0][0].entry.phase].append(group)
@@ -475,7 +456,7 @@ def _follow_attention(
 ) -> Iterator[Finding]:
     planned, found = group[0]
     effect = planned.entry.effect
-    targets, sources = zip(*(_operands(event) for _, event in group), strict=True)
+    targets, sources = zip(*(_parse_operands(event) for _, event in group), strict=True)
     read: Registers = frozenset().union(*sources)
     known: Registers = frozenset()
     for place in effect.reads:
@@ -511,22 +492,16 @@ def _products(
         yield wrong_operand(planned, found, "part of Q", "one of its own", _list_registers(rest))
 
 
-def _operands(event: MachineEvent) -> tuple[Registers, Registers]:
-    """What an instruction writes and reads; lanes are exchanged between both of the operands."""
-    operands = event.instruction.operands
-    first, rest = _registers(operands[0]), frozenset().union(*map(_registers, operands[1:]))
-    if "_swap_" in event.instruction.opcode:
-        return first | rest, first | rest
-    return first, rest
+def _parse_operands(event: MachineEvent) -> tuple[Registers, Registers]:
+    """What an instruction writes and reads; a swap exchanges lanes between its operands."""
+    first, *others = (frozenset(parse_registers(each)) for each in event.instruction.operands)
+    rest = frozenset[str]().union(*others)
+    return (first | rest, first | rest) if "_swap_" in event.instruction.opcode else (first, rest)
 
 
 def _by_entry(pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
     for _, group in groupby(pairs, key=lambda pair: id(pair[0].entry)):
         yield list(group)
-
-
-def _registers(operand: str) -> Registers:
-    return frozenset(parse_registers(operand))
 
 
 def _list_registers(registers: Registers) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rota.emit.gemm.gemm_binding import GemmBinding
@@ -27,16 +27,13 @@ _LIKE = {OpKind.TRANSCENDENTAL: OpKind.VALU}  # in machine code both are opcodes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedEvent:
-    """One event of an entry; for a GEMM whose addresses are known, with what it is bound to.
-
-    What is `alone` isn't executed by every role; `opcode` is set where nothing is bound but the instruction is known.
-    """
+    """One event of an entry; for a GEMM whose addresses are known, with what it is bound to."""
 
     kind: OpKind
     entry: Entry
     bound: BoundInstruction | None = None
-    alone: bool = False
-    opcode: str = ""
+    alone: bool = False  # not executed by every role
+    opcode: str = ""  # where nothing is bound but the instruction is known
 
 
 Expected = Mapping[Phase, tuple[ExpectedEvent, ...]]
@@ -44,28 +41,24 @@ Expected = Mapping[Phase, tuple[ExpectedEvent, ...]]
 
 def expect_gemm(planned: Lowerable, binding: GemmBinding) -> Expected:
     """The events of an emitted GEMM, every instruction with its coordinates."""
-
-    def events(entry: Entry) -> Iterator[ExpectedEvent]:
-        for bound in binding.instructions(entry):
-            yield ExpectedEvent(kind=entry.op.kind, entry=entry, bound=bound)
-
-    return _expect_events(planned, events)
+    return _expect_events(
+        planned,
+        lambda entry: [
+            ExpectedEvent(kind=entry.op.kind, entry=entry, bound=bound) for bound in binding.instructions(entry)
+        ],
+    )
 
 
 def expect_counts(planned: Lowerable) -> Expected:
     """The events of a skeleton whose functions issue what is declared: as many instructions as each op has."""
 
-    def events(entry: Entry) -> Iterator[ExpectedEvent]:
+    def opcodes(entry: Entry) -> list[str]:
         if entry.op.work is None:
-            raise IsaError.of(
-                "I201",
-                f"{entry.op} doesn't say how many instructions it is, so none can be told to be its own",
-                concerns=(entry.concern(),),
-            )
-        for _ in range(entry.op.work.instructions):
-            yield ExpectedEvent(kind=_LIKE.get(entry.op.kind, entry.op.kind), entry=entry)
+            message = f"{entry.op} doesn't say how many instructions it is, so none can be told to be its own"
+            raise IsaError.of("I201", message, concerns=(entry.concern(),))
+        return [""] * entry.op.work.instructions
 
-    return _expect_events(planned, events)
+    return expect_opcodes(planned, opcodes)
 
 
 def expect_opcodes(planned: Lowerable, opcodes: Callable[[Entry], Sequence[str]]) -> Expected:
@@ -78,7 +71,7 @@ def expect_opcodes(planned: Lowerable, opcodes: Callable[[Entry], Sequence[str]]
     return _expect_events(planned, events)
 
 
-def _expect_events(planned: Lowerable, data: Callable[[Entry], Iterator[ExpectedEvent]]) -> Expected:
+def _expect_events(planned: Lowerable, data: Callable[[Entry], Iterable[ExpectedEvent]]) -> Expected:
     program = planned.lowered
 
     def events(entry: Entry) -> Iterator[ExpectedEvent]:
@@ -90,8 +83,8 @@ def _expect_events(planned: Lowerable, data: Callable[[Entry], Iterator[Expected
     return {phase: tuple(event for entry in program.phase(phase) for event in events(entry)) for phase in Phase}
 
 
-_SCALARS = re.compile(r"s(?:\[(\d+):(\d+)\]|(\d+))")
-_SUMS = ("s_add_i32", "s_add_u32", "s_or_b32")  # an OR adds where the compiler knows that no bits meet
+_SPAN = re.compile(r"([vas])(?:\[(\d+):(\d+)\]|(\d+))")
+_SUMS = ("s_mov_b32", "s_add_i32", "s_add_u32", "s_or_b32")  # an OR adds where the compiler knows that no bits meet
 _WRITES_NOTHING = ("s_cmp", "s_bitcmp", "s_store", "s_setreg")
 
 
@@ -107,10 +100,7 @@ class ScalarSums:
         return self._sums.get(register, (f"{register} of {self._defined[register]}", 0))
 
     def step(self, each: Instruction) -> None:
-        """Take note of one instruction."""
         written = find_written_scalars(each)
-        if not written:
-            return
         found = self._sum(each) if len(written) == 1 else None
         for register in written:
             self._defined[register] += 1
@@ -119,20 +109,17 @@ class ScalarSums:
                 self._sums[register] = found
 
     def _sum(self, each: Instruction) -> tuple[str, int] | None:
-        sources = [operand for operand in each.operands[1:] if _SCALARS.fullmatch(operand)]
+        sources = [operand for operand in each.operands[1:] if parse_registers(operand, "s")]
         constants = [number for operand in each.operands[1:] if (number := constant(operand)) is not None]
-        if len(sources) != 1 or len(sources) + len(constants) != len(each.operands) - 1:
+        if len(sources) != 1 or len(sources) + len(constants) != len(each.operands) - 1 or each.opcode not in _SUMS:
             return None
-        if each.opcode == "s_mov_b32" or each.opcode in _SUMS:
-            base, before = self.of(sources[0])
-            return base, before + sum(constants)
-        return None
+        base, before = self.of(sources[0])
+        return base, before + sum(constants)
 
 
 def find_written_scalars(each: Instruction) -> list[str]:
-    """The scalar registers that an instruction writes by name."""
     writes = each.operands and not each.opcode.startswith(_WRITES_NOTHING)
-    return list(_registers(each.operands[0])) if writes else []
+    return parse_registers(each.operands[0], "s") if writes else []
 
 
 def constant(operand: str) -> int | None:
@@ -142,11 +129,13 @@ def constant(operand: str) -> int | None:
         return None
 
 
-def _registers(operand: str) -> Iterator[str]:
-    match = _SCALARS.fullmatch(operand)
-    if match is not None:
-        first, last = (match[1], match[2]) if match[1] else (match[3], match[3])
-        yield from (f"s{number}" for number in range(int(first), int(last) + 1))
+def parse_registers(operand: str, files: str = "va") -> list[str]:
+    """The registers that an operand names, one after the other, in the vector files or those given; else none."""
+    match = _SPAN.fullmatch(operand)
+    if match is None or match[1] not in files:
+        return []
+    first, last = (match[2], match[3]) if match[2] else (match[4], match[4])
+    return [f"{match[1]}{number}" for number in range(int(first), int(last) + 1)]
 
 
 _WAIT = re.compile(r"(vmcnt|lgkmcnt)\((\d+)\)")
@@ -166,30 +155,25 @@ _GLOBAL_KINDS = {"load": OpKind.GLOBAL_LOAD, "store": OpKind.GLOBAL_STORE, "atom
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineEvent:
-    """One event, and the number of its instruction.
-
-    A wait has the counts it names, a DMA the constant part of its LDS address and the register that it is added to, a
-    priority its level.  A branch may skip what is `conditional`.
-    `serves_scalars` is a wait at which scalar loads were in flight: they need it.
-    """
+    """One event, and the number of its instruction."""
 
     kind: OpKind
     number: int
     instruction: Instruction
-    waits: tuple[tuple[str, int], ...] = ()
-    lds: int | None = None
-    lds_base: str = ""
-    level: int = 0
-    conditional: bool = False
-    serves_scalars: bool = False
+    waits: tuple[tuple[str, int], ...] = ()  # the counts that it names
+    lds: int | None = None  # the constant part of a DMA's LDS address
+    lds_base: str = ""  # the register that this is added to
+    level: int = 0  # of a priority
+    conditional: bool = False  # a branch may skip it
+    serves_scalars: bool = False  # scalar loads in flight need this wait
+
+    def concern(self, role: str = "in machine code") -> Concern:
+        return Concern(label=self.instruction.text, index=self.number, role=role)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineLoop:
-    """The events of each phase, and all instructions with the span that is the loop.
-
-    `marked` are the schedule's, where a whole kernel marks them: the loop is judged as it is if they are reached.
-    """
+    """The events of each phase, and all instructions with the span that is the loop."""
 
     prologue: tuple[MachineEvent, ...]
     kernel: tuple[MachineEvent, ...]
@@ -197,7 +181,7 @@ class MachineLoop:
     instructions: tuple[Instruction, ...]
     first: int
     last: int
-    marked: range = range(0)
+    marked: range = range(0)  # the schedule's, in a whole kernel; the loop is judged as if they are reached
 
     def phase(self, phase: Phase) -> tuple[MachineEvent, ...]:
         return {Phase.PROLOGUE: self.prologue, Phase.KERNEL: self.kernel, Phase.EPILOGUE: self.epilogue}[phase]
@@ -225,9 +209,8 @@ def read_machine_loop(
             evidence=tuple(("loop", f"instructions {first} to {last}") for first, last in loops),
         )
     ((first, last),) = loops
-    events = tuple(
-        event for event in _events(instructions, valu, kinds, range(first, last + 1), marked) if event.number in marked
-    )
+    every = _events(instructions, valu, kinds, range(first, last + 1), marked)
+    events = [event for event in every if event.number in marked]
     return MachineLoop(
         prologue=tuple(event for event in events if event.number < first),
         kernel=tuple(event for event in events if first <= event.number <= last),
@@ -241,10 +224,10 @@ def read_machine_loop(
 
 def _find_marks(instructions: Sequence[Instruction]) -> range:
     """The schedule's instructions: all, or those between its marks, which no branch may enter or leave."""
-    first, last = (
-        [number for number, each in enumerate(instructions) if _sets_mark(each, mark)]
-        for mark in (FIRST_MARK, LAST_MARK)
-    )
+    moves = [
+        (n, each) for n, each in enumerate(instructions) if each.opcode == "s_mov_b32" and "m0" in each.operands[:1]
+    ]
+    first, last = ([n for n, each in moves if constant(each.operands[-1]) == mark] for mark in (FIRST_MARK, LAST_MARK))
     if not first and not last:
         return range(len(instructions))
     marked = range(first[0], last[0] + 1) if len(first) == len(last) == 1 else range(0)
@@ -264,14 +247,6 @@ def _find_marks(instructions: Sequence[Instruction]) -> range:
             ),
         )
     return marked
-
-
-def _sets_mark(instruction: Instruction, mark: int) -> bool:
-    return (
-        instruction.opcode == "s_mov_b32"
-        and instruction.operands[:1] == ("m0",)
-        and constant(instruction.operands[-1]) == mark
-    )
 
 
 def find_reached(instructions: Sequence[Instruction], first: int) -> set[int]:
@@ -349,26 +324,11 @@ def _kind(instruction: Instruction, valu: Collection[str], kinds: Collection[OpK
     return next((kind for prefix, kind in _KINDS.items() if opcode.startswith(prefix)), None)
 
 
-_SPAN = re.compile(r"([va])(?:\[(\d+):(\d+)\]|(\d+))")
-
-
-def parse_registers(operand: str) -> Iterator[str]:
-    """The vector registers that an operand names, one after the other; none if it names no such."""
-    match = _SPAN.fullmatch(operand)
-    if match is not None:
-        first, last = (match[2], match[3]) if match[2] else (match[4], match[4])
-        for number in range(int(first), int(last) + 1):
-            yield f"{match[1]}{number}"
-
-
 def wrong_operand(planned: ExpectedEvent, found: MachineEvent, what: str, due: object, have: object) -> Finding:
     """I203: an instruction works on something else than its op."""
     return Finding(
         "I203",
         f"{planned.entry.op} works on another {what} than the schedule says",
-        concerns=(
-            planned.entry.concern(),
-            Concern(label=found.instruction.text, index=found.number, role="in machine code"),
-        ),
+        concerns=(planned.entry.concern(), found.concern()),
         evidence=(("due", str(due)), ("found", str(have))),
     )

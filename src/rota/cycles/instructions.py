@@ -65,22 +65,16 @@ class Variant(NamedTuple):
     parameters: Parameters
 
 
+_ESTIMATES = "issue_classes lds_latency lds_write dma_latency dma_jitter dma_rate dma_setup barrier loop_edge"
+
+
 def nominal(device: Device) -> Parameters:
-    """The numbers to plan with."""
     timing = device.timing
     transposed = timing.rates.lds_read_transposed
     return Parameters(
-        issue_classes=timing.issue_classes.fact.value,
-        lds_latency=timing.lds_latency.fact.value,
+        **{name: getattr(timing, name).fact.value for name in _ESTIMATES.split()},
         lds_read=timing.rates.lds_read.value,
         lds_read_transposed=0 if transposed is None else transposed.fact.value,
-        lds_write=timing.lds_write.fact.value,
-        dma_latency=timing.dma_latency.fact.value,
-        dma_jitter=timing.dma_jitter.fact.value,
-        dma_rate=timing.dma_rate.fact.value,
-        dma_setup=timing.dma_setup.fact.value,
-        barrier=timing.barrier.fact.value,
-        loop_edge=timing.loop_edge.fact.value,
         result_turns=timing.result_turns.value,
         operand_turns=timing.operand_turns.value,
         simds=timing.rates.simds.value,
@@ -95,10 +89,7 @@ def unlucky(device: Device) -> Parameters:
 
 
 def variants(device: Device, base: Parameters, *, transposed: bool = False) -> Iterator[Variant]:
-    """Every estimate at both ends of its range, and the other arbiter.
-
-    The rate of transposed reads is one of them where the program has such reads.
-    """
+    """Every estimate at both ends of its range (also that of transposed reads, if asked), and the other arbiter."""
     rate = device.rates.lds_read_transposed if transposed else None
     ranges = device.timing.estimates if rate is None else (*device.timing.estimates, ("lds_read_transposed", rate))
     for name, estimate in ranges:
@@ -116,18 +107,12 @@ _SYNCHRONISING = {OpKind.WAIT: Work(1), OpKind.BARRIER: Work(1), OpKind.PRIORITY
 
 
 class WorkSource(Protocol):
-    """Says how many instructions the ops of a program are, where they don't say it themselves.
+    """Says how many instructions ops are and how many waves run them; `rota.pipeline.geometry.TileShape` is one."""
 
-    `rota.pipeline.geometry.TileShape` does so for a body declared in tiles.
-    """
-
-    def fill(self, program: LoweredProgram) -> LoweredProgram:
-        """The program with the work of its ops and the number of its waves."""
-        ...
+    def fill(self, program: LoweredProgram) -> LoweredProgram: ...
 
 
 def program_of(schedule: Lowerable, shape: WorkSource | None) -> LoweredProgram:
-    """The program to run, with the work of its ops filled in."""
     program = schedule.lowered
     if shape is not None:
         program = shape.fill(program)
@@ -148,10 +133,7 @@ def work_of(entry: Entry) -> Work:
 
 
 def waves_of(program: LoweredProgram) -> tuple[int, ...]:
-    """The role of each wave: those of the first role come first.
-
-    Where only the program says how many waves there are, its roles have equal shares.
-    """
+    """The role of each wave, the first role's first; roles have equal shares where only the program says a number."""
     own = [role.waves for role in program.roles]
     if None in own and program.waves is not None:
         count = len(own)
@@ -206,8 +188,6 @@ class ModelInstruction(NamedTuple):
 
 
 class IssuedEntry(NamedTuple):
-    """The entry that an instruction belongs to."""
-
     phase: Phase
     slot: int
     label: str
@@ -222,28 +202,20 @@ class MeetingPoint(NamedTuple):
 
 
 class UnitLoad(NamedTuple):
-    """What one trip asks of the units.
+    """What one trip asks of the units; the first three are those of the busiest SIMD."""
 
-    The first three are those of the busiest SIMD: how long its matrix unit and its VALU are held, and the clocks of the
-    turns in which it issues MFMA and VALU instructions.  `mma_simds` counts the SIMDs whose matrix unit is used.
-    """
-
-    mma_clocks: int = 0
+    mma_clocks: int = 0  # for which its matrix unit is held
     valu_clocks: int = 0
-    math_turns: int = 0
+    math_turns: int = 0  # clocks of the turns in which it issues MFMA and VALU instructions
     lds_clocks: int = 0
     dma_clocks: int = 0
     flops: int = 0
-    mma_simds: int = 0
+    mma_simds: int = 0  # SIMDs whose matrix unit is used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """Instructions per role, each wave's role, the entries that keys number, and what one trip asks of the units.
-
-    `register_counters` number, for each register, the counter of what fills it, or `NOBODY`.  With `fused_waits`, waits
-    that are adjacent are one instruction.
-    """
+    """Instructions per role, each wave's role, the entries that keys number, and what one trip asks of the units."""
 
     name: str
     roles: tuple[int, ...]
@@ -253,10 +225,10 @@ class Code:
     counters: tuple[Counter, ...]
     barriers: tuple[MeetingPoint, ...]
     registers: tuple[Place, ...]
-    register_counters: tuple[int, ...]
+    register_counters: tuple[int, ...]  # of what fills each register, or `NOBODY`
     tiles_per_trip: int
     load: UnitLoad
-    fused_waits: bool = False
+    fused_waits: bool = False  # waits that are adjacent are one instruction
 
     @property
     def waves(self) -> int:
@@ -271,31 +243,18 @@ def encode(schedule: Lowerable, parameters: Parameters, shape: WorkSource | None
         check_count(program.name, "instructions", sum(work_of(entry).instructions for entry in own), MOST_INSTRUCTIONS)
     waves = waves_of(program)
     encoder = _Encoder(program, parameters, rates_of(program.machine))
-    phases = {phase: [encoder.entry(entry) for entry in program.phase(phase)] for phase in Phase}
+    phases = [[(entry, encoder.entry(entry)) for entry in program.phase(phase)] for phase in Phase]
     edge = encoder.key(IssuedEntry(Phase.KERNEL, len(program.kernel), "loop edge"), None)
+    enter, turn, end = (ModelInstruction(kind, edge) for kind in (ENTER, EDGE, END))
     kernels = []
     lists = []
     for role in range(len(program.roles)):
-        own_phases = {
-            phase: [
-                instruction
-                for entry, instructions in zip(program.phase(phase), encoded, strict=True)
-                if entry.executed_by(role)
-                for instruction in instructions
-            ]
-            for phase, encoded in phases.items()
-        }
-        kernels.append(own_phases[Phase.KERNEL])
-        lists.append(
-            (
-                *own_phases[Phase.PROLOGUE],
-                ModelInstruction(ENTER, edge),
-                *own_phases[Phase.KERNEL],
-                ModelInstruction(EDGE, edge),
-                *own_phases[Phase.EPILOGUE],
-                ModelInstruction(END, edge),
-            )
+        prologue, kernel, epilogue = (
+            [each for entry, instructions in encoded if entry.executed_by(role) for each in instructions]
+            for encoded in phases
         )
+        kernels.append(kernel)
+        lists.append((*prologue, enter, *kernel, turn, *epilogue, end))
     return Code(
         name=program.name,
         roles=waves,
@@ -313,15 +272,15 @@ def encode(schedule: Lowerable, parameters: Parameters, shape: WorkSource | None
 
 
 class WrittenLoop(NamedTuple):
-    """A role's instructions: ahead of the kernel, those of each of its entries, and from its edge on."""
+    """A role's instructions: before the kernel, those of each of its entries, and from its edge on."""
 
-    ahead: tuple[ModelInstruction, ...]
+    before: tuple[ModelInstruction, ...]
     entries: tuple[tuple[ModelInstruction, ...], ...]
-    behind: tuple[ModelInstruction, ...]
+    after: tuple[ModelInstruction, ...]
 
 
 def write_loop(code: Code, role: int) -> WrittenLoop:
-    """What a role issues, entry by entry where it goes round; entries of other roles have nothing."""
+    """What a role issues, the kernel entry by entry; entries of other roles have nothing."""
     written = code.instructions[role]
     kinds = [instruction.kind for instruction in written]
     begins, ends = kinds.index(ENTER) + 1, kinds.index(EDGE)
@@ -335,17 +294,13 @@ def in_order(code: Code, order: Sequence[int]) -> Code:
     """The same program with the entries of its kernel in another order; keys still number them as they were."""
     loops = [write_loop(code, role) for role in range(len(code.instructions))]
     kernels = [[instruction for entry in order for instruction in loop.entries[entry]] for loop in loops]
-    written = tuple((*loop.ahead, *kernel, *loop.behind) for loop, kernel in zip(loops, kernels, strict=True))
+    written = tuple((*loop.before, *kernel, *loop.after) for loop, kernel in zip(loops, kernels, strict=True))
     return replace(code, instructions=written)
 
 
 class _Encoder:
-    """Numbers entries and registers while it writes instructions."""
-
     def __init__(self, program: LoweredProgram, parameters: Parameters, rates: Rates) -> None:
-        self.program = program
-        self.parameters = parameters
-        self.rates = rates
+        self.program, self.parameters, self.rates = program, parameters, rates
         self.counter_numbers = {counter.name: number for number, counter in enumerate(program.machine.counters)}
         self.barrier_numbers = {barrier.name: number for number, barrier in enumerate(program.barriers)}
         self.keys: list[IssuedEntry] = []
@@ -379,7 +334,7 @@ class _Encoder:
     def counter(self, entry: Entry) -> int:
         """The number of the counter that tracks an entry, or that it waits for."""
         name = entry.effect.counter
-        return NOBODY if name is None else self._known(self.counter_numbers, name, "counter")
+        return NOBODY if name is None else self._look_up(self.counter_numbers, name, "counter")
 
     def _instructions(self, entry: Entry, work: Work, key: int) -> Iterator[ModelInstruction]:
         effect, kind = entry.effect, entry.effect.kind
@@ -408,19 +363,15 @@ class _Encoder:
         if kind.unit is Unit.MMA:
             passes = self.rates.passes(work.instruction, work.bits)
             return p.turn * passes, p.turn * (passes + p.result_turns + 1)
-        into_lds = Home.LDS in kind.writes
         if kind.unit is Unit.LDS:
-            return -(-work.moved // self._lds_rate(kind)), p.lds_latency
+            rate = p.lds_write if kind is OpKind.LDS_WRITE else p.lds_read
+            if kind is OpKind.LDS_READ_TRANSPOSED:  # `lds_rate` refuses it where the device has no such read
+                rate = p.lds_read_transposed or self.rates.lds_rate(kind).value
+            return -(-work.moved // rate), p.lds_latency
         if kind.unit is Unit.DMA:
-            return -(-work.moved // p.dma_rate), -(-work.moved // p.lds_write) if into_lds else 0
+            return -(-work.moved // p.dma_rate), -(-work.moved // p.lds_write) if Home.LDS in kind.writes else 0
         slots = self.rates.transcendental.value if kind is OpKind.TRANSCENDENTAL else 1
         return p.turn * slots, p.turn * slots
-
-    def _lds_rate(self, kind: OpKind) -> int:
-        """Bytes per clock; a read that the device doesn't have is refused."""
-        if kind is OpKind.LDS_READ_TRANSPOSED:
-            return self.parameters.lds_read_transposed or self.rates.lds_rate(kind).value
-        return self.parameters.lds_write if kind is OpKind.LDS_WRITE else self.parameters.lds_read
 
     def _later(self, kind: OpKind, maker: OpKind, in_place: bool) -> int:
         """An MFMA waits longer for a VALU result than a VALU op does, and not at all for what it adds to in place."""
@@ -432,9 +383,9 @@ class _Encoder:
         return self.parameters.turn * self.parameters.operand_turns if vector else 0
 
     def _barrier(self, name: str | None) -> int:
-        return NOBODY if name is None else self._known(self.barrier_numbers, name, "barrier")
+        return NOBODY if name is None else self._look_up(self.barrier_numbers, name, "barrier")
 
-    def _known(self, numbers: Mapping[str, int], name: str, what: str) -> int:
+    def _look_up(self, numbers: Mapping[str, int], name: str, what: str) -> int:
         if name in numbers:
             return numbers[name]
         message = f"{self.program.name} names the {what} {name!r}, which doesn't exist"
@@ -462,14 +413,12 @@ def _load(
 ) -> UnitLoad:
     """Each role's own trip, times its waves; waves i and i + `simds` share one."""
     each = [_own_load(kernel, parameters.turn) for kernel in kernels]
-    flops = [
-        sum(
-            work_of(entry).instructions * flops_of(work_of(entry).instruction)
-            for entry in program.kernel
-            if entry.executed_by(role) and entry.op.kind is OpKind.MMA and work_of(entry).instruction
-        )
-        for role in range(len(program.roles))
-    ]
+    flops = 0
+    for entry in program.kernel:
+        work = work_of(entry)
+        if entry.op.kind is OpKind.MMA and work.instruction:
+            executing = sum(entry.executed_by(role) for role in waves)
+            flops += work.instructions * flops_of(work.instruction) * executing
     simds = [[each[role] for role in waves[simd :: parameters.simds]] for simd in range(parameters.simds)]
     return UnitLoad(
         mma_clocks=max(sum(load.mma_clocks for load in own) for own in simds),
@@ -477,7 +426,7 @@ def _load(
         math_turns=max(sum(load.math_turns for load in own) for own in simds),
         lds_clocks=sum(each[role].lds_clocks for role in waves),
         dma_clocks=sum(each[role].dma_clocks for role in waves),
-        flops=sum(flops[role] for role in waves),
+        flops=flops,
         mma_simds=sum(any(load.mma_clocks for load in own) for own in simds),
     )
 
@@ -486,7 +435,6 @@ _KINDS = tuple(OpKind)
 
 
 def _own_load(kernel: Iterable[ModelInstruction], turn: int) -> UnitLoad:
-    """What one wave's trip asks of each unit."""
     mma = valu = turns = lds = dma = 0
     for instruction in kernel:
         kind = _KINDS[instruction.kind] if instruction.kind < len(_KINDS) else OpKind.FENCE

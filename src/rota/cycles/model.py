@@ -15,22 +15,11 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from heapq import heappop, heappush, heappushpop
+from itertools import takewhile
 from typing import NamedTuple
 
-from rota.cycles.instructions import (
-    CODE,
-    EDGE,
-    END,
-    ENTER,
-    NOBODY,
-    SCALAR,
-    Arbitration,
-    Code,
-    MeetingPoint,
-    ModelInstruction,
-    Parameters,
-)
-from rota.cycles.timeline import Cause, Crossed, Lane, Lost, MeasuredRun, Occupied, Stood, wait_for
+from rota.cycles.instructions import CODE, NOBODY, Arbitration, Code, MeetingPoint, ModelInstruction, Parameters
+from rota.cycles.timeline import At, Cause, Crossing, Lane, Lost, MeasuredRun, Occupied, Stall, wait_for
 from rota.errors import Finding, ProgramError
 from rota.program.kinds import OpKind, Unit
 from rota.program.machine import Confidence, Counter, Fact
@@ -50,11 +39,9 @@ class Tokens:
     __slots__ = ("at_once", "cause", "done", "holds", "in_order", "issued", "landed", "queued")
 
     def __init__(self, counter: Counter, cause: int) -> None:
-        self.holds = counter.holds.value
-        self.in_order = counter.in_order
+        self.holds, self.in_order = counter.holds.value, counter.in_order
         self.at_once = counter.in_order and all(kind.unit is Unit.LDS for kind in counter.counts)
-        self.cause = cause
-        self.issued = 0
+        self.cause, self.issued = cause, 0
         self.done: list[int] = []
         self.queued: list[Queued] = []
         self.landed: dict[int, tuple[int, Queued]] = {}
@@ -95,55 +82,32 @@ class Waiting(NamedTuple):
     full: bool
 
 
+@dataclass(slots=True, eq=False)
 class ModelWave:
     """One wave: its position and what it has in flight. The last of its `tokens` are of ops that nothing counts."""
 
-    __slots__ = (
-        "code",
-        "edges",
-        "ended",
-        "held_up",
-        "idle",
-        "idles",
-        "last",
-        "lost",
-        "number",
-        "pc",
-        "priority",
-        "ready",
-        "simd",
-        "start",
-        "tokens",
-        "trip",
-        "trips",
-        "waits_for",
-    )
-
-    def __init__(
-        self, number: int, simd: int, code: tuple[ModelInstruction, ...], registers: int, tokens: list[Tokens]
-    ) -> None:
-        self.number = number
-        self.simd = simd
-        self.code = code
-        self.pc = self.start = self.trip = self.priority = self.ended = 0
-        self.last = -1
-        self.ready = [0] * registers
-        self.tokens = tokens
-        self.waits_for: Waiting | None = None
-        self.edges: list[int] = []
-        self.lost: Lost = {}
-        self.idle: Lost = {}
-        self.trips: list[Lost] = []
-        self.idles: list[Lost] = []
-        self.held_up: list[tuple[int, int, int, int]] = []
+    number: int
+    simd: int
+    code: tuple[ModelInstruction, ...]
+    ready: list[int]  # by register
+    tokens: list[Tokens]
+    pc: int = 0
+    start: int = 0
+    trip: int = 0
+    priority: int = 0
+    ended: int = 0
+    last: int = -1
+    waits_for: Waiting | None = None
+    edges: list[int] = field(default_factory=list)
+    lost: Lost = field(default_factory=dict)
+    idle: Lost = field(default_factory=dict)
+    trips: list[Lost] = field(default_factory=list)
+    idles: list[Lost] = field(default_factory=list)
+    held_up: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     def blame(self, key: int, cause: int, start: int, end: int) -> None:
-        """Blame this wave's stalls since its last MFMA for the time the matrix unit was idle.
-
-        The rest, in which it issued other instructions, goes to the MFMA that came late.
-        """
-        idle = self.idle
-        rest = end - start
+        """Blame stalls since the wave's last MFMA for idle time of the matrix unit; the late MFMA for the rest."""
+        idle, rest = self.idle, end - start
         for each, why, begin, finish in self.held_up:
             shared = min(finish, end) - max(begin, start)
             if shared > 0:
@@ -151,13 +115,6 @@ class ModelWave:
                 rest -= shared
         if rest:
             idle[key, cause] = idle.get((key, cause), 0) + rest
-
-    def next_trip(self) -> None:
-        """Close the accounts of one trip."""
-        self.trips.append(self.lost)
-        self.idles.append(self.idle)
-        self.lost = {}
-        self.idle = {}
 
 
 @dataclass(slots=True)
@@ -186,13 +143,10 @@ class Sleeper(NamedTuple):
 
 @dataclass(slots=True)
 class Gathering:
-    """One barrier in progress: how often each wave has arrived and waited, and when each meeting was complete.
-
-    The n-th wait of a wave of `waiting` ends when all of `awaited`, those that still run, have arrived n times.
-    """
+    """One barrier: how often each wave has arrived and waited, and when each meeting was complete."""
 
     name: str
-    awaited: set[int]
+    awaited: set[int]  # those that still run; the n-th wait ends when all of them have arrived n times
     waiting: tuple[int, ...]
     arrivals: list[int]
     waits: list[int]
@@ -204,13 +158,11 @@ class Gathering:
         return cls(point.name, set(point.arriving), point.waiting, [0] * waves, [0] * waves)
 
     def arrive(self, wave: int, time: int) -> None:
-        """Count one more arrival, perhaps the last of a meeting."""
         self.arrivals[wave] += 1
         if self.arrivals[wave] == len(self.complete) + 1:
             self._close(time)
 
     def leave(self, wave: int, time: int) -> None:
-        """Stop waiting for a wave that has ended."""
         self.awaited.discard(wave)
         self._close(time)
 
@@ -224,15 +176,13 @@ class Gathering:
         return [(each, self.complete[each.meeting - 1] if each.meeting <= met else time) for each in free]
 
     def _close(self, time: int) -> None:
-        """Note the meetings that are complete now."""
         arrivals = self.arrivals
         met = min([arrivals[wave] for wave in self.awaited], default=0)
         if met > len(self.complete):
             self.complete += [time] * (met - len(self.complete))
 
 
-def deadlock(code: Code, gatherings: Iterable[Gathering]) -> Finding:
-    """Report waves that sleep at barriers when nothing is left to happen."""
+def report_deadlock(code: Code, gatherings: Iterable[Gathering]) -> Finding:
     asleep = [(gathering, each) for gathering in gatherings for each in gathering.sleepers]
     entries = {each.key: code.entries[each.key] for _, each in asleep}
     return Finding(
@@ -240,23 +190,14 @@ def deadlock(code: Code, gatherings: Iterable[Gathering]) -> Finding:
         f"{code.name}: waves wait at a barrier forever",
         concerns=tuple(entry.concern() for entry in entries.values() if entry is not None),
         evidence=tuple(
-            (
-                f"wave {each.wave.number} waits at",
-                f"{gathering.name}, meeting {each.meeting}; {_count_complete(gathering)}",
-            )
-            for gathering, each in asleep
+            (f"wave {each.wave.number} waits at", f"{at.name}, meeting {each.meeting}; {len(at.complete)} complete")
+            for at, each in asleep
         ),
     )
 
 
-def _count_complete(gathering: Gathering) -> str:
-    return f"{len(gathering.complete)} complete"
-
-
-# When a run has settled.
-#
-# Times count from now, and what lies too far back to matter is cut off: the same state again means the same clocks
-# again.
+# When a run has settled: times count from now, and what lies too far back to matter is cut off, so the same state again
+# means the same clocks again.
 
 _PAST = -256  # clocks; operands and turns look back far less
 
@@ -273,14 +214,18 @@ def state_of(
     """The state as a key; `free` says when units were or will be free, and turns taken."""
     ages = {last: age for age, last in enumerate(sorted({wave.last for wave in waves}))}  # only their order counts
     leader = waves[0].trip
+    coming: list[Hashable] = []
+    for when, _, _, number in sorted(events):
+        what: Hashable = number
+        if number >= len(waves):
+            at = landings[number]
+            what = at.wave.number, at.tokens.cause, at.token - at.tokens.issued, at.port, at.late
+        coming.append((when - time, what))
     return (
         tuple(_since(time, free)),
-        tuple(
-            (when - time, number if number < len(waves) else _on_its_way(landings[number]))
-            for when, _, _, number in sorted(events)
-        ),
+        tuple(coming),
         tuple(_gathering_key(gathering, time) for gathering in gatherings),
-        tuple((wave.pc, wave.trip - leader, wave.priority, ages[wave.last], *_under_way(wave, time)) for wave in waves),
+        tuple((wave.pc, wave.trip - leader, wave.priority, ages[wave.last], *_in_flight(wave, time)) for wave in waves),
     )
 
 
@@ -301,34 +246,19 @@ def _gathering_key(gathering: Gathering, time: int) -> Hashable:
     )
 
 
-def _on_its_way(landing: DmaLanding) -> tuple[int, int, int, int, int]:
-    tokens = landing.tokens
-    return landing.wave.number, tokens.cause, landing.token - tokens.issued, landing.port, landing.late
-
-
-def _under_way(wave: ModelWave, time: int) -> Iterable[Hashable]:
+def _in_flight(wave: ModelWave, time: int) -> Iterable[Hashable]:
     """Registers, tokens that are still counted, and what the wave sleeps for."""
     yield tuple(_since(time, wave.ready))
     for tokens in wave.tokens:
-        yield tuple(_pending(tokens, time))
-        yield tuple(
-            sorted((token - tokens.issued, done - time, *late) for token, (done, late) in tokens.landed.items())
-        )
+        newest = zip(reversed(tokens.done), reversed(tokens.queued), strict=True)  # `done` never falls
+        yield tuple((done - time, *late) for done, late in takewhile(lambda pair: pair[0] > time, newest))
+        landed = tokens.landed.items()
+        yield tuple(sorted((token - tokens.issued, done - time, *late) for token, (done, late) in landed))
     waiting = wave.waits_for
     if waiting is not None:
         yield waiting.tokens.cause, waiting.token - waiting.tokens.issued, waiting.since - time
 
 
-def _pending(tokens: Tokens, time: int) -> Iterable[tuple[int, ...]]:
-    """Those that come back last first; `done` never falls."""
-    for moment, late in zip(reversed(tokens.done), reversed(tokens.queued), strict=True):
-        if moment <= time:
-            return
-        yield moment - time, *late
-
-
-# The compute unit that the cycle model runs on.
-#
 # Causes go by number here, those of `Cause` first, then a wait for each counter.
 
 _NUMBER = {cause: number for number, cause in enumerate(Cause)}
@@ -340,73 +270,72 @@ _MULTIPLIER, _INCREMENT, _MODULUS = 1664525, 1013904223, 1 << 32  # Numerical Re
 
 
 class Steady(IntEnum):
-    """How often the unit is in the same state at wave 0's edge when a run has settled.
+    """How often the unit is in the same state at wave 0's edge when a run has settled."""
 
-    After the second time the clocks repeat; after the third the accounts too, since every wave has begun and ended the
-    trips of the last period in it.
+    CLOCKS = 2  # from then on the clocks repeat
+    ACCOUNTS = 3  # and the accounts, since every wave has begun and ended the trips of the last period in it
+
+
+_MATH, _LDS, _GLOBAL, _SCALAR = range(4)
+_ASLEEP = -1
+_Handler = Callable[[ModelWave, ModelInstruction, int], int]
+
+
+def run(
+    code: Code, parameters: Parameters, *, trips: int, record: bool = False, until: Steady | None = None
+) -> MeasuredRun:
+    """Run `trips` trips; with `until` fewer, as soon as the state at the loop's edge has come so often."""
+    return _Model(code, parameters, trips, record, until).run()
+
+
+class _Model:
+    """Waves, what they have in flight, when units are free, the accounts, and one handler per kind of instruction.
+
+    A handler looks at a wave's next instruction at a turn of its SIMD.  It issues it and gives the next turn, or says
+    when to look again, or puts the wave to sleep until another event wakes it.
     """
 
-    CLOCKS = 2
-    ACCOUNTS = 3
-
-
-class ComputeUnit:
-    """Waves, what they have in flight, when units are free, and the accounts."""
-
     def __init__(self, code: Code, parameters: Parameters, trips: int, record: bool, until: Steady | None) -> None:
-        self.code = code
-        self.p = parameters
+        self.code, self.p, self.trips, self.record = code, parameters, trips, record
         self.turn, simds = parameters.turn, parameters.simds
-        self.trips = trips
-        self.record = record
         self.until = None if parameters.dma_jitter else until
         self.causes = (*Cause, *(wait_for(counter.name) for counter in code.counters))
-        self.waves = [
-            ModelWave(
-                number,
-                number % simds,
-                code.instructions[role],
-                len(code.registers),
-                tokens_of(code.counters, FIRST_WAIT),
-            )
-            for number, role in enumerate(code.roles)
-        ]
+        self.waves = []
+        for number, role in enumerate(code.roles):
+            ready, tokens = [0] * len(code.registers), tokens_of(code.counters, FIRST_WAIT)
+            self.waves.append(ModelWave(number, number % simds, code.instructions[role], ready, tokens))
         self.crowded = code.waves > simds
         self.fair = parameters.arbitration is Arbitration.FAIR
-        self.register_causes = [
-            DEPENDENCY if counter == NOBODY else FIRST_WAIT + counter for counter in code.register_counters
-        ]
+        counters = code.register_counters
+        self.register_causes = [DEPENDENCY if each == NOBODY else FIRST_WAIT + each for each in counters]
         self.heap: list[tuple[int, int, int, int]] = []
         self.landings: dict[int, DmaLanding] = {}
         self.turns = [[-1] * simds for _ in range(4)]
         if parameters.issue_classes == 1:
             self.turns = [self.turns[0]] * 4
-        self.mma_free = [0] * simds
-        self.valu_free = [0] * simds
+        self.mma_free, self.valu_free = [0] * simds, [0] * simds
         self.port_free = self.path_free = self.issued = 0
         self.next_landing = code.waves
         self.gatherings = [Gathering.at(point, code.waves) for point in code.barriers]
-        self.live = code.waves
-        self.random = parameters.seed
+        self.live, self.random, self.period, self.settled = code.waves, parameters.seed, 0, False
         self.states: dict[Hashable, list[int]] = {}
-        self.period = 0
-        self.settled = False
         self.occupied: list[Occupied] = []
-        self.stood: list[Stood] = []
-        self.crossed: list[Crossed] = []
+        self.stalls: list[Stall] = []
+        self.crossings: list[Crossing] = []
 
     def _push(self, wave: ModelWave, time: int) -> None:
         heappush(self.heap, (time, -wave.priority, wave.last if self.fair else 0, wave.number))
 
     def _lose(self, wave: ModelWave, key: int, cause: int, start: int, end: int) -> None:
-        """Charge a wave's lost clocks to an entry and a cause."""
         if end > start:
             lost, where = wave.lost, (key, cause)
             lost[where] = lost.get(where, 0) + end - start
             if cause != MMA_BUSY:
                 wave.held_up.append((key, cause, start, end))
             if self.record:
-                self.stood.append(Stood(wave.number, start, end, self.causes[cause], key, wave.trip))
+                phase, slot, label = self.code.keys[key]
+                at = At(phase, slot, wave.trip)
+                self.stalls.append(Stall(wave.number, start, end, self.causes[cause], at, label))
 
     def _operands(self, wave: ModelWave, needs: tuple[tuple[int, int], ...], key: int, time: int) -> int:
         """When the operands are ready, charged; or 0, if they are."""
@@ -447,26 +376,6 @@ class ComputeUnit:
             self.period = seen[-1] - seen[-2]
         self.settled = len(seen) == self.until
 
-
-_MATH, _LDS, _GLOBAL, _SCALAR = range(4)
-_ASLEEP = -1
-_Handler = Callable[[ModelWave, ModelInstruction, int], int]
-
-
-def run(
-    code: Code, parameters: Parameters, *, trips: int, record: bool = False, until: Steady | None = None
-) -> MeasuredRun:
-    """Run `trips` trips; with `until` fewer, as soon as the state at the loop's edge has come so often."""
-    return _Model(code, parameters, trips, record, until).run()
-
-
-class _Model(ComputeUnit):
-    """One handler per kind of instruction.
-
-    A handler looks at a wave's next instruction at a turn of its SIMD.  It issues it and gives the next turn, or says
-    when to look again, or puts the wave to sleep until another event wakes it.
-    """
-
     def run(self) -> MeasuredRun:
         """Events in order of time; landings before waves, waves by priority, then as the arbiter says."""
         waves, heap, fair, first_landing = self.waves, self.heap, self.fair, len(self.waves)
@@ -487,7 +396,7 @@ class _Model(ComputeUnit):
                     break
                 event = heappushpop(heap, (again, -wave.priority, wave.last if fair else 0, number))  # as _push
         if self.live and not self.settled:
-            raise ProgramError(deadlock(code, self.gatherings))
+            raise ProgramError(report_deadlock(code, self.gatherings))
         return MeasuredRun(
             edges=tuple(tuple(wave.edges) for wave in waves),
             lost=tuple(tuple(wave.trips) for wave in waves),
@@ -497,17 +406,13 @@ class _Model(ComputeUnit):
             causes=self.causes,
             period=self.period,
             occupied=tuple(self.occupied),
-            stood=tuple(self.stood),
-            crossed=tuple(self.crossed),
+            stalls=tuple(self.stalls),
+            crossings=tuple(self.crossings),
         )
 
     def _handlers(self) -> list[_Handler]:
-        units: dict[Unit, _Handler] = {
-            Unit.MMA: self._mfma,
-            Unit.VALU: self._valu,
-            Unit.LDS: self._lds,
-            Unit.DMA: self._global,
-        }
+        units: dict[Unit, _Handler]
+        units = {Unit.MMA: self._mfma, Unit.VALU: self._valu, Unit.LDS: self._lds, Unit.DMA: self._global}
         special: dict[OpKind, _Handler] = {
             OpKind.TRANSCENDENTAL: self._transcendental,
             OpKind.WAIT: self._wait,
@@ -515,11 +420,8 @@ class _Model(ComputeUnit):
             OpKind.PRIORITY: self._priority,
             OpKind.NOTHING: self._valu,
         }
-        by_code: dict[int, _Handler] = {
-            code: special.get(kind, units.get(kind.unit, self._scalar)) for kind, code in CODE.items()
-        }
-        by_code |= {SCALAR: self._scalar, ENTER: self._enter, EDGE: self._edge, END: self._end}
-        return [by_code[code] for code in sorted(by_code)]
+        handlers = [special.get(kind, units.get(kind.unit, self._scalar)) for kind in CODE]  # which are in their order
+        return [*handlers, self._scalar, self._enter, self._edge, self._end]
 
     def _mfma(self, wave: ModelWave, instruction: ModelInstruction, time: int) -> int:
         _, key, held, after, needs, makes, _ = instruction
@@ -566,9 +468,8 @@ class _Model(ComputeUnit):
         for register in makes:
             wave.ready[register] = time + after
         if self.record:
-            self.occupied.append(
-                Occupied(wave.number, Lane.VALU, time, time, time + held, time + after, key, wave.trip)
-            )
+            times = time, time, time + held, time + after
+            self.occupied.append(Occupied(wave.number, Lane.VALU, *times, key, wave.trip))
         wave.pc += 1
         return time + self.turn
 
@@ -579,7 +480,7 @@ class _Model(ComputeUnit):
             self.valu_free[wave.simd] = time + instruction.held
         return again
 
-    def _held_up(self, unit: int, wave: ModelWave, tokens: Tokens, instruction: ModelInstruction, time: int) -> int:
+    def _delay_issue(self, unit: int, wave: ModelWave, tokens: Tokens, instruction: ModelInstruction, time: int) -> int:
         """Until when a memory op can't issue: its counter is full, an operand is missing, or it isn't its turn."""
         oldest = tokens.issued - tokens.holds
         if oldest >= 0 and (oldest >= len(tokens.done) or tokens.done[oldest] > time):
@@ -590,7 +491,7 @@ class _Model(ComputeUnit):
     def _lds(self, wave: ModelWave, instruction: ModelInstruction, time: int) -> int:
         _, key, held, after, _, makes, counter = instruction
         tokens = wave.tokens[counter]
-        until = self._held_up(_LDS, wave, tokens, instruction, time)
+        until = self._delay_issue(_LDS, wave, tokens, instruction, time)
         if until:
             return until
         start = max(time, self.port_free)
@@ -613,7 +514,7 @@ class _Model(ComputeUnit):
     def _global(self, wave: ModelWave, instruction: ModelInstruction, time: int) -> int:
         _, key, held, after, _, makes, counter = instruction
         tokens = wave.tokens[counter]
-        until = self._held_up(_GLOBAL, wave, tokens, instruction, time)
+        until = self._delay_issue(_GLOBAL, wave, tokens, instruction, time)
         if until:
             return until
         start = max(time, self.path_free)
@@ -691,20 +592,19 @@ class _Model(ComputeUnit):
         if awaits != NOBODY:
             return _ASLEEP
         if self.record:
-            name = self.gatherings[arrives].name
-            self.crossed.append(Crossed(wave.number, time, time, key, wave.trip, name, arrives=True, awaits=False))
+            at, name = At(*self.code.keys[key][:2], wave.trip), self.gatherings[arrives].name
+            self.crossings.append(Crossing(wave.number, time, time, at, name, awaits=False))
         wave.pc += 1
         return time + self.turn
 
     def _release(self, gathering: Gathering, time: int) -> None:
-        """Those whose meeting is complete continue."""
         for (wave, since, key, _, arrives), met in gathering.leaving(time):
             until = max(since + self.turn, met + max(self.p.barrier, self.turn))
             until += (wave.simd - until) % self.turn
             self._lose(wave, key, BARRIER, since + self.turn, until)
             if self.record:
-                name = gathering.name
-                self.crossed.append(Crossed(wave.number, since, until, key, wave.trip, name, arrives, awaits=True))
+                at = At(*self.code.keys[key][:2], wave.trip)
+                self.crossings.append(Crossing(wave.number, since, until, at, gathering.name, arrives))
             wave.pc += 1
             self._push(wave, until)
 
@@ -723,15 +623,16 @@ class _Model(ComputeUnit):
 
     def _enter(self, wave: ModelWave, _instruction: ModelInstruction, time: int) -> int:
         wave.edges.append(time)
-        wave.lost = {}
-        wave.idle = {}
+        wave.lost, wave.idle = {}, {}
         wave.pc += 1
         wave.start = wave.pc
         return time
 
     def _edge(self, wave: ModelWave, _instruction: ModelInstruction, time: int) -> int:
         wave.edges.append(time)
-        wave.next_trip()
+        wave.trips.append(wave.lost)
+        wave.idles.append(wave.idle)
+        wave.lost, wave.idle = {}, {}
         if wave.trip + 1 < self.trips:
             wave.trip += 1
             wave.pc = wave.start

@@ -23,20 +23,15 @@ MATH, LDS, GLOBAL, WAIT, TURNS, RUN = range(6)
 """Forms of a step."""
 MATRIX, VECTOR = 0, 1
 """Math units."""
-# A loop as one wave issues it.
-#
-# One wave represents all: what they share, it holds as long as all of them together, and at a barrier it waits for
-# the last SIMD's turn.
 
+# One wave represents all: what they share, it holds as long as all of them together, and at a barrier it waits for the
+# last SIMD's turn.
 _FORMS = {Unit.MMA: MATH, Unit.VALU: MATH, Unit.LDS: LDS, Unit.DMA: GLOBAL}
 _KINDS = tuple(OpKind)
 
 
 class IssueStep(NamedTuple):
-    """One instruction, `lead` clocks after the one before; then as in `ModelInstruction`, for all waves together.
-
-    `place` is the math unit or the counter.
-    """
+    """One instruction, `lead` clocks after the one before; then as in `ModelInstruction`, for all waves together."""
 
     form: int
     lead: int = 0
@@ -44,41 +39,34 @@ class IssueStep(NamedTuple):
     after: int = 0
     needs: tuple[tuple[int, int], ...] = ()
     makes: tuple[int, ...] = ()
-    place: int = 0
+    place: int = 0  # the math unit or the counter
 
 
 class IssueRun(NamedTuple):
-    """Math instructions as one step: only the first may need something, and only the last makes something.
-
-    The last is issued `rest` clocks after the first, `every` clocks after the one before it.
-    """
+    """Math instructions as one step: only the first may need something, and only the last makes something."""
 
     form: int
     lead: int
     first: IssueStep
     makes: tuple[int, ...]
-    rest: int
-    every: int
+    rest: int  # clocks from the first to the last
+    every: int  # clocks from one to the next
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PacedLoop:
-    """The entries of a kernel as steps, and what a wave needs to know of its machine.
-
-    `edge` is the time that the loop's edge takes, `latency` that of a load.  The last of the counters
-    counts nothing; `pending` are tokens that are taken when the loop begins.  No trip takes less than `least` clocks.
-    """
+    """The entries of a kernel as steps, and what a wave needs to know of its machine."""
 
     turn: int
-    latency: int
-    edge: int
+    latency: int  # of a load
+    edge: int  # clocks that the loop's edge takes
     fused_waits: bool
     turns_are_scarce: bool
     registers: int
-    holds: tuple[int, ...]
-    pending: tuple[int, ...]
+    holds: tuple[int, ...]  # by counter; the last one counts nothing
+    pending: tuple[int, ...]  # tokens that are taken when the loop begins
     entries: tuple[tuple[IssueStep | IssueRun, ...], ...]
-    least: int
+    least: int  # clocks; no trip takes less
 
 
 def make_paced_loop(code: Code, parameters: Parameters) -> PacedLoop:
@@ -87,7 +75,7 @@ def make_paced_loop(code: Code, parameters: Parameters) -> PacedLoop:
     reader = _Reader(code, parameters)
     holds = (*(counter.holds.value for counter in code.counters), 1 << 62)
     pending = [0] * len(holds)
-    for step in reader.steps(written.ahead):
+    for step in reader.steps(written.before):
         if step.form in (LDS, GLOBAL):
             pending[step.place] += 1
     single = [list(reader.steps(each)) for each in written.entries]
@@ -104,14 +92,12 @@ def make_paced_loop(code: Code, parameters: Parameters) -> PacedLoop:
         registers=len(code.registers),
         holds=holds,
         pending=tuple(pending),
-        entries=tuple(tuple(reader.gathered(each)) for each in single),
+        entries=tuple(tuple(reader.gather(each)) for each in single),
         least=max(turns, matrix),
     )
 
 
 class _Reader:
-    """Instructions as steps."""
-
     def __init__(self, code: Code, parameters: Parameters) -> None:
         self.turn, self.counters = parameters.turn, len(code.counters) + 1
         self.computed = [counter < 0 for counter in code.register_counters]
@@ -135,7 +121,7 @@ class _Reader:
         if lead:
             yield IssueStep(TURNS, lead)
 
-    def gathered(self, steps: Iterable[IssueStep]) -> Iterator[IssueStep | IssueRun]:
+    def gather(self, steps: Iterable[IssueStep]) -> Iterator[IssueStep | IssueRun]:
         """A run of equal math instructions becomes one step: an entry may have hundreds of them."""
         run: list[IssueStep] = []
         for step in steps:
@@ -180,20 +166,6 @@ class _Reader:
 class WavePace:
     """The running wave: the time, when units are free, registers ready and tokens given back."""
 
-    __slots__ = (
-        "_arriving",
-        "_done",
-        "_free",
-        "_issue",
-        "_issued",
-        "_loop",
-        "_path",
-        "_port",
-        "_ready",
-        "_waited",
-        "time",
-    )
-
     def __init__(self, loop: PacedLoop) -> None:
         self._loop = loop
         self.time = self._port = self._path = 0
@@ -205,7 +177,6 @@ class WavePace:
         self._issue = (self._math, self._memory, self._memory, self._wait, self._turns, self._run)
 
     def trip(self, order: Sequence[int]) -> None:
-        """Run once through the loop."""
         for entry in order:
             self.issue(entry)
         self.time += self._loop.edge
@@ -227,7 +198,7 @@ class WavePace:
                 until = max(time, self._free[place])
             elif form != TURNS:
                 oldest = self._issued[place] - (held + 1 if form == WAIT else self._loop.holds[place])
-                until = max(time, self._given_back(place, oldest))
+                until = max(time, self._time_token(place, oldest))
             for register, extra in needs:
                 until = max(until, self._ready[register] + extra)
             return until - time
@@ -237,13 +208,13 @@ class WavePace:
         """Clocks until the matrix unit is free, when the wave reaches the first instruction of an entry."""
         return self._free[MATRIX] - self.time - sum(step.lead for step in self._loop.entries[entry][:1])
 
-    def _given_back(self, place: int, token: int) -> int:
+    def _time_token(self, place: int, token: int) -> int:
         """When a token comes back; of a load that has not landed, when it would if the port were free."""
         tokens = self._done[place]
         if token < len(tokens):
             return tokens[token] if token >= 0 else 0
-        under_way = [arrival + busy for arrival, busy, whose in self._arriving if whose is tokens]
-        return under_way[token - len(tokens)]
+        in_flight = [arrival + busy for arrival, busy, whose in self._arriving if whose is tokens]
+        return in_flight[token - len(tokens)]
 
     def _math(self, step: IssueStep) -> bool:
         """True if the wave stalled, or the unit was idle before a matrix instruction."""
@@ -334,8 +305,6 @@ def library() -> ctypes.CDLL | None:
 
 
 class NativePace:
-    """Trips through one loop."""
-
     def __init__(self, core: ctypes.CDLL, loop: PacedLoop) -> None:
         self._run = core.rota_pace
         pool: list[int] = []
@@ -345,15 +314,11 @@ class NativePace:
                 steps += _fields(step, pool)
             first.append(first[-1] + len(entry))
         head = (loop.turn, loop.latency, loop.edge, loop.fused_waits, loop.turns_are_scarce, loop.registers)
-        # Addresses alone go to the core: the arrays must stay.
-        self._arrays = [
-            array("q", each)
-            for each in ((*head, len(loop.holds), len(loop.entries)), steps, first, pool, loop.holds, loop.pending)
-        ]
+        given = ((*head, len(loop.holds), len(loop.entries)), steps, first, pool, loop.holds, loop.pending)
+        self._arrays = [array("q", each) for each in given]  # only addresses go to the core, so these must stay
         self._addresses = [each.buffer_info()[0] for each in self._arrays]
 
     def clocks(self, order: Sequence[int], ahead: Iterable[Sequence[int]]) -> int:
-        """Clocks of a trip, after other trips."""
         return self._trip(order, ahead, None, None)
 
     def trip(
@@ -389,34 +354,22 @@ def _fields(step: IssueStep | IssueRun, pool: list[int]) -> tuple[int, ...]:
     return step.form, step.lead, first.held, first.after, first.place, *operands, rest, every
 
 
-# A loop's pace at a glance.
-#
-# The cycle model (`model`) runs every wave; a search that tries thousands of orders asks for less, and one wave
-# represents all. Loads in front of the loop have landed when it begins. This ranks orders; what a schedule takes,
-# the model says. The compiled core gives the same clocks as `WavePace`, faster; without it `WavePace` does.
-
 _TRIPS = 2  # ahead of the one that is taken; by then loads of the first have landed
 
 
 class Trip(NamedTuple):
-    """A trip's clocks, the entries that time is lost for, and margins, one for each place in the order.
-
-    Lost is time of the matrix unit, or of the wave where it is short of turns.  A margin says for how long the matrix
-    unit is busy yet when the entry is about to be issued; it is below 0 if the unit has been free for so long.
-    """
+    """A trip's clocks, the entries that lose time of the matrix unit (of the wave if turns are scarce), and margins."""
 
     clocks: int
     late: tuple[int, ...]
-    margins: tuple[int, ...]
+    margins: tuple[int, ...]  # by place in the order: clocks until the matrix unit is free; below 0 since it is free
 
 
 class OrderPace:
-    """Trips through one loop."""
-
     def __init__(self, loop: PacedLoop) -> None:
         self.loop = loop
 
-    def settled(self, order: Sequence[int], ahead: Sequence[int] | None = None) -> WavePace:
+    def settle(self, order: Sequence[int], ahead: Sequence[int] | None = None) -> WavePace:
         """A wave that has run through `ahead`, a part of the order's end, or twice through the whole order."""
         pace = WavePace(self.loop)
         for trip in _settling(order, ahead):
@@ -427,7 +380,7 @@ class OrderPace:
         """Clocks of a trip through the entries in this order, when the wave has settled."""
         if self._native is not None:
             return self._native.clocks(order, _settling(order, ahead))
-        pace = self.settled(order, ahead)
+        pace = self.settle(order, ahead)
         start = pace.time
         pace.trip(order)
         return pace.time - start
@@ -436,7 +389,7 @@ class OrderPace:
         """The same trip, entry by entry."""
         if self._native is not None:
             return Trip(*self._native.trip(order, _settling(order, ahead)))
-        pace = self.settled(order, ahead)
+        pace = self.settle(order, ahead)
         start, late, margins = pace.time, list[int](), list[int]()
         for entry in order:
             margins.append(pace.busy_yet(entry))
@@ -454,5 +407,4 @@ def _settling(order: Sequence[int], ahead: Sequence[int] | None) -> list[Sequenc
 
 
 def in_lockstep(code: Code) -> bool:
-    """True if all waves run the same entries."""
     return len(set(code.roles)) == 1

@@ -11,17 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rota.cycles.instructions import (
-    Code,
-    Parameters,
-    WorkSource,
-    encode,
-    nominal,
-    program_of,
-    variants,
-    waves_of,
-    work_of,
-)
+from rota.cycles.instructions import Code, Parameters, WorkSource, encode, nominal, program_of, variants, work_of
 from rota.cycles.model import Steady, run
 from rota.cycles.timeline import Cause, Lost as Clocks, MeasuredRun, wait_for
 from rota.markup import card, fold, shares
@@ -30,7 +20,7 @@ from rota.program.lowered import Lowerable, LoweredProgram
 from rota.targets.device import device_of
 
 _FEWEST_TRIPS, _MOST_TRIPS = 24, 256
-_PATIENCE = 50_000  # instructions to issue before a run that doesn't settle is given up
+_MOST_ISSUED = 50_000  # instructions, before a run that doesn't settle is given up
 _MATTERS = 0.01  # of the cycles
 _FULL = 0.9  # of the time, from which on a unit is what binds
 _MMA_UNIT = "MMA unit"
@@ -125,12 +115,9 @@ class Prediction:
     def ceiling(self) -> str:
         """The most that the loop alone could reach, in words: GB/s where it is its memory path that is busy."""
         by_memory = not self.flops or self.bound_by == _DMA_PATH
-        value, (low, high) = (
-            (self.ceiling_gbytes, self.ceiling_gbytes_band)
-            if by_memory
-            else (self.ceiling_tflops, self.ceiling_tflops_band)
-        )
-        unit = "GB/s" if by_memory else "TFLOP/s"
+        value, (low, high), unit = self.ceiling_tflops, self.ceiling_tflops_band, "TFLOP/s"
+        if by_memory:
+            value, (low, high), unit = self.ceiling_gbytes, self.ceiling_gbytes_band, "GB/s"
         return f"loop's ceiling at {self.clock / 1000:g} GHz: {value:,.0f} {unit} ({low:,.0f} to {high:,.0f})"
 
     def __str__(self) -> str:
@@ -167,13 +154,17 @@ def predict(
     load = code.load
     nominal_run = _find_steady_trips(code, base, Steady.ACCOUNTS)
     cycles = nominal_run.clocks_per_trip / code.tiles_per_trip
-    others = [
-        Sensitivity(name, value, _cycles(program, moved))
-        for name, value, moved in (variants(device, base, transposed=_transposes(program)) if band else ())
-    ]
+    transposed = any(entry.op.kind is OpKind.LDS_READ_TRANSPOSED for entry in program.entries)
+    moves = variants(device, base, transposed=transposed) if band else ()
+    others = [Sensitivity(name, value, _cycles(program, changed)) for name, value, changed in moves]
     every = [cycles, *(each.cycles for each in others)]
     cycles_band = Band(min(every), max(every))
-    flops, moved = load.flops / code.tiles_per_trip, _count_moved_bytes(program) / code.tiles_per_trip
+    flops, moved_bytes = load.flops / code.tiles_per_trip, 0
+    for entry in program.kernel:
+        if entry.op.kind.unit is Unit.DMA:
+            executing = sum(entry.executed_by(role) for role in code.roles)
+            moved_bytes += work_of(entry).instructions * work_of(entry).moved * executing
+    moved = moved_bytes / code.tiles_per_trip
     device_clocks = timing.compute_units.value * timing.clock.value
     mma = load.mma_clocks / code.tiles_per_trip
     busiest, least = max(_bounds(code).items(), key=lambda pair: pair[1])
@@ -186,7 +177,7 @@ def predict(
         cycles=cycles,
         least_cycles=least,
         busiest=busiest,
-        bound_by=busiest if least >= _FULL * cycles else _standing(idle, lost, cycles),
+        bound_by=busiest if least >= _FULL * cycles else _name_limits(idle, lost, cycles),
         mma_share=mma / cycles,
         lds_share=load.lds_clocks / code.tiles_per_trip / cycles,
         dma_share=load.dma_clocks / code.tiles_per_trip / cycles,
@@ -213,7 +204,6 @@ def clocks_per_tile(schedule: Lowerable, parameters: Parameters | None = None) -
 
 
 def clocks_of(code: Code, parameters: Parameters) -> float:
-    """The same, of a program that is encoded already."""
     return _find_steady_trips(code, parameters, Steady.CLOCKS).clocks_per_trip / code.tiles_per_trip
 
 
@@ -229,62 +219,44 @@ class Ranked(NamedTuple):
 def rank(schedules: Iterable[Lowerable], shape: WorkSource | None = None) -> tuple[Ranked, ...]:
     """Alternatives by predicted cycles, fewest first; equals by the worst end of their band.
 
-    One that is no further from the one before it than the model can tell apart has the same place.  A band takes many
-    runs of the model; only those in the first place, and equals, have one.  That of the others has no width.
+    A band takes many runs of the model: only those in the first place, and equals, have one of any width.
     """
-    quick = [Ranked(schedule, predict(schedule, shape, band=False)) for schedule in schedules]
-    cycles = [one.prediction.cycles for one in quick]
-    near = _in_the_race(sorted(cycles))
-    each = [
-        one._replace(prediction=predict(one.schedule, shape)) if own <= near or cycles.count(own) > 1 else one
-        for one, own in zip(quick, cycles, strict=True)
-    ]
-    found = sorted(each, key=lambda one: (one.prediction.cycles, one.prediction.cycles_band.high))
-    places: list[int] = []
-    for number, one in enumerate(found):
-        near = number and one.prediction.cycles <= (1 + _APART) * found[number - 1].prediction.cycles
-        places.append(places[-1] if near else number + 1)
+    found = [Ranked(schedule, predict(schedule, shape, band=False)) for schedule in schedules]
+    cycles = sorted(each.prediction.cycles for each in found)
+    places = share_places(cycles, _APART)
+    first = cycles[places.count(1) - 1] if cycles else 0.0  # the most cycles of those that share the first place
+    for number, (schedule, quick, _, _) in enumerate(found):
+        if quick.cycles <= first or cycles.count(quick.cycles) > 1:
+            found[number] = Ranked(schedule, predict(schedule, shape))
+    found.sort(key=lambda each: (each.prediction.cycles, each.prediction.cycles_band.high))
     return tuple(
-        one._replace(place=place, shared_by=places.count(place)) for one, place in zip(found, places, strict=True)
+        each._replace(place=place, shared_by=places.count(place)) for each, place in zip(found, places, strict=True)
     )
 
 
-def _in_the_race(cycles: Sequence[float]) -> float:
-    """The most cycles of those that share the first place."""
-    last = cycles[0] if cycles else 0.0
-    for each in cycles:
-        if each > (1 + _APART) * last:
-            break
-        last = each
-    return last
+def share_places(times: Sequence[float], apart: float) -> list[int]:
+    """Places from 1 on of ascending times; one that is no further than `apart` from the one before shares its place.
+
+    So two that are that close never have different places, though the ends of a long chain may differ by more.
+    """
+    places: list[int] = []
+    for number, own in enumerate(times):
+        near = number and own <= (1 + apart) * times[number - 1]
+        places.append(places[-1] if near else number + 1)
+    return places
 
 
 def _over(amount: float, cycles: Band) -> Band:
     return Band(amount / cycles.high, amount / cycles.low)
 
 
-def _count_moved_bytes(program: LoweredProgram) -> int:
-    """Bytes that one trip of a workgroup moves between its units and global memory."""
-    waves = waves_of(program)
-    return sum(
-        work_of(entry).instructions * work_of(entry).moved * sum(entry.executed_by(role) for role in waves)
-        for entry in program.kernel
-        if entry.op.kind.unit is Unit.DMA
-    )
-
-
-def _standing(idle: Sequence[Lost], lost: Sequence[Lost], cycles: float) -> str:
-    """The longest item in the accounts of a loop in which no unit is busy all the time.
-
-    The accounts are those of its idle MMA units; without any, or if these were never idle, those of its waves.
-    """
+def _name_limits(idle: Sequence[Lost], lost: Sequence[Lost], cycles: float) -> str:
+    """What idle MMA units, or else waves, waited for longest in a loop in which no unit is busy all the time."""
     books = _by_cause(idle) or [each for each in _by_cause(lost) if each[0] not in _AT_WORK]
     if not books:
         return "issue turns"
-    worst = [
-        f"{_in_words(cause)} {100 * clocks / cycles:.0f} %" for cause, clocks in books if 2 * clocks >= books[0][1]
-    ]
-    return ", ".join(worst[:_MOST_LIMITS]) + " of the time"
+    worst = [(_in_words(cause), 100 * clocks / cycles) for cause, clocks in books if 2 * clocks >= books[0][1]]
+    return ", ".join(f"{cause} {share:.0f} %" for cause, share in worst[:_MOST_LIMITS]) + " of the time"
 
 
 def _in_words(cause: str) -> str:
@@ -292,10 +264,6 @@ def _in_words(cause: str) -> str:
         return "issue turns"
     latency = cause == Cause.DEPENDENCY or cause.startswith(wait_for(""))
     return f"latency ({cause})" if latency else cause
-
-
-def _transposes(program: LoweredProgram) -> bool:
-    return any(entry.op.kind is OpKind.LDS_READ_TRANSPOSED for entry in program.entries)
 
 
 def _by_cause(lost: Iterable[Lost]) -> tuple[tuple[str, float], ...]:
@@ -311,7 +279,7 @@ def _cycles(program: LoweredProgram, parameters: Parameters) -> float:
 
 def _find_steady_trips(code: Code, parameters: Parameters, until: Steady) -> MeasuredRun:
     """Short loops get more trips: a latency spans many of them."""
-    trips = _PATIENCE // sum(len(code.instructions[role]) for role in code.roles)
+    trips = _MOST_ISSUED // sum(len(code.instructions[role]) for role in code.roles)
     return run(code, parameters, trips=min(max(trips, _FEWEST_TRIPS), _MOST_TRIPS), until=until)
 
 
@@ -337,7 +305,7 @@ def _mean(code: Code, result: MeasuredRun, waves: Iterable[Sequence[Clocks]], sh
                 total[where] = total.get(where, 0) + clocks
     parts = count * sharers * code.tiles_per_trip
     each = (Lost(result.causes[cause], *code.keys[key], clocks / parts) for (key, cause), clocks in total.items())
-    return tuple(sorted(each, key=lambda one: (-one.clocks, one.slot, one.cause)))
+    return tuple(sorted(each, key=lambda lost: (-lost.clocks, lost.slot, lost.cause)))
 
 
 def _steady(result: MeasuredRun) -> str:

@@ -6,11 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import NamedTuple
 
-from rota.cycles.instructions import Code, IssuedEntry, Parameters, WorkSource, encode, nominal, program_of
+from rota.cycles.instructions import Code, Parameters, WorkSource, encode, nominal, program_of
 from rota.cycles.model import run
-from rota.cycles.timeline import At, BufferUse, Crossing, Flow, Lane, Level, Occupied, Registers, Slice, Stall, Timeline
+from rota.cycles.timeline import At, BufferUse, Flow, Lane, Level, Occupied, Registers, Slice, Timeline
 from rota.program.entry import Place, Space
 from rota.program.kinds import Unit
 from rota.program.loop_spec import LoopSpec
@@ -29,12 +28,14 @@ def record(
     chosen = parameters or nominal(device_of(program.machine))
     code = encode(program, chosen)
     result = run(code, chosen, trips=trips, record=True)
-    slices = sorted(
-        (_slice(code, parts) for parts in _merge(result.occupied)), key=lambda each: (each.start, each.wave, each.lane)
-    )
+    slices = []
+    for parts in _merge(result.occupied):
+        part, (end, done) = parts[0], (max(each.end for each in parts), max(each.done for each in parts))
+        at, label = At(*code.keys[part.key][:2], part.trip), code.keys[part.key].label
+        slices.append(Slice(part.wave, part.lane, part.start, end, done, at, label, len(parts)))
+    slices.sort(key=lambda each: (each.start, each.wave, each.lane))
     doings = _doings(code, result.occupied)
-    sizes = _sizes(program.semantics)
-    edges = result.edges[0]
+    edges, sizes = result.edges[0], _sizes(program.semantics)
     return Timeline(
         name=code.name,
         machine=program.machine.name,
@@ -46,27 +47,19 @@ def record(
         edges=edges,
         tiles_per_trip=code.tiles_per_trip,
         slices=tuple(slices),
-        stalls=tuple(
-            Stall(wave, start, end, cause, _at(code.keys[key], trip), code.keys[key].label)
-            for wave, start, end, cause, key, trip in result.stood
-        ),
-        crossings=tuple(
-            Crossing(wave, arrived, released, _at(code.keys[key], trip), barrier, arrives, awaits)
-            for wave, arrived, released, key, trip, barrier, arrives, awaits in result.crossed
-        ),
+        stalls=result.stalls,
+        crossings=result.crossings,
         levels=tuple(_levels(code, result.occupied)),
         counter_limits=tuple((counter.name, counter.holds.value) for counter in code.counters),
-        registers=tuple(_registers(program, sizes, doings, code.roles)),
+        registers=tuple(_registers(program, sizes or {}, doings, code.roles)),
         register_limit=registers_per_lane(program.machine, code.waves),
-        buffers=tuple(_buffers(sizes, doings)),
+        buffers=tuple(_buffers(doings, by_part=sizes is None)),  # parts of a declared tile come and go on their own
         flows=tuple(_flows(slices, doings)),
     )
 
 
 @dataclass(slots=True)
 class _Doing:
-    """One wave's execution of one entry, all its instructions together."""
-
     wave: int
     at: At
     reads: tuple[Place, ...]
@@ -76,29 +69,10 @@ class _Doing:
     done: int = 0
 
 
-def _slice(code: Code, parts: Sequence[Occupied]) -> Slice:
-    """Neighbouring instructions of one entry on one unit, as one."""
-    first, key = parts[0], code.keys[parts[0].key]
-    return Slice(
-        wave=first.wave,
-        lane=first.lane,
-        start=first.start,
-        end=max(part.end for part in parts),
-        done=max(part.done for part in parts),
-        at=_at(key, first.trip),
-        label=key.label,
-        instructions=len(parts),
-    )
-
-
-def _at(key: IssuedEntry, trip: int) -> At:
-    return At(key.phase, key.slot, trip)
-
-
 def _merge(occupied: Iterable[Occupied]) -> Iterator[list[Occupied]]:
     """Instructions of one entry that follow without a gap; loads in flight at once count as such."""
     open_pieces: dict[tuple[int, Lane, int, int], list[Occupied]] = {}
-    for each in sorted(occupied, key=lambda one: one.start):
+    for each in sorted(occupied, key=lambda held: held.start):
         where = each.wave, each.lane, each.key, each.trip
         piece = open_pieces.get(where)
         if piece is not None and each.start <= piece[-1].end:
@@ -111,15 +85,13 @@ def _merge(occupied: Iterable[Occupied]) -> Iterator[list[Occupied]]:
 
 
 def _doings(code: Code, occupied: Iterable[Occupied]) -> list[_Doing]:
-    """By issue time."""
     found: dict[tuple[int, int, int], _Doing] = {}
     for each in occupied:
         where = each.wave, each.key, each.trip
         entry = code.entries[each.key]
         if where not in found and entry is not None:
-            effect = entry.effect
-            at = _at(code.keys[each.key], each.trip)
-            found[where] = _Doing(each.wave, at, effect.reads, effect.writes, issued=each.issued)
+            at = At(*code.keys[each.key][:2], each.trip)
+            found[where] = _Doing(each.wave, at, entry.effect.reads, entry.effect.writes, issued=each.issued)
         doing = found[where]
         doing.issued = min(doing.issued, each.issued)
         doing.end = max(doing.end, each.end)
@@ -145,49 +117,41 @@ def _levels(code: Code, occupied: Iterable[Occupied]) -> Iterator[Level]:
         if in_order[counter]:
             ends = accumulate(ends, max)
         changes: dict[int, int] = defaultdict(int)
-        for issued, done in zip((start for start, _ in pairs), ends, strict=True):
+        for (issued, _), done in zip(pairs, ends, strict=True):
             changes[issued] += 1
             changes[done] -= 1
-        pending = 0
-        for clock in sorted(changes):
-            pending += changes[clock]
-            yield Level(wave, counter, clock, pending)
+        yield from (Level(wave, counter, clock, pending) for clock, pending in _add_up(changes))
 
 
-class _Sizes(NamedTuple):
-    """Registers per lane of values by name, where stated, and whether the parts of an LDS tile are one buffer."""
-
-    registers: Mapping[str, int]
-    whole_tiles: bool
+def _add_up(changes: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+    clocks = sorted(changes)
+    return zip(clocks, accumulate(changes[clock] for clock in clocks), strict=True)
 
 
-def _sizes(semantics: TileSum | LoopSpec | Unstated) -> _Sizes:
-    """Only loops by values and machine code say sizes; parts of a declared tile come and go on their own."""
+def _sizes(semantics: TileSum | LoopSpec | Unstated) -> dict[str, int] | None:
+    """Registers per lane of values by name; None for a sum over tiles, which states none."""
     if isinstance(semantics, TileSum):
-        return _Sizes({}, whole_tiles=False)
+        return None
     if isinstance(semantics, Unstated):
-        return _Sizes(dict(semantics.registers), whole_tiles=True)
-    return _Sizes({value.name: value.size for value in semantics.values}, whole_tiles=True)
+        return dict(semantics.registers)
+    return {value.name: value.size for value in semantics.values}
 
 
 def _registers(
-    program: LoweredProgram, sizes: _Sizes, doings: Sequence[_Doing], roles: Sequence[int]
+    program: LoweredProgram, sizes: Mapping[str, int], doings: Sequence[_Doing], roles: Sequence[int]
 ) -> Iterator[Registers]:
     """Registers from their write's issue to their last use; the accumulators of a wave's role always."""
-    if not sizes.registers:
+    if not sizes:
         return
     for wave, role in enumerate(roles):
         own = (entry for entry in program.entries if entry.executed_by(role))
-        sums = {place for entry in own for place in entry.effect.writes if place.space is Space.ACCUMULATOR}
+        sums = {place.name for entry in own for place in entry.effect.writes if place.space is Space.ACCUMULATOR}
         changes: dict[int, int] = defaultdict(int)
-        changes[0] = sum(sizes.registers[name] for name in {place.name for place in sums})
+        changes[0] = sum(sizes[name] for name in sums)
         for place, start, end in _lives(doing for doing in doings if doing.wave == wave):
-            changes[start] += sizes.registers[place.name]
-            changes[end] -= sizes.registers[place.name]
-        live = 0
-        for clock in sorted(changes):
-            live += changes[clock]
-            yield Registers(wave, clock, live)
+            changes[start] += sizes[place.name]
+            changes[end] -= sizes[place.name]
+        yield from (Registers(wave, clock, live) for clock, live in _add_up(changes))
 
 
 def _lives(doings: Iterable[_Doing]) -> Iterator[tuple[Place, int, int]]:
@@ -206,15 +170,20 @@ def _lives(doings: Iterable[_Doing]) -> Iterator[tuple[Place, int, int]]:
         yield place, start, end
 
 
-def _buffers(sizes: _Sizes, doings: Iterable[_Doing]) -> Iterator[BufferUse]:
+def _buffers(doings: Iterable[_Doing], *, by_part: bool) -> Iterator[BufferUse]:
     """A write after a read brings the next tile; ops come by issue time, all waves together."""
     held: dict[str, tuple[int, int, bool]] = {}
+
+    def name_buffers(places: Iterable[Place]) -> set[str]:
+        own = (place for place in places if place.space is Space.LDS)
+        return {str(place) if by_part else f"{place.name}[{place.copy}]" for place in own}
+
     for doing in doings:
-        for name in {_buffer(sizes, place) for place in doing.reads if place.space is Space.LDS}:
+        for name in name_buffers(doing.reads):
             if name in held:
                 start, end, _ = held[name]
                 held[name] = start, max(end, doing.done), True
-        for name in {_buffer(sizes, place) for place in doing.writes if place.space is Space.LDS}:
+        for name in name_buffers(doing.writes):
             start, end, read = held.get(name, (doing.issued, 0, False))
             if read:
                 yield BufferUse(name, start, end)
@@ -224,16 +193,8 @@ def _buffers(sizes: _Sizes, doings: Iterable[_Doing]) -> Iterator[BufferUse]:
         yield BufferUse(name, start, end)
 
 
-def _buffer(sizes: _Sizes, place: Place) -> str:
-    """The tile and its copy, and its part where parts come and go on their own."""
-    return f"{place.name}[{place.copy}]" if sizes.whole_tiles else str(place)
-
-
 def _flows(slices: Sequence[Slice], doings: Iterable[_Doing]) -> Iterator[Flow]:
-    """From the last slice of what wrote a place to the first slice of what reads it.
-
-    Within each wave; an LDS tile that the wave has no hand in comes from whichever wave wrote it last.
-    """
+    """From the last slice of what wrote a place to the first that reads it, in a wave, or an LDS tile of any wave."""
     numbers: dict[tuple[int, At], list[int]] = defaultdict(list)
     for number, each in enumerate(slices):
         numbers[each.wave, each.at].append(number)

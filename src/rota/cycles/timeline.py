@@ -109,36 +109,29 @@ class BufferUse(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """A slice (by its number) made what another one used."""
-
     producer: int
     consumer: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """A predicted run of one workgroup on one compute unit.
-
-    `roles` name each wave's role; waves i and i + `simds` share a SIMD.  `edges` are the clocks at which wave 0
-    began each trip, and ended the last; `window` is one steady trip of wave 0, `tiles_per_trip` K-tiles long.
-    `registers` is empty where the ops don't say how many they hold.
-    """
+    """A predicted run of one workgroup on one compute unit."""
 
     name: str
     machine: str
     waves: int
-    simds: int
-    roles: tuple[str, ...]
+    simds: int  # waves i and i + simds share one
+    roles: tuple[str, ...]  # of each wave
     end: int
-    window: tuple[int, int]
-    edges: tuple[int, ...]
+    window: tuple[int, int]  # one steady trip of wave 0, `tiles_per_trip` K-tiles long
+    edges: tuple[int, ...]  # where wave 0 began each trip, and ended the last
     tiles_per_trip: int
     slices: tuple[Slice, ...]
     stalls: tuple[Stall, ...]
     crossings: tuple[Crossing, ...]
     levels: tuple[Level, ...]
     counter_limits: tuple[tuple[str, int], ...]
-    registers: tuple[Registers, ...]
+    registers: tuple[Registers, ...]  # none where the ops don't say how many they hold
     register_limit: int
     buffers: tuple[BufferUse, ...]
     flows: tuple[Flow, ...]
@@ -149,7 +142,7 @@ Lost = dict[tuple[int, int], int]
 
 
 class Occupied(NamedTuple):
-    """A unit held by one instruction, for the timeline."""
+    """A unit held by one instruction of the entry that `key` numbers."""
 
     wave: int
     lane: Lane
@@ -161,50 +154,20 @@ class Occupied(NamedTuple):
     trip: int
 
 
-class Stood(NamedTuple):
-    """A wave that did not issue, for the timeline."""
-
-    wave: int
-    start: int
-    end: int
-    cause: str
-    key: int
-    trip: int
-
-
-class Crossed(NamedTuple):
-    """A wave at a barrier, for the timeline."""
-
-    wave: int
-    arrived: int
-    released: int
-    key: int
-    trip: int
-    barrier: str
-    arrives: bool
-    awaits: bool
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
-    """When each wave began its trips and ended the last (`edges`), and the clocks it lost in each, by entry and cause.
-
-    `causes` say what the numbers of causes represent.  `idle` are the clocks for which a SIMD's matrix unit waited for
-    the wave that then used it, by what held that up.
-
-    If `period` is not 0, the unit's state repeated after the last `period` trips; else it never did.
-    """
+    """When each wave began its trips and ended the last (`edges`), and the clocks it lost, by entry and cause."""
 
     edges: tuple[tuple[int, ...], ...]
     lost: tuple[tuple[Lost, ...], ...]
-    idle: tuple[tuple[Lost, ...], ...]
+    idle: tuple[tuple[Lost, ...], ...]  # for which the matrix unit waited for the wave, by what held that up
     end: int
     issued: int
     causes: tuple[str, ...]
-    period: int
+    period: int  # trips after which the unit's state repeated, or 0
     occupied: tuple[Occupied, ...]
-    stood: tuple[Stood, ...]
-    crossed: tuple[Crossed, ...]
+    stalls: tuple[Stall, ...]
+    crossings: tuple[Crossing, ...]
 
     @property
     def apart(self) -> bool:
@@ -213,7 +176,6 @@ class MeasuredRun:
 
     @property
     def trips(self) -> int:
-        """How often wave 0 went round."""
         return len(self.edges[0]) - 1
 
     @property

@@ -8,64 +8,44 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from rota.check import bad_field, check_elements, check_ints, is_int
 from rota.errors import DeclarationError
+from rota.execute.lazy_numpy import Floats, Ints, np
 from rota.execute.wave_trace import Line, Trace, Workgroup
 from rota.program.entry import Effect
 from rota.program.lowered import Barrier
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.intp]
-
 AT_ISSUE, AT_COVER = 0.0, 1.0
 
 
-# How waves interleave and memory ops complete.
-#
-# A run is one interleaving with one completion order. The arrays of all runs are computed on together, so every
-# policy gives its runs as one batch.
+# A run is one interleaving of the waves with one order in which memory ops complete. The arrays of all runs are
+# computed on together, so every policy gives its runs as one batch.
 
 
 class Run(NamedTuple):
-    """One run's name, and its seed if it has one."""
-
     label: str
     seed: int | None = None
 
 
 class Pace(NamedTuple):
-    """The times of a role's waves, before barriers hold any wave up; the first axes are [run, wave].
+    """The times of a role's waves by [run, wave, ...], before barriers hold any wave up."""
 
-    `gaps` [.., step] lie before each step; `pause` [.., epoch] before an epoch's first step; an epoch's gaps are
-    multiplied by `slowness` [.., epoch].  `lateness` [.., memory op] says where between its issue (0) and its cover (1)
-    an op lands.
-    """
-
-    gaps: Floats
-    pause: Floats
-    slowness: Floats
-    lateness: Floats
+    gaps: Floats  # [.., step], before each step
+    pause: Floats  # [.., epoch], before an epoch's first step
+    slowness: Floats  # [.., epoch], which an epoch's gaps are multiplied by
+    lateness: Floats  # [.., memory op]: where it lands between its issue (0) and its cover (1)
 
 
 @runtime_checkable
 class Policy(Protocol):
     """A way to choose one or more runs."""
 
-    def runs(self) -> tuple[Run, ...]:
-        """Their names, in the order of the arrays."""
-        ...
+    def runs(self) -> tuple[Run, ...]: ...
 
-    def paces(self, group: Workgroup) -> tuple[Pace, ...]:
-        """The times of the waves, role by role."""
-        ...
+    def paces(self, group: Workgroup) -> tuple[Pace, ...]: ...
 
 
 class ShownRace(Protocol):
@@ -96,7 +76,6 @@ class Latest:
         return (Run("latest"),)
 
     def paces(self, group: Workgroup) -> tuple[Pace, ...]:
-        """Every step takes as long as any other."""
         return tuple(_in_step(trace, group.waves, AT_COVER) for trace in group.traces)
 
 
@@ -108,7 +87,6 @@ class Earliest:
         return (Run("earliest"),)
 
     def paces(self, group: Workgroup) -> tuple[Pace, ...]:
-        """Every step takes as long as any other."""
         return tuple(_in_step(trace, group.waves, AT_ISSUE) for trace in group.traces)
 
 
@@ -124,7 +102,6 @@ class Random:
         check_ints(self, ("first_seed",))
 
     def runs(self) -> tuple[Run, ...]:
-        """A run per seed."""
         return tuple(Run(f"seed {seed}", seed) for seed in self._seeds())
 
     def paces(self, group: Workgroup) -> tuple[Pace, ...]:
@@ -132,8 +109,6 @@ class Random:
         return tuple(self._pace(number, trace, group.waves) for number, trace in enumerate(group.traces))
 
     def _pace(self, role: int, trace: Trace, waves: int) -> Pace:
-        import numpy as np
-
         steps, epochs, ops = len(trace.steps), len(trace.barriers) + 1, len(trace.memory)
         drawn = np.empty((self.seeds, waves, steps + 2 * epochs + ops))
         for row, seed in enumerate(self._seeds()):
@@ -142,7 +117,7 @@ class Random:
         half = np.maximum(pause - 0.5, 0.0)  # every other wave starts at once
         return Pace(
             gaps=_eighth_power(gaps) + 1e-4,
-            pause=half * _epoch_lengths(trace),
+            pause=half * np.diff((-1, *trace.barriers, steps - 1)),  # steps of the epoch, its barrier included
             slowness=_eighth_power(slowness) + 1e-3,
             # A quarter at the issue, a quarter at the cover, where races show best; the others anywhere between.
             lateness=np.clip(2.0 * lateness - 0.5, AT_ISSUE, AT_COVER),
@@ -156,10 +131,9 @@ class Random:
 class Scripted:
     """The runs that a witness describes.
 
-    In every epoch the first wave of role `ahead` executes its whole segment before any other starts, and its memory
-    ops land at once; the last wave of role `behind` goes on when no other can do so without it, and its memory ops
-    land as late as allowed.  The others run in the middle and land late.  A write-after-write race takes place inside
-    one wave: all waves run in step, and some loads land late while those that follow into the same tile land at once.
+    In every epoch the first wave of role `ahead` executes its segment before any other, and its memory ops land at
+    once; the last wave of role `behind` goes on when no other can, and its memory ops land as late as allowed.  For a
+    write-after-write race, inside one wave, some loads land late while those that follow into the same tile don't.
     """
 
     witness: ShownRace
@@ -179,10 +153,9 @@ class Scripted:
     def paces(self, group: Workgroup) -> tuple[Pace, ...]:
         """Ahead and middle take one unit of time each."""
         for name in ("ahead", "behind"):
-            if getattr(self.witness, name) >= len(group.traces):
-                raise bad_field(
-                    self.witness, name, getattr(self.witness, name), f"a role, 0 to {len(group.traces) - 1}"
-                )
+            role = getattr(self.witness, name)
+            if role >= len(group.traces):
+                raise bad_field(self.witness, name, role, f"a role, 0 to {len(group.traces) - 1}")
         if self.witness.ahead == self.witness.behind and group.waves < 2:
             raise bad_field(self, "witness", self.witness, "two waves: the role that it names has a single one")
         # No epoch of another wave takes two units; the last wave outlasts as many as there are in any chain of them.
@@ -190,8 +163,6 @@ class Scripted:
         return tuple(self._pace(role, trace, group.waves, deadline) for role, trace in enumerate(group.traces))
 
     def _pace(self, role: int, trace: Trace, waves: int, deadline: float) -> Pace:
-        import numpy as np
-
         pace = _in_step(trace, waves, AT_COVER, runs=len(self.runs()))
         if self._rewrites:
             loads = [index for index, op in enumerate(trace.memory) if op.line is Line.ANY]
@@ -227,16 +198,11 @@ class Together:
         return tuple(run for policy in self.policies for run in policy.runs())
 
     def paces(self, group: Workgroup) -> tuple[Pace, ...]:
-        """The paces of all policies, one after the other."""
-        import numpy as np
-
         apart = zip(*(policy.paces(group) for policy in self.policies), strict=True)
         return tuple(Pace(*(np.concatenate(parts) for parts in zip(*paces, strict=True))) for paces in apart)
 
 
 def _in_step(trace: Trace, waves: int, lateness: float, runs: int = 1) -> Pace:
-    import numpy as np
-
     epochs = (runs, waves, len(trace.barriers) + 1)
     return Pace(
         gaps=np.ones((runs, waves, len(trace.steps))),
@@ -244,12 +210,6 @@ def _in_step(trace: Trace, waves: int, lateness: float, runs: int = 1) -> Pace:
         slowness=np.ones(epochs),
         lateness=np.full((runs, waves, len(trace.memory)), lateness),
     )
-
-
-def _epoch_lengths(trace: Trace) -> list[int]:
-    """Steps of each epoch, its barrier included."""
-    ends = (-1, *trace.barriers, len(trace.steps) - 1)
-    return [end - start for start, end in pairwise(ends)]
 
 
 def _eighth_power(uniform: Floats) -> Floats:
@@ -277,15 +237,11 @@ def _late_loads(trace: Trace) -> Iterator[list[bool]]:
     yield overtaken
 
 
-# The order of barriers.
-#
-# Waves of a role execute the same steps, so the roles alone decide whether any wave waits forever. The n-th wait at
-# a barrier ends when every role that arrives there has done so n times.
+# The order of barriers. Waves of a role execute the same steps, so the roles alone decide whether any wave waits
+# forever. The n-th wait at a barrier ends when every role that arrives there has done so n times.
 
 
 class BarrierStop(NamedTuple):
-    """A barrier in the trace of a role, by its number there."""
-
     role: int
     number: int
 
@@ -298,8 +254,6 @@ class Passage(NamedTuple):
 
 
 class Stuck(NamedTuple):
-    """A wait that never ends, and why."""
-
     stop: BarrierStop
     reason: str
 
@@ -313,10 +267,7 @@ class BarrierOrder:
 
 
 def barrier_order(group: Workgroup) -> BarrierOrder | None:
-    """Let the roles run from barrier to barrier, each as far as it gets.
-
-    None where all roles meet at one barrier, as often as each other: then they pass it all at once, each time.
-    """
+    """Let the roles run from barrier to barrier; None if all meet at a single one equally often, all at once."""
     if _meets_everywhere(group) and len({len(trace.barriers) for trace in group.traces}) == 1:
         return None
     run = _Run(group)
@@ -334,17 +285,14 @@ def _meets_everywhere(group: Workgroup) -> bool:
     return len(names) == 1 and barrier is not None and set(barrier.arriving) == set(barrier.waiting) == everyone
 
 
-@dataclass(slots=True)
 class _Run:
     """Which barriers each role has reached and passed, and how often it arrived and waited."""
 
-    group: Workgroup
-    passed: list[int] = field(init=False)
-    arrived: dict[tuple[str, int], list[int]] = field(default_factory=dict)
-    waited: dict[tuple[str, int], int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.passed = [0] * len(self.group.traces)
+    def __init__(self, group: Workgroup) -> None:
+        self.group = group
+        self.passed = [0] * len(group.traces)
+        self.arrived: dict[tuple[str, int], list[int]] = {}
+        self.waited: dict[tuple[str, int], int] = {}
 
     def passages(self) -> Iterator[Passage]:
         """Role by role until none gets any further; an arrival may let others continue."""
@@ -356,16 +304,16 @@ class _Run:
                 stop = BarrierStop(role, self.passed[role])
                 if reached[role] < stop.number:
                     reached[role] = stop.number
-                    if self._arrive(stop):
+                    if self._effect(stop).arrives is not None:
+                        self.arrived.setdefault((self._barrier(stop, "arrives").name, role), []).append(stop.number)
                         ready.extend(other for other in range(len(self.passed)) if other not in (role, *ready))
-                arrivals = self._awaited(stop)
+                arrivals = self._find_arrivals_for(stop)
                 if arrivals is None:
                     break
                 self.passed[role] += 1
                 yield Passage(stop, arrivals)
 
     def stuck(self) -> Iterator[Stuck]:
-        """Roles that are not at their end."""
         names = [role.name for role in self.group.program.roles]
         for role, (trace, number) in enumerate(zip(self.group.traces, self.passed, strict=True)):
             if number < len(trace.barriers):
@@ -373,15 +321,10 @@ class _Run:
                 barrier, wait = self._barrier(stop, "awaits"), self._wait_number(stop)
                 missing = [names[other] for other in barrier.arriving if self._arrivals(barrier, other) < wait]
                 where = f"{names[role]} waits at {barrier.name} forever, in {trace.where(trace.barriers[number])}"
-                yield Stuck(stop, f"{where}: {' and '.join(missing)} never arrives there for the {_nth(wait)} time")
+                nth = {1: "first", 2: "second", 3: "third"}.get(wait, f"{wait}th")
+                yield Stuck(stop, f"{where}: {' and '.join(missing)} never arrives there for the {nth} time")
 
-    def _arrive(self, stop: BarrierStop) -> bool:
-        if self._effect(stop).arrives is None:
-            return False
-        self.arrived.setdefault((self._barrier(stop, "arrives").name, stop.role), []).append(stop.number)
-        return True
-
-    def _awaited(self, stop: BarrierStop) -> tuple[BarrierStop, ...] | None:
+    def _find_arrivals_for(self, stop: BarrierStop) -> tuple[BarrierStop, ...] | None:
         """The arrivals that a stop waits for, none where it waits for nobody; None while one is missing."""
         if self._effect(stop).awaits is None:
             return ()
@@ -408,12 +351,7 @@ class _Run:
         if barrier is not None and stop.role in (barrier.arriving if does == "arrives" else barrier.waiting):
             return barrier
         role = program.roles[stop.role].name
-        message = f"{role} {does} at the barrier {name!r}, which doesn't take that role"
-        raise DeclarationError.of("D105", message)
-
-
-def _nth(number: int) -> str:
-    return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}th")
+        raise DeclarationError.of("D105", f"{role} {does} at the barrier {name!r}, which doesn't take that role")
 
 
 class Clock(NamedTuple):
@@ -425,26 +363,18 @@ class Clock(NamedTuple):
 
 
 def run_clock(group: Workgroup, policy: Policy, order: BarrierOrder | None = None) -> Clock:
-    """Issue times from the policy's pace and the barriers, then landing times between issue and cover.
-
-    `order` is the group's `barrier_order`, where the caller knows it already; no role may be stuck in it.
-    """
-    import numpy as np
-
+    """Issue times from the policy's pace and the barriers (`order`), then landing times between issue and cover."""
     order = barrier_order(group) if order is None else order
     paces = policy.paces(group)
     local = [_local_times(trace, pace) for trace, pace in zip(group.traces, paces, strict=True)]
     starts = _all_at_once(group, local) if order is None else _one_by_one(group, local, order)
     for trace, times, begun in zip(group.traces, local, starts, strict=True):
         np.add(times, begun[:, :, _epochs(trace)], out=times)
-    runs = local[0].shape[0]
     # Per run, so that a run doesn't depend on which others it is computed with.
     end = np.max([times.max(axis=(1, 2), initial=0.0) for times in local], axis=0) + 1.0
-    clock = Clock(
-        steps=_never(runs, group, [len(trace.steps) for trace in group.traces]),
-        issue=_never(runs, group, [len(trace.memory) for trace in group.traces]),
-        land=_never(runs, group, [len(trace.memory) for trace in group.traces]),
-    )
+    steps = max(len(trace.steps) for trace in group.traces)
+    ops = max(len(trace.memory) for trace in group.traces)
+    clock = Clock(*(np.full((local[0].shape[0], group.size, most + 1), np.inf) for most in (steps, ops, ops)))
     for number, (trace, pace, times) in enumerate(zip(group.traces, paces, local, strict=True)):
         waves = group.waves_of(number)
         clock.steps[:, waves, : len(trace.steps)] = times
@@ -456,11 +386,8 @@ def run_clock(group: Workgroup, policy: Policy, order: BarrierOrder | None = Non
 
 def _all_at_once(group: Workgroup, local: Sequence[Floats]) -> list[Floats]:
     """When epochs start, by [run, 1, epoch], where the n-th barrier of all roles is one and the same."""
-    import numpy as np
-
-    arrival = np.concatenate(
-        [times[:, :, trace.barriers] for trace, times in zip(group.traces, local, strict=True)], axis=1
-    )
+    pairs = zip(group.traces, local, strict=True)
+    arrival = np.concatenate([times[:, :, trace.barriers] for trace, times in pairs], axis=1)
     release = np.zeros((arrival.shape[0], arrival.shape[2] + 1))
     np.cumsum(arrival.max(axis=1), axis=1, out=release[:, 1:])
     return [release[:, np.newaxis]] * len(local)
@@ -468,45 +395,28 @@ def _all_at_once(group: Workgroup, local: Sequence[Floats]) -> list[Floats]:
 
 def _one_by_one(group: Workgroup, local: Sequence[Floats], order: BarrierOrder) -> list[Floats]:
     """When epochs start, by [run, wave, epoch]: a wave continues when the last that it waits for has arrived."""
-    import numpy as np
+    pairs = zip(group.traces, local, strict=True)
+    starts = [np.zeros((*times.shape[:2], len(trace.barriers) + 1)) for trace, times in pairs]
 
-    starts = [
-        np.zeros((*times.shape[:2], len(trace.barriers) + 1)) for trace, times in zip(group.traces, local, strict=True)
-    ]
+    def time_arrivals(role: int, number: int) -> Floats:
+        reached: Floats = starts[role][:, :, number] + local[role][:, :, group.traces[role].barriers[number]]
+        return reached
+
     for (role, number), arrivals in order.passages:
-        goes_on = _find_arrivals(group, local, starts, role, number)
+        goes_on = time_arrivals(role, number)
         for other, barrier in arrivals:
-            last = _find_arrivals(group, local, starts, other, barrier).max(axis=1)
-            goes_on = np.maximum(goes_on, last[:, np.newaxis])
+            goes_on = np.maximum(goes_on, time_arrivals(other, barrier).max(axis=1)[:, np.newaxis])
         starts[role][:, :, number + 1] = goes_on
     return starts
 
 
-def _find_arrivals(
-    group: Workgroup, local: Sequence[Floats], starts: Sequence[Floats], role: int, number: int
-) -> Floats:
-    """When the waves of a role are at a barrier, by [run, wave]."""
-    reached: Floats = starts[role][:, :, number] + local[role][:, :, group.traces[role].barriers[number]]
-    return reached
-
-
-def _never(runs: int, group: Workgroup, lengths: list[int]) -> Floats:
-    import numpy as np
-
-    return np.full((runs, group.size, max(lengths) + 1), np.inf)
-
-
 def _epochs(trace: Trace) -> Ints:
     """The epoch of each step; a barrier belongs to the epoch that it ends."""
-    import numpy as np
-
     return np.searchsorted(np.array(trace.barriers, dtype=np.intp), np.arange(len(trace.steps)))
 
 
 def _local_times(trace: Trace, pace: Pace) -> Floats:
     """Times of a group's steps since the barrier before them.  Gaps are positive, so times strictly increase."""
-    import numpy as np
-
     epochs = _epochs(trace)
     times = np.cumsum(pace.gaps, axis=2)
     starts = np.zeros(pace.pause.shape)
@@ -519,8 +429,6 @@ def _local_times(trace: Trace, pace: Pace) -> Floats:
 
 def _landings(trace: Trace, pace: Pace, times: Floats, end: Floats) -> tuple[Floats, Floats]:
     """Issue and landing times of memory ops; those of an orderly line never overtake each other."""
-    import numpy as np
-
     last = np.broadcast_to(end[:, np.newaxis, np.newaxis], (*times.shape[:2], 1))
     with_end = np.concatenate([times, last], axis=2)
     issue = times[:, :, [op.step for op in trace.memory]]
@@ -533,16 +441,14 @@ def _landings(trace: Trace, pace: Pace, times: Floats, end: Floats) -> tuple[Flo
 
 
 def _covers(trace: Trace) -> tuple[list[int], list[list[int]]]:
-    """The step by which each op has landed, and the ops that land in order, line by line.
-
-    What lands in front of another op has landed when that one is covered, whichever counter either is on; so an op that
-    is held up by older ones still lands by its own cover.
-    """
+    """The step by which each op has landed, and the ops that land in order, line by line."""
     lines: dict[object, list[int]] = {}
     for index, op in enumerate(trace.memory):
         if op.line is not Line.ANY:
             lines.setdefault(op.line if op.line is Line.DS else (op.line, op.counter), []).append(index)
     covers = [op.cover for op in trace.memory]
+    # What lands in front of another op has landed when that one is covered, whichever counter either is on; so an op
+    # that older ones hold up still lands by its own cover.
     for ops in lines.values():
         least = len(trace.steps)
         for index in reversed(ops):

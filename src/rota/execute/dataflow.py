@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rota.execute.clock import Clock
+from rota.execute.lazy_numpy import Bools, Floats, Ints, np
 from rota.execute.reference import (
     ADDRESSED,
     Declared,
@@ -26,25 +27,12 @@ from rota.program.entry import Place, Space, Version
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.intp]
-    Floats = NDArray[np.float64]
-    Bools = NDArray[np.bool_]
-
-# What a read sees.
-#
-# A slice is poison from the issue of a write to its landing, and then holds what landed last.
-
+# What a read sees: a slice is poison from the issue of a write to its landing, and then holds what landed last.
 _MOST_COMPARISONS = 1 << 18  # per batch of runs: keeps the temporaries in cache, and memory bounded
 
 
 def tiles_seen(group: Workgroup, clock: Clock) -> Ints:
     """K-tiles by [run, wave, memory op, slice]; GARBAGE where a read met poison, and for everything but reads."""
-    import numpy as np
-
     runs, waves, columns = clock.issue.shape
     written = _tiles_written(group, clock)
     seen = np.full((runs, waves, columns, waves), GARBAGE, dtype=np.intp)
@@ -56,13 +44,10 @@ def tiles_seen(group: Workgroup, clock: Clock) -> Ints:
 
 
 def writes_seen(group: Workgroup, clock: Clock) -> dict[Place, Ints]:
-    """Per place the write that each read of it found, by [run, wave, read, slice].
+    """By place the number of the write, among those of its wave, that each read found, by [run, wave, read, slice].
 
     GARBAGE where it met poison, UNWRITTEN where no write had begun.
-    Reads and writes of a place are numbered per wave, in program order.
     """
-    import numpy as np
-
     runs, _, columns = clock.issue.shape
     seen: dict[Place, Ints] = {}
     for place in _places_read(group):
@@ -79,8 +64,6 @@ def _places_read(group: Workgroup) -> set[Place]:
 
 def _find(group: Workgroup, clock: Clock, place: Place, written: Ints) -> tuple[Ints, Ints]:
     """The reads of a place by [wave, read], and what `written` says of the write that each found in each slice."""
-    import numpy as np
-
     runs, waves, columns = clock.issue.shape
     reads = group.per_wave([trace.reads.get(place, ()) for trace in group.traces], columns - 1)
     # Youngest first: of writes that land at the same time, the youngest is found.
@@ -101,8 +84,6 @@ def _find(group: Workgroup, clock: Clock, place: Place, written: Ints) -> tuple[
 
 def _tiles_written(group: Workgroup, clock: Clock) -> Ints:
     """K-tiles by [run, wave, memory op] that loads fetch and stores pass on, if their registers had landed by then."""
-    import numpy as np
-
     runs, _, columns = clock.issue.shape
     fetched = group.per_wave([[op.tile for op in trace.memory] for trace in group.traces], GARBAGE)
     written = np.full((runs, group.size, columns), GARBAGE, dtype=np.intp)
@@ -116,29 +97,19 @@ def _tiles_written(group: Workgroup, clock: Clock) -> Ints:
     return written
 
 
-def _younger_own_writes(group: Workgroup, place: Place, reads: Ints, writes: Ints) -> NDArray[np.bool_] | None:
+def _younger_own_writes(group: Workgroup, place: Place, reads: Ints, writes: Ints) -> Bools | None:
     """[wave, read, slice, write]: LDS writes after a read of the same wave, where the ds order keeps them."""
-    import numpy as np
-
     if not any(trace.memory[index].line is Line.DS for trace in group.traces for index in trace.writes.get(place, ())):
         return None
     waves = np.arange(group.size)
-    own: NDArray[np.bool_] = waves[:, np.newaxis, np.newaxis, np.newaxis] == waves[:, np.newaxis]
+    own: Bools = waves[:, np.newaxis, np.newaxis, np.newaxis] == waves[:, np.newaxis]
     younger = writes > reads[:, :, np.newaxis, np.newaxis]
-    ds = [[op.line is Line.DS for op in trace.memory] for trace in group.traces]
-    in_order = np.take_along_axis(_with_padding(group, ds), writes, axis=1)
-    return own & younger & in_order
+    ds = group.per_wave([[*(op.line is Line.DS for op in trace.memory), 0] for trace in group.traces], 0)
+    unseen: Bools = own & younger & np.take_along_axis(ds.astype(bool), writes, axis=1)
+    return unseen
 
 
-def _with_padding(group: Workgroup, rows: list[list[bool]]) -> NDArray[np.bool_]:
-    table = group.per_wave([[*row, 0] for row in rows], 0)
-    return table.astype(bool)
-
-
-def _resolve(clock: Clock, written: Ints, reads: Ints, writes: Ints, unseen: NDArray[np.bool_] | None) -> Ints:
-    """K-tiles by [run, wave, read, slice]."""
-    import numpy as np
-
+def _resolve(clock: Clock, written: Ints, reads: Ints, writes: Ints, unseen: Bools | None) -> Ints:
     wave = np.arange(reads.shape[0])
     at = clock.land[:, wave[:, np.newaxis], reads][:, :, :, np.newaxis, np.newaxis]
     issue = clock.issue[:, wave[:, np.newaxis], writes][:, np.newaxis, np.newaxis]
@@ -156,22 +127,17 @@ def _resolve(clock: Clock, written: Ints, reads: Ints, writes: Ints, unseen: NDA
     return np.where(defined, tile, np.where(begun, GARBAGE, UNWRITTEN))
 
 
-# The waves of a loop by values at work.
-#
-# All waves of all runs are executed together, in program order. When things happened is decided by the clock, what
-# a read of a tile found by LDS; a register is NaN until its load has landed.
+# All waves of all runs execute a loop by values together, in program order. The clock decides when things happened,
+# LDS what a read of a tile found; a register is NaN until its load has landed.
 
 
 class _Register(NamedTuple):
-    """What a register holds by [run, wave, ...], since when, and until what landed late took its place by [run, wave].
-
-    `initial` is the version that was put there before the loop, if nothing has been written since.
-    """
+    """What a register holds by [run, wave, ...], since when, and until what landed late took its place."""
 
     content: Floats
     since: Floats
     until: Floats
-    initial: Version | None = None
+    initial: Version | None = None  # put there before the loop, if nothing has been written since
 
 
 class FoundOperand(NamedTuple):
@@ -185,27 +151,16 @@ class FoundOperand(NamedTuple):
 Watch = Callable[[Moment, Sequence[FoundOperand]], None]
 
 
-class _Numbers:
+def _number(accesses: Mapping[Place, Sequence[int]]) -> dict[Place, dict[int, int]]:
     """Which of a wave's accesses to a place a memory op is."""
-
-    def __init__(self, accesses: dict[Place, tuple[int, ...]]) -> None:
-        self.most = {place: len(ops) for place, ops in accesses.items()}
-        self._of = {place: {op: number for number, op in enumerate(ops)} for place, ops in accesses.items()}
-
-    def of(self, place: Place, op: int | None) -> int:
-        """Its number; -1 if the wave's role doesn't execute it."""
-        return -1 if op is None else self._of[place][op]
+    return {place: {op: number for number, op in enumerate(ops)} for place, ops in accesses.items()}
 
 
 class Waves:
     """Registers, tiles and sums between two moments; `plain` tells the shapes."""
 
     def __init__(self, loop: Declared, group: Workgroup, clock: Clock, plain: Plain, total: int) -> None:
-        self.loop = loop
-        self.group = group
-        self.clock = clock
-        self.plain = plain
-        self.total = total
+        self.loop, self.group, self.clock, self.plain, self.total = loop, group, clock, plain, total
         self.shape: tuple[int, int] = (clock.steps.shape[0], group.size)
         self.registers: dict[Place, _Register] = {}
         self.tiles: dict[Place, Floats] = {}
@@ -215,24 +170,21 @@ class Waves:
         self.initials: dict[Place, Version] = {}
         self.seen = writes_seen(group, clock)
         self.memory = [{op.step: index for index, op in enumerate(trace.memory)} for trace in group.traces]
-        self.reads = [_Numbers(trace.reads) for trace in group.traces]
-        self.writes = [_Numbers(trace.writes) for trace in group.traces]
+        self.reads = [_number(trace.reads) for trace in group.traces]
+        self.writes = [_number(trace.writes) for trace in group.traces]
 
     def execute_all(self, watch: Watch | None = None) -> None:
-        """Execute everything in program order; `watch` gets the operands of each op."""
         moments = list(moments_of(self.loop, self.group))
         # What a DMA brings is known beforehand: it may land, and be read, before program order gets to it.
         for moment in moments:
-            if self._is_dma(moment):
+            if self._is_dma(moment.op):
                 self._load(moment)
         for moment in moments:
-            if not self._is_dma(moment):
+            if not self._is_dma(moment.op):
                 self._execute(moment, watch)
 
     def result(self, name: str, like: Floats) -> Floats:
         """An accumulator's sum, what is left in memory, or what a carried value's last register holds at the end."""
-        import numpy as np
-
         shape = (*self.shape, *like.shape[1:])
         home = self.loop.spec.value(name).home
         if home is Home.ACCUMULATOR:
@@ -242,18 +194,13 @@ class Waves:
         if name not in self.last:
             return np.full(shape, np.nan)
         held = self.registers[self.last[name]]
-        kept = np.where(_over(np.isinf(held.until), held.content), held.content, np.nan)
-        return _fitting(kept, shape)
+        return _fit(_mask(np.isinf(held.until), held.content), shape)
 
     def _execute(self, moment: Moment, watch: Watch | None) -> None:
-        import numpy as np
-
         operands = list(self._operands(moment))
         if watch is not None:
             watch(moment, operands)
-        addressed = None
-        if moment.op.kind in ADDRESSED:
-            addressed = self._find_addressed(moment, operands)
+        addressed = self._find_addressed(operands) if moment.op.kind in ADDRESSED else None
         if moment.op.kind in GLOBAL_LOADS:
             self._load(moment, addressed)
             return
@@ -263,7 +210,7 @@ class Waves:
         for name, place in zip(self.loop.outputs(moment.op), moment.entry.effect.writes, strict=True):
             own = np.broadcast_to(results[name], (*self.shape, *results[name].shape[2:]))
             if addressed is not None:
-                own = np.where(_over(addressed, own), own, np.nan)
+                own = _mask(addressed, own)
             if place.space is Space.ACCUMULATOR:
                 self.sums[name] = self.sums.get(name, 0.0) + np.where(_over(self._active(moment), own), own, 0.0)
             elif place.space is Space.MEMORY:
@@ -275,8 +222,6 @@ class Waves:
 
     def _operands(self, moment: Moment) -> Iterator[FoundOperand]:
         """What is read of each value; before the first iteration its initial value, where that is still there."""
-        import numpy as np
-
         places = iter(moment.entry.effect.reads)
         for read in moment.op.reads:
             parts = self.loop.parts(read)
@@ -287,35 +232,26 @@ class Waves:
             elif due.iteration < 0:
                 initial = self._initial(due)
                 pairs = zip(parts, own, strict=True)
-                found = [self._untouched(moment, place, due, initial[:, :, part]) for part, place in pairs]
+                found = [self._read_initial_part(moment, place, due, initial[:, :, part]) for part, place in pairs]
                 yield FoundOperand(due, np.stack(found, axis=2), read.parts)
             else:
                 found = [self._read(moment, place, read.value) for place in own]
                 yield FoundOperand(due, np.stack(found, axis=2), read.parts)
 
     def _initial(self, due: Version) -> Floats:
-        import numpy as np
-
         initial = initial_value(self.loop.spec, self.loop.semantics, due, self.group.size)
         return np.broadcast_to(initial, (*self.shape, *initial.shape[2:]))
 
-    def _untouched(self, moment: Moment, place: Place, due: Version, initial: Floats) -> Floats:
+    def _read_initial_part(self, moment: Moment, place: Place, due: Version, initial: Floats) -> Floats:
         """A part of a tile as it was before the loop, NaN in slices that a write has begun to since."""
-        import numpy as np
-
         if self.initials.setdefault(place, due) != due:
             return np.full(initial.shape, np.nan)
         slices = np.arange(self.group.size)
         found = self.seen[place][:, slices, self._numbers(self.reads, moment, place)]
-        return np.where(_over(found == UNWRITTEN, initial), initial, np.nan)
+        return _mask(found == UNWRITTEN, initial)
 
     def _read_register(self, moment: Moment, place: Place, due: Version) -> Floats:
-        """A register when the op issues: NaN while its load is in flight, or if nothing was ever written.
-
-        What nothing has written holds the initial version that is the first to be read there.
-        """
-        import numpy as np
-
+        """A register when the op issues: NaN while its load is in flight, or if nothing was ever written."""
         held = self.registers.get(place)
         if due.iteration < 0 and held is None:
             forever = np.full(self.shape, np.inf)
@@ -326,13 +262,10 @@ class Waves:
         if held is None:
             return np.full(shape, np.nan)
         now = self._times(self.clock.steps, moment.ordinals)
-        there = (held.since <= now) & (now < held.until)
-        return _fitting(np.where(_over(there, held.content), held.content, np.nan), shape)
+        return _fit(_mask((held.since <= now) & (now < held.until), held.content), shape)
 
     def _read(self, moment: Moment, place: Place, value: str) -> Floats:
         """A part of a tile by [run, wave, slice, ...], each slice as LDS decides."""
-        import numpy as np
-
         shape = (*self.shape, *self.plain.like(value)[1:])
         tile = self.tiles.get(place)
         if tile is None:
@@ -340,41 +273,32 @@ class Waves:
         slices = np.arange(self.group.size)
         found = np.maximum(self.seen[place][:, slices, self._numbers(self.reads, moment, place)], GARBAGE)
         run = np.arange(self.shape[0])[:, np.newaxis, np.newaxis] if len(tile) > 1 else 0
-        return _fitting(tile[run, found, slices], shape)
+        return _fit(tile[run, found, slices], shape)
 
-    def _is_dma(self, moment: Moment) -> bool:
-        """A load into LDS whose address is known beforehand."""
-        return moment.op.kind is OpKind.DMA and not moment.op.reads and self._to_lds(moment.op)
-
-    def _to_lds(self, op: LoopOp) -> bool:
-        return any(self.loop.spec.value(name).home is Home.LDS for name in op.writes)
+    def _is_dma(self, op: LoopOp) -> bool:
+        """True if it is a load into LDS whose address is known beforehand."""
+        into_lds = any(self.loop.spec.value(name).home is Home.LDS for name in op.writes)
+        return op.kind is OpKind.DMA and not op.reads and into_lds
 
     def _load(self, moment: Moment, addressed: Bools | None = None) -> None:
-        """A wave brings its slice of a tile, or its registers.
-
-        Iterations that don't exist bring NaN, and so does a wrong address.
-        """
-        import numpy as np
-
+        """A wave brings its slice of a tile, or its registers; NaN beyond the iterations and by a wrong address."""
         for value, place in zip(self.loop.outputs(moment.op), moment.entry.effect.writes, strict=True):
             part = self.loop.spec.writers(value).index(moment.op)
-            brought = self.loop.semantics.loaded(value, part, max(moment.iteration, 0), self.group.size)
+            brought = self.loop.semantics.load(value, part, max(moment.iteration, 0), self.group.size)
             if not 0 <= moment.iteration < self.total:
                 brought = np.full(brought.shape, np.nan)
             content = brought[np.newaxis]
             in_lds = place.space is Space.LDS
             if addressed is not None:
                 right = addressed[:, self._writer_of_slices(place)] if in_lds else addressed
-                content = np.where(_over(right, content), content, np.nan)
+                content = _mask(right, content)
             if in_lds:
                 self._store(moment, place, content)
             else:
                 self._set_register(moment, value, place, np.broadcast_to(content, (*self.shape, *content.shape[2:])))
 
-    def _find_addressed(self, moment: Moment, operands: Sequence[FoundOperand]) -> Bools:
+    def _find_addressed(self, operands: Sequence[FoundOperand]) -> Bools:
         """In which runs and waves the address registers of a load or a read hold the right values."""
-        import numpy as np
-
         right = np.ones(self.shape, dtype=np.bool_)
         for due, found, _ in operands:
             if self.loop.spec.value(due.name).home is not Home.LDS:
@@ -388,24 +312,20 @@ class Waves:
         A store of another wave that a read found before program order got to it is NaN: a mixture with the wave's own
         older slice, it is wrong whatever it holds.
         """
-        import numpy as np
-
         tile = self.tiles.get(place)
         if tile is None:
-            rows = max(numbers.most.get(place, 0) for numbers in self.writes) + 1
+            rows = max(len(numbers.get(place, ())) for numbers in self.writes) + 1
             tile = np.full((len(content), rows, *content.shape[1:]), np.nan)
         elif len(tile) < len(content):  # written by loads, which are the same in all runs, and by stores
             tile = np.repeat(tile, len(content), axis=0)
         writers = self._writer_of_slices(place)
         numbers = self._numbers(self.writes, moment, place)[writers]
         slices = np.flatnonzero(self._active(moment)[0, writers])
-        tile[:, numbers[slices], slices] = _fitting(content, (len(content), *tile.shape[2:]))[:, slices]
+        tile[:, numbers[slices], slices] = _fit(content, (len(content), *tile.shape[2:]))[:, slices]
         self.tiles[place] = tile
 
     def _leave(self, moment: Moment, name: str, content: Floats) -> None:
         """What goes to memory: a store's data as they are, an atomic's added; what has no iteration ruins all of it."""
-        import numpy as np
-
         writers = self.loop.spec.writers(name)
         left = self.stored.get(name)
         if left is None:
@@ -426,8 +346,6 @@ class Waves:
 
     def _set_register(self, moment: Moment, name: str, place: Place, content: Floats) -> None:
         """A load is there when it has landed, the result of a compute at once; what lands later takes its place."""
-        import numpy as np
-
         since, until = np.full(self.shape, -np.inf), np.full(self.shape, np.inf)
         lands = self._times(self.clock.steps, moment.ordinals)
         if moment.op.kind in ADDRESSED:
@@ -437,7 +355,7 @@ class Waves:
             active = self._active(moment)
             for late in (held.since, held.until):
                 until = np.where(active & (late > lands), np.minimum(late, until), until)
-            content = np.where(_over(active, content), content, _fitting(held.content, content.shape))
+            content = np.where(_over(active, content), content, _fit(held.content, content.shape))
             since = np.where(active, since, held.since)
             until = np.where(active, until, held.until)
         self.registers[place] = _Register(content, since, until)
@@ -445,22 +363,18 @@ class Waves:
             self.last[name] = place
 
     def _active(self, moment: Moment) -> Bools:
-        import numpy as np
-
         return self._per_wave([ordinal is not None for ordinal in moment.ordinals]).astype(np.bool_)[np.newaxis]
 
     def _memory_ops(self, moment: Moment) -> list[int | None]:
         pairs = zip(moment.ordinals, self.memory, strict=True)
         return [None if ordinal is None else memory[ordinal] for ordinal, memory in pairs]
 
-    def _numbers(self, accesses: Sequence[_Numbers], moment: Moment, place: Place) -> Ints:
+    def _numbers(self, accesses: Sequence[dict[Place, dict[int, int]]], moment: Moment, place: Place) -> Ints:
         pairs = zip(accesses, self._memory_ops(moment), strict=True)
-        return self._per_wave([numbers.of(place, op) for numbers, op in pairs])
+        return self._per_wave([-1 if op is None else numbers[place][op] for numbers, op in pairs])
 
     def _times(self, table: Floats, columns: Sequence[int | None]) -> Floats:
         """A time per run and wave; the last column, which never comes, for a role that doesn't take part."""
-        import numpy as np
-
         indices = self._per_wave([-1 if column is None else column for column in columns])
         return table[:, np.arange(self.group.size), indices]
 
@@ -468,46 +382,41 @@ class Waves:
         return self.group.per_wave([[number] for number in per_role], 0)[:, 0]
 
 
-def _fitting(content: Floats, shape: tuple[int, ...]) -> Floats:
+def _fit(content: Floats, shape: tuple[int, ...]) -> Floats:
     """The content, or NaN where it has the shape of another value: a wrong place was read or written."""
-    import numpy as np
-
     return content if content.shape == shape else np.full(shape, np.nan)
+
+
+def _mask(mask: Bools, content: Floats) -> Floats:
+    return np.where(_over(mask, content), content, np.nan)
 
 
 def _over(mask: Bools, content: Floats) -> Bools:
     """A mask by [run, wave] with as many axes as what it is laid over."""
-    import numpy as np
-
     return np.expand_dims(mask, tuple(range(mask.ndim, content.ndim)))
 
 
 class Dataflow:
-    """One execution of a declared loop in all runs of a clock."""
-
     def __init__(self, loop: Declared, group: Workgroup, clock: Clock, total: int) -> None:
-        self.loop = loop
-        self.group = group
-        self.clock = clock
-        self.total = total
+        self.loop, self.group, self.clock, self.total = loop, group, clock, total
 
     @cached_property
     def plain(self) -> Plain:
-        """The same iterations one after the other."""
         return run_plainly(self.loop.spec, self.loop.semantics, self.total, self.group.size, self.group.doing)
 
     @cached_property
     def expected(self) -> dict[str, Floats]:
-        """The right results by [wave, ...]: sums, what is left in memory, and the last version of carried values.
-
-        A formula tells what all ops make together: it holds for waves that do all or none of those that make a value.
-        """
+        """The right results by [wave, ...]: sums, what is left in memory, last versions of carried values."""
         last = self.total - 1
         right = {name: added[0] for name, added in (*self.plain.sums.items(), *self.plain.stored.items())}
         if self.total:
-            right |= {name: self.plain.made[Version(name, last)][0] for name in self.loop.carried()}
-        given = self.loop.semantics.expected(self.total, self.group.size)
-        return {name: given[name] if name in given and self._made_whole(name) else right[name] for name in right}
+            right |= {name: self.plain.made[Version(name, last)][0] for name in self.loop.list_carried()}
+        for name, formula in self.loop.semantics.compute_expected(self.total, self.group.size).items():
+            # A formula says what all ops make together: it holds if the same waves do all of them.
+            doers = [self.group.doing(op.name) for op in self.loop.spec.writers(name)]
+            if name in right and doers.count(self._makers(name)) == len(doers):
+                right[name] = formula
+        return right
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -517,9 +426,6 @@ class Dataflow:
         """The waves that make a value, by any of its ops."""
         return sorted({wave for op in self.loop.spec.writers(name) for wave in self.group.doing(op.name)})
 
-    def _made_whole(self, name: str) -> bool:
-        return all(self.group.doing(op.name) == self._makers(name) for op in self.loop.spec.writers(name))
-
     def run(self, watch: Watch | None = None) -> dict[str, Floats]:
         """The results; `watch` gets the operands of each op, in program order."""
         waves = Waves(self.loop, self.group, self.clock, self.plain, self.total)
@@ -527,12 +433,7 @@ class Dataflow:
         return {name: waves.result(name, like) for name, like in self.expected.items()}
 
     def wrong(self) -> Bools:
-        """Which results are not the expected ones, by [result, run, wave]; NaN is never the expected one.
-
-        Only the waves that make a result are judged by it.
-        """
-        import numpy as np
-
+        """Which results are not the expected ones, by [result, run, wave], of the waves that make them."""
         found = self.run()
         wrong = np.zeros((len(found), *self.clock.steps.shape[:2]), dtype=bool)
         for number, (name, result) in enumerate(found.items()):
@@ -546,8 +447,6 @@ class Dataflow:
 
     def reason(self, number: int, run: int, wave: int) -> str:
         """Why a result is wrong: the first op that found another value than it wanted; else the numbers."""
-        import numpy as np
-
         name = self.names[number]
         alone = Dataflow(self.loop, self.group, Clock(*(times[run : run + 1] for times in self.clock)), self.total)
         seen: list[str] = []
@@ -562,17 +461,13 @@ class Dataflow:
         at = np.argmax(found.ravel() != right.ravel())
         return f"it holds {found.ravel()[at]:.9g} at {at}; {right.ravel()[at]:.9g} is due"
 
-    def _due(self, initial: Version) -> Floats:
-        """What a value holds before the loop."""
-        return initial_value(self.loop.spec, self.loop.semantics, initial, self.group.size)
-
     def _complaints(self, operands: Sequence[FoundOperand], wave: int) -> Iterator[str]:
-        import numpy as np
-
         made = self.plain.made
         for due, found, parts in operands:
             content = found[0, wave]
-            right = self._due(due) if due.iteration < 0 else made.get(due)
+            right = made.get(due)
+            if due.iteration < 0:
+                right = initial_value(self.loop.spec, self.loop.semantics, due, self.group.size)
             if right is not None and np.array_equal(content, of_parts(right, parts)[0, wave]):
                 continue
             if np.isnan(content).any():

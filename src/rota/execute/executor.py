@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from rota.check import bad_field, check_elements, check_ints, check_types, expect
 from rota.errors import DeclarationError
@@ -30,23 +30,14 @@ from rota.execute.clock import (
     run_clock,
 )
 from rota.execute.dataflow import Dataflow, tiles_seen
+from rota.execute.lazy_numpy import Bools, Floats, Ints, np
 from rota.execute.reference import Declared
 from rota.execute.semantics import Mixing, Semantics
 from rota.execute.wave_trace import GARBAGE, Workgroup, trace_of
 from rota.program.entry import Entry, Place
 from rota.program.lowered import Lowerable, LoweredProgram, TileSum, Unstated
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.intp]
-
-# The operands and their product.
-#
-# Entries are integers in float64, so every sum is exact and right means equal.
-
+# Operands are integers in float64, so every sum is exact and right means equal.
 _DEPTH = 2  # elements of K in a tile
 _LARGEST = 999  # products of K-tiles stay far below 2**53, up to which float64 counts exactly
 _LARGEST_SCALE = 9  # so that scaled ones do, too
@@ -70,20 +61,13 @@ class Matrices(NamedTuple):
 
     @property
     def nothing(self) -> int:
-        """The number of the tile of zeros."""
         tiles: int = self.a.shape[1]
         return tiles - 2
 
 
 @lru_cache(maxsize=64)
 def matrices_of(asked: TileSum, blocks: int, tiles: int, slices: int) -> Matrices:
-    """Operands for `blocks` blocks of each operand: rows of A and columns of B, or slices of K.
-
-    An accumulator adds up the products of the blocks that are asked for.  The numbers are always the same ones for the
-    same shape.
-    """
-    import numpy as np
-
+    """The same numbers for the same shape, and the products that are asked for of `blocks` blocks of A and B."""
     random = np.random.default_rng(blocks)
     further = len(asked.scales)
     both = np.zeros((2, blocks, tiles + 2, slices, _DEPTH))
@@ -113,12 +97,7 @@ class Accumulators(NamedTuple):
     matrices: Matrices
 
     def sums(self, place: Place) -> Floats:
-        """The values of one accumulator by [run, wave, row, column]: the sum of A_reg @ B_reg over its computes.
-
-        Before that, further operands scale the rows of one or the other.
-        """
-        import numpy as np
-
+        """One accumulator by [run, wave, row, column]: the sum of A_reg @ B_reg, rows scaled, over its computes."""
         slices = np.arange(self.group.size)[:, np.newaxis]
         left, right, *further = self._tiles(place)
         factors = [
@@ -135,13 +114,8 @@ class Accumulators(NamedTuple):
     def names(self) -> tuple[str, ...]:
         return tuple(map(str, self.matrices.product))
 
-    def wrong(self) -> NDArray[np.bool_]:
-        """Which accumulators differ from A @ B, by [accumulator, run, wave]; NaN differs from everything.
-
-        A wave whose role never computes one has none.
-        """
-        import numpy as np
-
+    def wrong(self) -> Bools:
+        """Which accumulators differ from A @ B, by [accumulator, run, wave], in waves that compute them."""
         wrong = np.zeros((len(self.matrices.product), *self.clock.steps.shape[:2]), dtype=np.bool_)
         for number, (place, right) in enumerate(self.matrices.product.items()):
             own = self.group.writers(place)
@@ -161,7 +135,7 @@ class Accumulators(NamedTuple):
             if poisoned := [name for name, tiles in held.items() if GARBAGE in tiles]:
                 return f"{trace.where(compute.step)} reads poison in {' and '.join(poisoned)}"
             if len(set().union(*held.values())) > 1:
-                listed = " with ".join(f"{_listed(tiles)} of {name}" for name, tiles in held.items())
+                listed = " with ".join(f"{', '.join(map(str, sorted(own)))} of {name}" for name, own in held.items())
                 return f"{trace.where(compute.step)} multiplies K-tiles {listed}"
         found, expected = self.sums(place)[run, wave], self.matrices.product[place]
         row, column = (int(axis[0]) for axis in (found != expected).nonzero())
@@ -178,30 +152,22 @@ class Accumulators(NamedTuple):
         return [self._operand(place, side) for side in sides]
 
     def _operand(self, place: Place, side: int) -> tuple[Ints, Ints]:
-        import numpy as np
-
         group, clock = self.group, self.clock
         nowhere, never = clock.issue.shape[2] - 1, clock.steps.shape[2] - 1
         computes = [trace.computes.get(place, ()) for trace in group.traces]
         operands = [[compute.operands[side] for compute in row] for row in computes]
         steps = group.per_wave([[compute.step for compute in row] for row in computes], never)
         loads = group.per_wave([[nowhere if load is None else load for load in row] for row in operands], nowhere)
-        blocks = group.per_wave(
-            [
-                [0 if load is None else trace.memory[load].block for load in row]
-                for trace, row in zip(group.traces, operands, strict=True)
-            ],
-            0,
-        )
+        loaded = [
+            [0 if load is None else trace.memory[load].block for load in row]
+            for trace, row in zip(group.traces, operands, strict=True)
+        ]
+        blocks = group.per_wave(loaded, 0)
         wave = np.arange(group.size)[:, np.newaxis]
         landed = clock.land[:, wave, loads] <= clock.steps[:, wave, steps]
         tiles = np.where(landed[..., np.newaxis], self.seen[:, wave, loads], GARBAGE)
         tiles[:, steps == never] = self.matrices.nothing
         return tiles.swapaxes(2, 3), blocks
-
-
-def _listed(tiles: set[int]) -> str:
-    return ", ".join(map(str, sorted(tiles)))
 
 
 LATE_AND_RANDOM: tuple[Policy, ...] = (Latest(), Random())
@@ -210,30 +176,18 @@ LATE_AND_RANDOM: tuple[Policy, ...] = (Latest(), Random())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """The verdict over all runs.
-
-    `wrong_runs` names each run that went wrong, `wrong_seeds` the seeds among them; `first_wrong` says in a sentence
-    what the first of them got wrong.  A deadlock has no runs: some wave waits at a barrier forever.
-    """
-
     right: bool
-    deadlock: bool = False
+    deadlock: bool = False  # some wave waits at a barrier forever; then there are no runs
     wrong_seeds: tuple[int, ...] = ()
     wrong_runs: tuple[str, ...] = ()
-    first_wrong: str | None = None
+    first_wrong: str | None = None  # in a sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What a program runs on: `waves_per_role` None represents two of each of several roles, or four of a single one.
-
-    With `compiler_waits` a compute or a store waits for the loads into its registers, as a compiler that tracks
-    registers makes it; the proof names this assumption.
-    """
-
     trip_count: int
-    waves_per_role: int | None = None
-    compiler_waits: bool = True
+    waves_per_role: int | None = None  # two of each of several roles, or four of a single one
+    compiler_waits: bool = True  # for loads into the registers that an op uses; the proof names this assumption
 
     def __post_init__(self) -> None:
         check_ints(self, ("trip_count",))
@@ -242,7 +196,6 @@ class Setup:
             check_ints(self, ("waves_per_role",), least=1)
 
     def workgroup(self, program: LoweredProgram) -> Workgroup:
-        """The waves with what they execute."""
         roles = len(program.roles)
         waves = self.waves_per_role or (2 if roles > 1 else 4)
         if waves * roles < 2:
@@ -252,18 +205,14 @@ class Setup:
 
 
 class Results(Protocol):
-    """What the waves of a program end up with."""
-
     @property
     def names(self) -> tuple[str, ...]: ...
 
-    def wrong(self) -> NDArray[np.bool_]:
+    def wrong(self) -> Bools:
         """Which results are wrong, by [result, run, wave]."""
         ...
 
-    def reason(self, number: int, run: int, wave: int) -> str:
-        """Why a result is wrong."""
-        ...
+    def reason(self, number: int, run: int, wave: int) -> str: ...
 
 
 def execute(
@@ -284,7 +233,7 @@ def execute(
     lowered = _lower(program)
     tracked = lowered.compiler_tracks_registers if compiler_waits is None else compiler_waits
     setup = Setup(trip_count=trip_count, waves_per_role=waves_per_role, compiler_waits=tracked)
-    chosen = _chosen(policy)
+    chosen = _choose(policy)
     results_of = _results_of(lowered, semantics)
     group = setup.workgroup(lowered)
     order = barrier_order(group)
@@ -309,7 +258,7 @@ def _lower(program: Lowerable) -> LoweredProgram:
     return lowered
 
 
-def _chosen(policy: Policy | Sequence[Policy]) -> Policy:
+def _choose(policy: Policy | Sequence[Policy]) -> Policy:
     if isinstance(policy, Policy) and not isinstance(policy, type):
         return policy
     return Together(policies=check_elements("the policies", policy, Policy))  # type: ignore[type-abstract]
@@ -340,8 +289,6 @@ def _sums(asked: TileSum, group: Workgroup, clock: Clock, tiles: int) -> Accumul
 
 
 def _judge(results: Results, runs: Sequence[Run]) -> Execution:
-    import numpy as np
-
     wrong = results.wrong()
     bad: list[int] = np.flatnonzero(wrong.any(axis=(0, 2))).tolist()
     if not bad:

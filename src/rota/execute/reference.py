@@ -8,22 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rota.check import bad_field
 from rota.errors import Concern, DeclarationError, did_you_mean
+from rota.execute.lazy_numpy import Floats, np
 from rota.execute.semantics import GLOBAL_LOADS, LDS_READS, Semantics
 from rota.execute.wave_trace import Workgroup, writer_of_slices
 from rota.program.entry import Entry, Version
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read
 from rota.program.lowered import LoweredProgram
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
 
 ADDRESSED = (*GLOBAL_LOADS, *LDS_READS)
 """Ops whose register operands are addresses: wrong ones bring wrong data."""
@@ -34,26 +29,14 @@ Doing = Callable[[str], Sequence[int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plain:
-    """All values by [1, wave, ...], tiles by [1, wave, part, slice, ...]: `made` by version, `sums` by accumulator.
-
-    `stored` is what each op leaves in global memory in each iteration, by [1, wave, op, iteration, ...].
-    """
+    """All values by [1, wave, ...], tiles by [1, wave, part, slice, ...]: `made` by version, `sums` by accumulator."""
 
     made: dict[Version, Floats] = field(default_factory=dict)
     sums: dict[str, Floats] = field(default_factory=dict)
-    stored: dict[str, Floats] = field(default_factory=dict)
+    stored: dict[str, Floats] = field(default_factory=dict)  # in global memory, by [1, wave, op, iteration, ...]
 
     def like(self, value: str) -> tuple[int, ...]:
-        """The shape of a value without the axes [run, wave]."""
         return self.made[Version(value, 0)].shape[2:]
-
-
-def check_spec(spec: LoopSpec) -> None:
-    """What is read of an iteration is made in front of it."""
-    for place, op in enumerate(spec.ops):
-        for read in op.reads:
-            if read.distance == 0 and not set(spec.writers_of(read)) <= set(spec.ops[:place]):
-                raise bad_field(spec, "ops", read.value, f"a value that is made in front of {op.name}", op.source)
 
 
 def data_operands(spec: LoopSpec, op: LoopOp, operands: tuple[Floats, ...]) -> tuple[Floats, ...]:
@@ -66,8 +49,6 @@ def data_operands(spec: LoopSpec, op: LoopOp, operands: tuple[Floats, ...]) -> t
 
 def results_of(semantics: Semantics, op: LoopOp, operands: tuple[Floats, ...]) -> list[Floats]:
     """What the op makes, an array per value that it writes; poison may be among the operands, and warns of nothing."""
-    import numpy as np
-
     with np.errstate(all="ignore"):
         results = [np.asarray(result) for result in semantics.results(op, operands)]
     if len(results) != len(op.writes) or any(result.ndim < 2 for result in results):
@@ -87,10 +68,7 @@ def of_parts(tile: Floats, parts: tuple[int, ...]) -> Floats:
 
 
 def run_plainly(spec: LoopSpec, semantics: Semantics, total: int, waves: int, doing: Doing | None = None) -> Plain:
-    """Iterations 0 .. total - 1; the first is always run, to know the shapes, but adds nothing if there is none.
-
-    `doing` says which waves do an op, by default all: the others add nothing by it, and write no slice of a tile.
-    """
+    """Iterations 0 .. total - 1, the first always, to know the shapes; `doing` has an op's waves, by default all."""
     run = _PlainRun(spec, semantics, total, waves, doing or (lambda _: range(waves)))
     for iteration in range(max(total, 1)):
         for op in spec.ops:
@@ -103,39 +81,29 @@ def run_plainly(spec: LoopSpec, semantics: Semantics, total: int, waves: int, do
 
 def initial_value(spec: LoopSpec, semantics: Semantics, version: Version, waves: int) -> Floats:
     """A carried value of an iteration before the first, as an operand by [1, wave, ...]."""
-    import numpy as np
-
     value = np.asarray(semantics.initial(version.name, version.iteration), dtype=np.float64)
     parts = (len(spec.writers(version.name)), waves) if spec.value(version.name).home is Home.LDS else ()
     return np.broadcast_to(value, (1, waves, *parts, *value.shape))
 
 
 class _PlainRun:
-    """Executes ops one by one, for all waves."""
-
     def __init__(self, spec: LoopSpec, semantics: Semantics, total: int, waves: int, doing: Doing) -> None:
-        self.spec = spec
-        self.semantics = semantics
-        self.total = total
-        self.waves = waves
-        self.doing = doing
+        self.spec, self.semantics, self.doing = spec, semantics, doing
+        self.total, self.waves = total, waves
         self.plain = Plain()
 
     def execute(self, op: LoopOp, iteration: int) -> None:
-        import numpy as np
-
         if op.kind in GLOBAL_LOADS:
             for value in op.writes:
                 part = self.spec.writers(value).index(op)
-                brought = self.semantics.loaded(value, part, iteration, self.waves)
+                brought = self.semantics.load(value, part, iteration, self.waves)
                 if self.spec.value(value).home is Home.LDS:
                     self._fill(op, Version(value, iteration), brought)
                 else:
                     self.plain.made[Version(value, iteration)] = brought[np.newaxis]
             return
-        operands = tuple(
-            of_parts(self._operand(Version(read.value, iteration - read.distance)), read.parts) for read in op.reads
-        )
+        wanted = [(Version(read.value, iteration - read.distance), read.parts) for read in op.reads]
+        operands = tuple(of_parts(self._operand(version), parts) for version, parts in wanted)
         data = data_operands(self.spec, op, operands)
         for value, result in zip(op.writes, results_of(self.semantics, op, data), strict=True):
             home, own = self.spec.value(value).home, np.broadcast_to(result, (1, self.waves, *result.shape[2:]))
@@ -150,18 +118,12 @@ class _PlainRun:
                 self.plain.made[Version(value, iteration)] = own
 
     def _of_doers(self, op: LoopOp, own: Floats) -> Floats:
-        """What an op makes, 0 in waves that don't do it."""
-        import numpy as np
-
         added = np.zeros(own.shape)
         doers = list(self.doing(op.name))
         added[:, doers] = own[:, doers]
         return added
 
     def _leave(self, op: LoopOp, version: Version, own: Floats) -> None:
-        """What an iteration leaves in memory."""
-        import numpy as np
-
         writers = self.spec.writers(version.name)
         empty = np.zeros((1, self.waves, len(writers), self.total, *own.shape[2:]))
         left = self.plain.stored.setdefault(version.name, empty)
@@ -175,8 +137,6 @@ class _PlainRun:
 
     def _fill(self, op: LoopOp, version: Version, slices: Floats) -> None:
         """One part of a tile, as every wave will read it."""
-        import numpy as np
-
         writers = self.spec.writers(version.name)
         before = self.plain.made.get(version, np.full((1, self.waves, len(writers), *slices.shape), np.nan))
         before[:, :, writers.index(op)] = slices
@@ -196,18 +156,22 @@ class Declared:
     program: LoweredProgram
 
     def __post_init__(self) -> None:
-        check_spec(self.spec)
+        for place, op in enumerate(self.spec.ops):
+            for read in op.reads:
+                if read.distance == 0 and not set(self.spec.writers_of(read)) <= set(self.spec.ops[:place]):
+                    expected = f"a value that is made in front of {op.name}"
+                    raise bad_field(self.spec, "ops", read.value, expected, op.source)
         ops = {op.name: op for op in self.spec.ops}
         for entry in self.program.entries:
             effect, instance = entry.effect, entry.effect.instance
             if effect.kind.synchronises or effect.kind is OpKind.NOTHING:
                 continue
             if instance.name not in ops:
-                raise _foreign(entry, "D105", f"no op of {self.spec.name}", did_you_mean(entry.op.name, ops))
+                raise _refuse(entry, "D105", f"no op of {self.spec.name}", did_you_mean(entry.op.name, ops))
             op = ops[instance.name]
             parts = sum(len(self.parts(read)) for read in op.reads)
             if len(effect.reads) != parts or len(effect.writes) != len(op.writes):
-                raise _foreign(entry, "D104", f"{parts} places to read and {len(op.writes)} to write")
+                raise _refuse(entry, "D104", f"{parts} places to read and {len(op.writes)} to write")
 
     def parts(self, read: Read) -> tuple[int, ...]:
         """The places that hold what is read: a tile has as many as ops write it, and all are read if none are named."""
@@ -218,17 +182,17 @@ class Declared:
         """The values that an op writes, in the order of its effect's places: what only takes in comes last."""
         return sorted(op.writes, key=lambda value: self.spec.value(value).home in _LAST)
 
-    def carried(self) -> tuple[str, ...]:
+    def list_carried(self) -> tuple[str, ...]:
         """Register values that a later iteration reads."""
         names = dict.fromkeys(read.value for op in self.spec.ops for read in op.reads if read.distance)
         return tuple(name for name in names if self.spec.value(name).home is Home.REGISTERS)
 
 
-def _foreign(entry: Entry, code: str, expected: str, fixes: tuple[str, ...] = ()) -> DeclarationError:
+def _refuse(entry: Entry, code: str, expected: str, fixes: tuple[str, ...] = ()) -> DeclarationError:
     return DeclarationError.of(
         code,
         f"{entry} of the {entry.phase.value.lower()} doesn't belong to the loop that was declared",
-        concerns=(Concern(label=str(entry.op), index=entry.time_slot, source=entry.op.source),),
+        concerns=(entry.op.concern(entry.time_slot),),
         evidence=(("the declaration has", expected),),
         fixes=fixes,
     )
@@ -248,7 +212,6 @@ class Moment(NamedTuple):
 
 def moments_of(loop: Declared, group: Workgroup) -> Iterator[Moment]:
     """Everything that the roles execute, in the order of the program's one list."""
-    program = loop.program
     ops = {op.name: op for op in loop.spec.ops}
     ordinals: dict[tuple[int, int], list[int | None]] = {}
     executed: dict[tuple[int, int], tuple[Entry, LoopOp, int]] = {}
@@ -257,8 +220,8 @@ def moments_of(loop: Declared, group: Workgroup) -> Iterator[Moment]:
             instance = entry.effect.instance
             if instance.name:
                 key = (trip, position)
-                iteration = program.k_of(entry.phase, trip) + instance.iteration
+                iteration = loop.program.k_of(entry.phase, trip) + instance.iteration
                 executed[key] = (entry, ops[instance.name], iteration)
                 ordinals.setdefault(key, [None] * len(group.traces))[role] = ordinal
-    for key, (entry, op, iteration) in sorted(executed.items(), key=lambda item: item[0]):
-        yield Moment(entry, op, iteration, tuple(ordinals[key]))
+    for key in sorted(executed):
+        yield Moment(*executed[key], tuple(ordinals[key]))

@@ -12,18 +12,13 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from rota.check import bad_field, check_ints, check_types
 from rota.errors import Concern, DeclarationError, did_you_mean
+from rota.execute.lazy_numpy import Floats, np
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
 
 LDS_READS = (OpKind.LDS_READ, OpKind.LDS_READ_TRANSPOSED)
 """What brings a tile into registers; which lane gets what is left to the op's formula."""
@@ -49,7 +44,7 @@ class Semantics(Protocol):
         """How far a result may be off, relative to the largest number in it; 0 where all sums are exact."""
         ...
 
-    def loaded(self, value: str, part: int, iteration: int, slices: int) -> Floats:
+    def load(self, value: str, part: int, iteration: int, slices: int) -> Floats:
         """What a load brings into its part of a tile, by [slice, ...]."""
         ...
 
@@ -61,7 +56,7 @@ class Semantics(Protocol):
         """What an op makes of its operands, one array per value that it writes; an accumulator is added to."""
         ...
 
-    def expected(self, total: int, waves: int) -> Mapping[str, Floats]:
+    def compute_expected(self, total: int, waves: int) -> Mapping[str, Floats]:
         """Results of `total` iterations by [wave, ...], where a formula tells them; the others are worked out."""
         ...
 
@@ -74,43 +69,30 @@ class Mixing:
     a store adds linear forms, and a store's result is each wave's own.
     """
 
-    @property
-    def tolerance(self) -> float:
-        """Every sum is exact."""
-        return 0.0
+    tolerance: ClassVar[float] = 0.0
 
-    def loaded(self, value: str, part: int, iteration: int, slices: int) -> Floats:
-        """Random integers, always the same ones for the same part of the same iteration."""
+    def load(self, value: str, part: int, iteration: int, slices: int) -> Floats:
         return _whole_numbers((slices, _ELEMENTS), value, part, iteration)
 
     def initial(self, value: str, iteration: int) -> Floats:
-        """Random integers, others for each iteration before the first."""
         return _whole_numbers((_ELEMENTS,), f"initial {value}", -iteration)
 
     def results(self, op: LoopOp, operands: tuple[Floats, ...]) -> Sequence[Floats]:
-        """Mixed as the kind of op says, differently for every value that it writes."""
         mix = _MIXES.get(op.kind, _sum)
         return [mix(f"{op.name} {number}", operands) for number in range(len(op.writes))]
 
-    def expected(self, total: int, waves: int) -> Mapping[str, Floats]:
+    def compute_expected(self, total: int, waves: int) -> Mapping[str, Floats]:
         """No formula: the right values come from running one iteration after the other."""
         return {}
 
 
 def _fold(name: str, operands: tuple[Floats, ...]) -> Floats:
     """A weighted sum over parts and slices; one slice of NaN makes all of it NaN."""
-    import numpy as np
-
-    folded = [
-        (tile * _whole_numbers(tile.shape[2:], name, number) % _PRIME).sum(axis=(2, 3))
-        for number, tile in enumerate(operands)
-    ]
-    return np.asarray(sum(folded) % _PRIME)
+    weighted = (tile * _whole_numbers(tile.shape[2:], name, number) for number, tile in enumerate(operands))
+    return np.asarray(sum((tile % _PRIME).sum(axis=(2, 3)) for tile in weighted) % _PRIME)
 
 
 def _product(name: str, operands: tuple[Floats, ...]) -> Floats:
-    import numpy as np
-
     made = np.ones((1, 1, _ELEMENTS))
     for form in _forms(name, operands):
         made = made * form % _PRIME
@@ -118,16 +100,12 @@ def _product(name: str, operands: tuple[Floats, ...]) -> Floats:
 
 
 def _sum(name: str, operands: tuple[Floats, ...]) -> Floats:
-    import numpy as np
-
     constant = _whole_numbers((1, 1, _ELEMENTS), f"{name} constant")
     return np.asarray(sum(_forms(name, operands), start=constant) % _PRIME)
 
 
 def _own(name: str, operands: tuple[Floats, ...]) -> Floats:
     """A sum that the wave's number is a part of, so that no two slices are alike."""
-    import numpy as np
-
     made = _sum(name, operands)
     return (made + np.arange(made.shape[1])[:, np.newaxis]) % _PRIME
 
@@ -147,12 +125,8 @@ def _forms(name: str, operands: tuple[Floats, ...]) -> list[Floats]:
 @lru_cache(maxsize=4096)
 def _whole_numbers(shape: tuple[int, ...], *seed: str | int) -> Floats:
     """Numbers from 1 to the prime, the same ones for the same seed."""
-    import numpy as np
-
     key = [zlib.crc32(each.encode()) if isinstance(each, str) else each for each in seed]
-    numbers = np.random.default_rng(key).integers(1, _PRIME, shape).astype(np.float64)
-    numbers.flags.writeable = False  # shared by all callers
-    return numbers
+    return _freeze(np.random.default_rng(key).integers(1, _PRIME, shape).astype(np.float64))
 
 
 _LARGEST = 99  # products of whole K-loops stay far below 2**53, up to which float64 counts exactly
@@ -170,6 +144,7 @@ class Gemm:
     spec: LoopSpec
     rows: int = 2
     depth: int = 2
+    tolerance: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         check_types(self, {"spec": LoopSpec})
@@ -183,33 +158,24 @@ class Gemm:
             ):
                 raise bad_field(self, "spec", op.name, _GEMM_OPS, op.source)
 
-    @property
-    def tolerance(self) -> float:
-        """Every sum is exact."""
-        return 0.0
-
-    def loaded(self, value: str, part: int, iteration: int, slices: int) -> Floats:
+    def load(self, value: str, part: int, iteration: int, slices: int) -> Floats:
         """Rows of A or B, by [slice, row, k]."""
         shape = (slices, self.rows * len(self._fragments(value)), self.depth)
-        return _draw_integers(shape, self._seed(value), part, iteration)
+        return _draw_integers(shape, [each.name for each in self.spec.values].index(value), part, iteration)
 
     def initial(self, value: str, iteration: int) -> Floats:
-        """A GEMM carries nothing but its accumulators."""
         raise bad_field(self, "spec", value, "no value of an earlier iteration")
 
     def results(self, op: LoopOp, operands: tuple[Floats, ...]) -> Sequence[Floats]:
         """A fragment's share of its tile by [row, k], or the product of two of them."""
         if op.kind in LDS_READS:
             (tile,) = operands
-            share = tile[..., self._share(op), :]
-            return [share.reshape(*tile.shape[:2], -1, self.depth)]
+            return [tile[..., self._share(op), :].reshape(*tile.shape[:2], -1, self.depth)]
         left, right = operands
         return [left @ right.swapaxes(2, 3)]
 
-    def expected(self, total: int, waves: int) -> Mapping[str, Floats]:
+    def compute_expected(self, total: int, waves: int) -> Mapping[str, Floats]:
         """A @ B, every accumulator in one product per MMA that adds to it."""
-        import numpy as np
-
         sums: dict[str, Floats] = {}
         for op in self.spec.ops:
             if op.kind is OpKind.MMA:
@@ -219,15 +185,12 @@ class Gemm:
         return sums
 
     def _matrix(self, fragment: str, total: int, waves: int) -> Floats:
-        """All rows that a fragment reads, over the whole K."""
-        import numpy as np
-
         (op,) = self.spec.writers(fragment)
         tile = op.reads[0].value
         parts = range(len(self.spec.writers(tile)))
         columns = [np.zeros((len(parts) * waves * self.rows, 0))]
         for iteration in range(total):
-            blocks = [self.loaded(tile, part, iteration, waves)[:, self._share(op)] for part in parts]
+            blocks = [self.load(tile, part, iteration, waves)[:, self._share(op)] for part in parts]
             columns.append(np.concatenate(blocks).reshape(-1, self.depth))
         return np.concatenate(columns, axis=1)
 
@@ -237,9 +200,6 @@ class Gemm:
 
     def _fragments(self, tile: str) -> list[LoopOp]:
         return [op for op in self.spec.ops if op.kind in LDS_READS and op.reads[0].value == tile]
-
-    def _seed(self, value: str) -> int:
-        return [each.name for each in self.spec.values].index(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,29 +218,21 @@ class Attention:
     depth: int = 3
     width: int = 2
     parts: int = 1
+    tolerance: ClassVar[float] = 1e-9
 
     def __post_init__(self) -> None:
         check_ints(self, ("rows", "keys", "depth", "width", "parts"), least=1)
 
-    @property
-    def tolerance(self) -> float:
-        """Relative, in float64."""
-        return 1e-9
-
-    def loaded(self, value: str, part: int, iteration: int, slices: int) -> Floats:
+    def load(self, value: str, part: int, iteration: int, slices: int) -> Floats:
         """Keys by [slice, key, depth], or their values by [slice, key, width]."""
         width = self.depth if value == "K" else self.width
         return _normal((slices, self.keys, width), ord(value[0]), part, iteration)
 
     def initial(self, value: str, iteration: int) -> Floats:
-        """No maximum yet, and nothing summed up."""
-        import numpy as np
-
         shape = (self.rows, self.width) if value == "o" else (self.rows,)
         return np.full(shape, -np.inf if value == "m" else 0.0)
 
     def results(self, op: LoopOp, operands: tuple[Floats, ...]) -> Sequence[Floats]:
-        """By the formula of the op's name."""
         formula = _TILE_FORMULAS.get(op.name)
         if formula is None:
             raise DeclarationError.of(
@@ -297,17 +249,13 @@ class Attention:
 
     def softmax_attention(self, total: int, waves: int) -> Floats:
         """softmax(Q K^T / sqrt(depth)) V by [wave, row, width], over all keys at once."""
-        import numpy as np
-
         scores, values = self._scores(total, waves)
         weights = np.exp(scores - scores.max(axis=2, keepdims=True))
         normalised: Floats = (weights / weights.sum(axis=2, keepdims=True)) @ values
         return normalised
 
-    def expected(self, total: int, waves: int) -> Mapping[str, Floats]:
+    def compute_expected(self, total: int, waves: int) -> Mapping[str, Floats]:
         """The maximum and the sum of all scores, and softmax attention times that sum."""
-        import numpy as np
-
         if total == 0:
             return {}
         scores, _ = self._scores(total, waves)
@@ -318,95 +266,44 @@ class Attention:
 
     def _scores(self, total: int, waves: int) -> tuple[Floats, Floats]:
         """Q K^T by [wave, row, key] and V by [key, width]."""
-        import numpy as np
-
         pieces = [(part, k) for k in range(total) for part in range(self.parts)]
         keys, values = (
-            np.concatenate([self.loaded(name, *piece, waves) for piece in pieces]).reshape(-1, width)
+            np.concatenate([self.load(name, *piece, waves) for piece in pieces]).reshape(-1, width)
             for name, width in (("K", self.depth), ("V", self.width))
         )
         return self.queries(waves) @ keys.T, values
 
 
-def _read(_: Attention, tile: Floats) -> Floats:
-    return tile.reshape(*tile.shape[:2], -1, tile.shape[-1])
-
-
-def _score(attention: Attention, k: Floats) -> Floats:
-    return attention.queries(k.shape[1]) @ k.swapaxes(2, 3)
-
-
-def _best(_: Attention, s: Floats, m: Floats) -> Floats:
-    import numpy as np
-
-    return np.asarray(np.maximum(s.max(axis=3), m))
-
-
-def _rescale(_: Attention, m: Floats, before: Floats) -> Floats:
-    import numpy as np
-
-    return np.exp(before - m)
-
-
-def _weights(_: Attention, s: Floats, m: Floats) -> Floats:
-    import numpy as np
-
-    return np.exp(s - m[..., np.newaxis])
-
-
-def _sum_by_row(_: Attention, p: Floats, alpha: Floats, before: Floats) -> Floats:
-    import numpy as np
-
-    return np.asarray(alpha * before + p.sum(axis=3))
-
-
-def _scaled(_: Attention, alpha: Floats, before: Floats) -> Floats:
-    import numpy as np
-
-    return np.asarray(alpha[..., np.newaxis] * before)
-
-
-def _output(_: Attention, p: Floats, v: Floats, scaled: Floats) -> Floats:
-    import numpy as np
-
-    return np.asarray(p @ v + scaled)
-
-
 _TILE_FORMULAS: dict[str, Callable[..., Floats]] = {
-    "read_k": _read,
-    "read_v": _read,
-    "mma_s": _score,
-    "make_m": _best,
-    "make_alpha": _rescale,
-    "make_p": _weights,
-    "make_l": _sum_by_row,
-    "make_scaled": _scaled,
-    "mma_o": _output,
+    "read_k": lambda _, tile: tile.reshape(*tile.shape[:2], -1, tile.shape[-1]),
+    "read_v": lambda _, tile: tile.reshape(*tile.shape[:2], -1, tile.shape[-1]),
+    "mma_s": lambda attention, k: attention.queries(k.shape[1]) @ k.swapaxes(2, 3),
+    "make_m": lambda _, s, m: np.maximum(s.max(axis=3), m),
+    "make_alpha": lambda _, m, before: np.exp(before - m),
+    "make_p": lambda _, s, m: np.exp(s - m[..., np.newaxis]),
+    "make_l": lambda _, p, alpha, before: alpha * before + p.sum(axis=3),
+    "make_scaled": lambda _, alpha, before: alpha[..., np.newaxis] * before,
+    "mma_o": lambda _, p, v, scaled: p @ v + scaled,
 }
 
 
 @lru_cache(maxsize=4096)
 def _draw_integers(shape: tuple[int, ...], *seed: int) -> Floats:
-    import numpy as np
-
-    numbers = np.random.default_rng(seed).integers(-_LARGEST, _LARGEST, shape, endpoint=True).astype(np.float64)
-    numbers.flags.writeable = False  # shared by all callers
-    return numbers
+    return _freeze(np.random.default_rng(seed).integers(-_LARGEST, _LARGEST, shape, endpoint=True).astype(np.float64))
 
 
 @lru_cache(maxsize=4096)
 def _normal(shape: tuple[int, ...], *seed: int) -> Floats:
-    import numpy as np
+    return _freeze(np.random.default_rng(seed).normal(size=shape))
 
-    numbers = np.random.default_rng(seed).normal(size=shape)
+
+def _freeze(numbers: Floats) -> Floats:
     numbers.flags.writeable = False  # shared by all callers
     return numbers
 
 
-# Attention in single instructions on real numbers.
-#
-# Every instruction treats its own share of a block's columns, so that one left out, or executed on another version,
-# shows in the result. What is right is told by a softmax over all keys at once.
+# Attention in single instructions: each treats its own share of a block's columns, so that one left out, or executed
+# on another version, shows in the result. A softmax over all keys at once says what is right.
 
 _ROWS = 2  # of Q per block
 _DEPTH = 2  # of the head per K step
@@ -420,6 +317,7 @@ class AttentionInstructions:
     spec: LoopSpec
     names: Mapping[str, tuple[str, tuple[int, ...]]] = field(init=False, repr=False, compare=False)
     counts: Mapping[tuple[str, int], int] = field(init=False, repr=False, compare=False)
+    tolerance: ClassVar[float] = 1e-9
 
     def __post_init__(self) -> None:
         check_types(self, {"spec": LoopSpec})
@@ -436,189 +334,130 @@ class AttentionInstructions:
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "counts", counts)
 
-    @property
-    def tolerance(self) -> float:
-        """Relative, in float64."""
-        return 1e-9
-
-    def loaded(self, value: str, part: int, iteration: int, slices: int) -> Floats:
+    def load(self, value: str, part: int, iteration: int, slices: int) -> Floats:
         """One key of each slice, or its value, by [slice, key, column]."""
-        columns = self._count("k", 1) * _DEPTH if value == "K" else self._count("v", 1) * self._shares
+        columns = self.counts["k", 1] * _DEPTH if value == "K" else self.counts["v", 1] * self._shares
         return _normal((slices, 1, columns), ord(value[0]), part, iteration)
 
     def initial(self, value: str, iteration: int) -> Floats:
-        """No maximum yet, and nothing summed up."""
-        import numpy as np
-
         shape = (_ROWS,) if value.startswith("m") else (_ROWS, self._shares)
         return np.full(shape, -np.inf if value.startswith("m") else 0.0)
 
     def results(self, op: LoopOp, operands: tuple[Floats, ...]) -> Sequence[Floats]:
-        """By the formula of the op's kind."""
         kind, numbers = self.names[op.name]
-        return [_INSTRUCTION_FORMULAS[kind](self, numbers, operands)]
+        return [_INSTRUCTION_FORMULAS[kind](self, numbers, *operands)]
 
-    def expected(self, total: int, waves: int) -> Mapping[str, Floats]:
+    def compute_expected(self, total: int, waves: int) -> Mapping[str, Floats]:
         """Maximum, shares of the sum and output of a softmax over all keys."""
-        import numpy as np
-
         if total == 0:
             return {}
         parts = len(self.spec.writers("K"))
         keys, values = (
-            np.concatenate([self.loaded(name, part, k, waves) for k in range(total) for part in range(parts)])[:, 0]
+            np.concatenate([self.load(name, part, k, waves) for k in range(total) for part in range(parts)])[:, 0]
             for name in "KV"
         )
         right: dict[str, Floats] = {}
-        for r in range(self._count("alpha", 0)):
+        for r in range(self.counts["alpha", 0]):
             scores = self._queries(r, waves) @ keys.T / math.sqrt(keys.shape[1])
             best = scores.max(axis=2)
             weights = np.exp(scores - best[..., np.newaxis])
-            normalised = weights / weights.sum(axis=2, keepdims=True)
-            output = (normalised @ values) * weights.sum(axis=2, keepdims=True)
+            summed = weights.sum(axis=2, keepdims=True)
+            output = ((weights / summed) @ values) * summed
             right[self._last(f"m{r}_")] = best
-            right[self._last(f"l{r}_")] = weights.reshape(waves, _ROWS, total * self._blocks, self._shares, -1).sum(
-                axis=(2, 4)
-            )
-            for h in range(self._count("v", 1)):
+            by_share = weights.reshape(waves, _ROWS, total * self.counts["k", 0], self._shares, -1)
+            right[self._last(f"l{r}_")] = by_share.sum(axis=(2, 4))
+            for h in range(self.counts["v", 1]):
                 right[self._last(f"o{r}_{h}_")] = output[..., h * self._shares : (h + 1) * self._shares]
         return right
 
     @property
-    def _shares(self) -> int:
-        """Instructions that treat a block."""
-        return self._count("x", 2)
+    def root(self) -> float:
+        """Of the depth, which scores are divided by."""
+        return math.sqrt(self.counts["k", 1] * _DEPTH)
 
     @property
-    def _blocks(self) -> int:
-        """Blocks of keys in a tile."""
-        return self._count("k", 0)
-
-    def _count(self, kind: str, place: int) -> int:
-        """How many values one of the numbers in the names of a kind takes."""
-        return self.counts[kind, place]
+    def _shares(self) -> int:
+        return self.counts["x", 2]
 
     def _last(self, prefix: str) -> str:
-        """The last value of those whose names begin alike."""
         return [value.name for value in self.spec.values if value.name.startswith(prefix)][-1]
 
     def _queries(self, r: int, waves: int) -> Floats:
         """A block of Q by [wave, row, depth]."""
-        return _normal((waves, _ROWS, self._count("k", 1) * _DEPTH), 0, r)
+        return _normal((waves, _ROWS, self.counts["k", 1] * _DEPTH), 0, r)
 
     def _share(self, block: Floats, number: int) -> slice:
         """The columns that an instruction treats."""
         width = block.shape[-1] // self._shares
         return slice(number * width, (number + 1) * width)
 
-    def read_key(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+    def read_key(self, numbers: tuple[int, ...], tile: Floats) -> Floats:
         """Keys of one block, one step of the head."""
         block, step = numbers
-        rows = _rows(operands[0], block, self._blocks)
-        return rows[..., step * _DEPTH : (step + 1) * _DEPTH]
+        return _rows(tile, block, self.counts["k", 0])[..., step * _DEPTH : (step + 1) * _DEPTH]
 
-    def read_value(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+    def read_value(self, numbers: tuple[int, ...], tile: Floats) -> Floats:
         """Values of the keys of one step, one block of the head."""
         step, block = numbers
-        rows = _rows(operands[0], step, self._count("v", 0))
-        return rows[..., block * self._shares : (block + 1) * self._shares]
+        return _rows(tile, step, self.counts["v", 0])[..., block * self._shares : (block + 1) * self._shares]
 
-    def score(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+    def score(self, numbers: tuple[int, ...], keys: Floats, *before: Floats) -> Floats:
         """Q K^T of one step of the head, added to the steps before."""
         r, _, step = numbers
-        keys, *before = operands
         query = self._queries(r, keys.shape[1])[..., step * _DEPTH : (step + 1) * _DEPTH]
         product: Floats = query @ keys.swapaxes(2, 3)
         return product + before[0] if before else product
 
-    def scale(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
-        """One share of the scores, divided by the root of the depth."""
-        depth = self._count("k", 1) * _DEPTH
-        return self._changed(operands[0], numbers[-1], lambda share: share / math.sqrt(depth))
-
-    def best(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+    def best(self, numbers: tuple[int, ...], block: Floats, before: Floats) -> Floats:
         """The maximum so far and of two shares of the scores."""
-        import numpy as np
-
-        block, before = operands
         first, second = (self._share(block, 2 * numbers[-1] + each) for each in (0, 1))
-        own = block[..., first.start : second.stop].max(axis=-1)
-        return np.asarray(np.maximum(own, before))
+        return np.asarray(np.maximum(block[..., first.start : second.stop].max(axis=-1), before))
 
-    def rescale(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
-        """What older sums are multiplied by."""
-        import numpy as np
-
-        new, old = operands
-        return np.asarray(np.exp(old - new))
-
-    def differ(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
-        """One share of the scores, less the maximum."""
-        block, best = operands
-        return self._changed(block, numbers[-1], lambda share: share - best[..., None])
-
-    def exponentiate(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
-        """exp of one share."""
-        import numpy as np
-
-        return self._changed(operands[0], numbers[-1], np.exp)
-
-    def pack(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+    def pack(self, numbers: tuple[int, ...], block: Floats, *before: Floats) -> Floats:
         """Two shares of the weights, beside those packed before."""
-        import numpy as np
-
-        block, *before = operands
         packed = np.array(np.broadcast_to(before[0] if before else np.zeros_like(block), block.shape))
         for number in (2 * numbers[-1], 2 * numbers[-1] + 1):
             packed[..., self._share(block, number)] = block[..., self._share(block, number)]
         return packed
 
-    def total(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+    def total(self, numbers: tuple[int, ...], before: Floats, weights: Floats) -> Floats:
         """One share of the sum: rescaled first, then with the weights of one block added."""
         _, block, number = numbers
         if block == 0:
-            return self.scaled(numbers, operands)
-        before, weights = operands
-        return self._changed(
-            before, number, lambda share: share + weights[..., self._share(weights, number)].sum(axis=-1, keepdims=True)
-        )
+            return self.scale_by_alpha(numbers, before, weights)
+        added = weights[..., self._share(weights, number)].sum(axis=-1, keepdims=True)
+        return self.change_share(before, number, lambda share: share + added)
 
-    def output(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+    def output(self, numbers: tuple[int, ...], *operands: Floats) -> Floats:
         """A share rescaled, or weights times V added."""
-        import numpy as np
-
         if len(numbers) == 4:  # rescaled: row block, head block, 0, share
-            return self.scaled(numbers, operands)
+            return self.scale_by_alpha(numbers, *operands)
         *blocks, values, before = operands
         weights = np.concatenate(blocks, axis=-1)
         keys = values.shape[-2]
         first = (numbers[-1] - 1) * keys % weights.shape[-1]
         return np.asarray(before + weights[..., first : first + keys] @ values)
 
-    def scaled(self, numbers: tuple[int, ...], operands: tuple[Floats, ...]) -> Floats:
+    def scale_by_alpha(self, numbers: tuple[int, ...], *operands: Floats) -> Floats:
         """One share times alpha; the first instruction reads alpha first, and what the tiles before left."""
-        first = numbers[-1] == 0
-        alpha, before = operands if first else operands[::-1]
-        return self._changed(before, numbers[-1], lambda share: share * alpha[..., None])
+        alpha, before = operands if numbers[-1] == 0 else operands[::-1]
+        return self.change_share(before, numbers[-1], lambda share: share * alpha[..., None])
 
-    def _changed(self, block: Floats, number: int, change: Callable[[Floats], Floats]) -> Floats:
-        import numpy as np
-
-        made = np.array(block)
-        share = self._share(block, number)
+    def change_share(self, block: Floats, number: int, change: Callable[[Floats], Floats]) -> Floats:
+        made, share = np.array(block), self._share(block, number)
         made[..., share] = change(block[..., share])
         return made
 
 
-_INSTRUCTION_FORMULAS: dict[str, Callable[[AttentionInstructions, tuple[int, ...], tuple[Floats, ...]], Floats]] = {
+_INSTRUCTION_FORMULAS: dict[str, Callable[..., Floats]] = {
     "k": AttentionInstructions.read_key,
     "v": AttentionInstructions.read_value,
     "s": AttentionInstructions.score,
-    "x": AttentionInstructions.scale,
+    "x": lambda own, numbers, block: own.change_share(block, numbers[-1], lambda share: share / own.root),
     "m": AttentionInstructions.best,
-    "alpha": AttentionInstructions.rescale,
-    "d": AttentionInstructions.differ,
-    "e": AttentionInstructions.exponentiate,
+    "alpha": lambda _, __, new, old: np.exp(old - new),  # what older sums are multiplied by
+    "d": lambda own, n, block, best: own.change_share(block, n[-1], lambda share: share - best[..., None]),
+    "e": lambda own, numbers, block: own.change_share(block, numbers[-1], np.exp),
     "p": AttentionInstructions.pack,
     "l": AttentionInstructions.total,
     "o": AttentionInstructions.output,

@@ -9,15 +9,12 @@ import enum
 from collections import Counter as Tally, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
+from rota.execute.lazy_numpy import Ints, np
 from rota.program.entry import Effect, Entry, Place, Space
 from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import LoweredProgram
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 GARBAGE = -1
 """The number of a K-tile that doesn't exist; also what poisoned or undefined memory holds."""
@@ -38,20 +35,15 @@ class Line(enum.Enum):
 
 
 class MemoryOp(NamedTuple):
-    """One memory op of a wave, by ordinals of the trace's steps.
-
-    `cover` is the first step after which it is complete, the trace's length if there is none.  `tile` is the K-tile
-    it fetches; `source` the memory op whose registers a store writes to LDS; `block` the part of the operand it moves.
-    Where a program's values have versions these three say nothing: its data follow from what its ops compute.
-    """
+    """One memory op of a wave; where values have versions, `tile`, `source` and `block` say nothing."""
 
     step: int
-    cover: int
+    cover: int  # the first step after which it is complete, the trace's length if there is none
     line: Line
     counter: str | None
-    tile: int = GARBAGE
-    source: int | None = None
-    block: int = 0
+    tile: int = GARBAGE  # the K-tile that it fetches
+    source: int | None = None  # the memory op whose registers a store writes to LDS
+    block: int = 0  # the part of the operand that it moves
 
 
 class Compute(NamedTuple):
@@ -63,15 +55,11 @@ class Compute(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """The program of one role, unrolled for one trip count; ops that order and move nothing are left out.
-
-    `positions` say where the entry of each step is in the list of its phase.  `barriers` are the steps that arrive
-    at a barrier, wait at one, or both; they end the trace's epochs.
-    """
+    """The program of one role, unrolled for one trip count; ops that order and move nothing are left out."""
 
     steps: tuple[tuple[Entry, int], ...]
-    positions: tuple[int, ...]
-    barriers: tuple[int, ...]
+    positions: tuple[int, ...]  # of each step's entry in the list of its phase
+    barriers: tuple[int, ...]  # steps that arrive, wait or both, and end an epoch
     memory: tuple[MemoryOp, ...]
     reads: dict[Place, tuple[int, ...]]
     writes: dict[Place, tuple[int, ...]]
@@ -81,13 +69,11 @@ class Trace:
         return f"{len(self.steps)} steps, {len(self.memory)} memory ops, {len(self.barriers)} barriers"
 
     def where(self, ordinal: int) -> str:
-        """A step as a reader of the schedule finds it."""
         entry, trip = self.steps[ordinal]
         return f"{entry} (trip {trip})" if entry.phase is Phase.KERNEL else str(entry)
 
 
 def trace_of(program: LoweredProgram, role: int, trip_count: int, *, compiler_waits: bool) -> Trace:
-    """What every wave of `role` executes."""
     walk = _Walk(program, trip_count, compiler_waits=compiler_waits)
     trips = {Phase.PROLOGUE: (0,), Phase.KERNEL: range(1, trip_count + 1), Phase.EPILOGUE: (trip_count + 1,)}
     for phase, numbers in trips.items():
@@ -122,8 +108,8 @@ class _Walk:
         self._loaded_by: dict[Place, int] = {}
         self._fetches: Tally[Place] = Tally()
         self._handlers: dict[OpKind, Callable[[Entry, int, int], None]] = {
-            OpKind.DMA: self._dma,
-            OpKind.GLOBAL_LOAD: self._global_load,
+            OpKind.DMA: self._load,
+            OpKind.GLOBAL_LOAD: self._load,
             OpKind.GLOBAL_STORE: self._global_store,
             OpKind.ATOMIC: self._global_store,
             OpKind.LDS_READ: self._lds_read,
@@ -139,13 +125,11 @@ class _Walk:
     def execute(self, entries: Sequence[tuple[int, Entry]], trips: Sequence[int]) -> None:
         """The numbered entries of a phase, trip by trip; a wait or a register's use covers memory ops before it."""
         busy = [(number, entry) for number, entry in entries if entry.effect.kind in self._handlers]
-        handled = [(self._handlers[entry.effect.kind], entry) for _, entry in busy]
         for trip in trips:
-            self._positions.extend(number for number, _ in busy)
-            for handle, entry in handled:
-                ordinal = len(self._steps)
+            for number, entry in busy:
+                self._positions.append(number)
                 self._steps.append((entry, trip))
-                handle(entry, trip, ordinal)
+                self._handlers[entry.effect.kind](entry, trip, len(self._steps) - 1)
 
     def trace(self) -> Trace:
         """Everything that was walked over; what no step covered is covered by the end."""
@@ -160,14 +144,11 @@ class _Walk:
             computes={place: tuple(ops) for place, ops in self._computes.items()},
         )
 
-    def _dma(self, entry: Entry, trip: int, ordinal: int) -> None:
-        self._use_addresses(entry.effect, ordinal)
-        self._start(entry.effect, ordinal, Line.ANY, tile=self._fetch(entry, trip))
-
-    def _global_load(self, entry: Entry, trip: int, ordinal: int) -> None:
-        self._use_addresses(entry.effect, ordinal)
-        line = Line.REGISTER if self._counts_in_order(entry.effect.counter) else Line.ANY
-        self._start(entry.effect, ordinal, line, tile=self._fetch(entry, trip))
+    def _load(self, entry: Entry, trip: int, ordinal: int) -> None:
+        effect = entry.effect
+        to_registers = effect.kind is OpKind.GLOBAL_LOAD and self._counts_in_order(effect.counter)
+        self._use_addresses(effect, ordinal)
+        self._start(effect, ordinal, Line.REGISTER if to_registers else Line.ANY, tile=self._fetch(entry, trip))
 
     def _global_store(self, entry: Entry, trip: int, ordinal: int) -> None:
         """It takes its registers when it issues, and then only keeps its counter busy."""
@@ -218,18 +199,9 @@ class _Walk:
                 if not (same and self._counts_in_order(effect.counter)):
                     self._use(place, ordinal)
 
-    def _start(
-        self,
-        effect: Effect,
-        ordinal: int,
-        line: Line,
-        *,
-        tile: int = GARBAGE,
-        source: int | None = None,
-        block: int = 0,
-    ) -> None:
+    def _start(self, effect: Effect, ordinal: int, line: Line, **data: Any) -> None:
         index, counter = len(self._memory), effect.counter
-        self._memory.append(MemoryOp(ordinal, -1, line, counter, tile, source, block))
+        self._memory.append(MemoryOp(ordinal, -1, line, counter, **data))
         for place in effect.writes:
             if place.space in _HELD:
                 self._writes.setdefault(place, []).append(index)
@@ -266,14 +238,8 @@ class _Walk:
         return load
 
 
-# The waves that run together.
-#
-# A tile in LDS has as many slices as the workgroup has waves. The waves of the roles that write it share them out:
-# where all waves write, each has one; where a producer's waves write alone, theirs are all of them.
-
-
 def writer_of_slices(writers: Sequence[int], slices: int) -> list[int]:
-    """The wave that writes each slice of a tile; each of the writers has as many as any other, or one more or less."""
+    """The wave that writes each slice of a tile: there are as many as waves, and the writers share them out."""
     return [writers[number * len(writers) // slices] for number in range(slices)]
 
 
@@ -315,10 +281,8 @@ class Workgroup:
         """The waves that write a place; all, if nobody does, since then it is missing everywhere."""
         return self._writers.get(place) or list(range(self.size))
 
-    def per_wave(self, rows: Sequence[Sequence[int]], padding: int) -> NDArray[np.intp]:
+    def per_wave(self, rows: Sequence[Sequence[int]], padding: int) -> Ints:
         """A row per role as an array [wave, column], short rows filled up."""
-        import numpy as np
-
         table = np.full((len(rows), max(map(len, rows))), padding, dtype=np.intp)
         for row, values in zip(table, rows, strict=True):
             row[: len(values)] = values

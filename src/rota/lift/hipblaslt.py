@@ -23,8 +23,8 @@ from rota.lift.schedule_table import (
     SyncOp,
     TableInstruction,
     iterate_instructions,
-    malformed,
-    unreadable,
+    refuse_malformed,
+    refuse_reading,
 )
 from rota.lift.table_loop import Load, StreamValue, TableLoop, op_name
 from rota.program.entry import (
@@ -55,18 +55,14 @@ class Reading:
     """How to read what a table leaves open.
 
     The loop is unrolled, so that buffers are constants; `before` tiles run ahead of it, and all numbers of them below
-    the number of buffers together cover every number of tiles.  With `a_first`, GRA's loads are issued before GRB's in
-    front of the loop, otherwise in the loop's own order.  With `full_waits_last`, the last tile's LDS waits wait for
-    everything.  With `full_counter`, a wait for more than its counter holds waits for a full counter: issue stalls
-    there, so no more ops are in flight.  With `in_blocks`, fragments are multiplied in four blocks, whatever the
-    streams' numbers say.
+    the number of buffers together cover every number of tiles.
     """
 
     before: int = 0
-    a_first: bool = False
-    full_waits_last: bool = False
-    full_counter: bool = False
-    in_blocks: bool = False
+    a_first: bool = False  # GRA's loads are issued before GRB's in front of the loop, not in the loop's own order
+    full_waits_last: bool = False  # the last tile's LDS waits wait for everything
+    full_counter: bool = False  # a wait for more than its counter holds waits for a full one, where issue stalls
+    in_blocks: bool = False  # fragments are multiplied in four blocks, whatever the streams' numbers say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +73,7 @@ class HandMade:
     reading: Reading = Reading()
 
     def compile_for(self, machine: Machine) -> LoweredProgram:
-        """Lower the table for a machine."""
+
         return lower_table(self.table, machine, self.reading)
 
 
@@ -86,17 +82,19 @@ def lower_table(table: ScheduleTable, machine: Machine, reading: Reading | None 
     reading = reading or Reading()
     waves, paths = table.waves[0] * table.waves[1], range(table.code_paths)
     if waves % table.code_paths:
-        raise malformed(table.title, f"{table.code_paths} code paths for {waves} waves")
+        raise refuse_malformed(table.title, f"{table.code_paths} code paths for {waves} waves")
     loop = TableLoop(table, in_blocks=reading.in_blocks)
-    maker = _Maker(loop, _allow_full_waits(machine) if reading.full_counter else machine, reading)
+    if reading.full_counter:  # counters hold one more, so that a wait can name a full one
+        room = [replace(each, holds=each.holds._replace(value=each.holds.value + 1)) for each in machine.counters]
+        machine = replace(machine, counters=tuple(room))
+    maker = _Maker(loop, machine, reading)
     roles: tuple[Role, ...] = (Role("waves", waves),)
     if table.code_paths > 1:
         own = [frozenset(op.name for op in loop.ops(path)) for path in paths]
         roles = tuple(Role(f"path {path}", waves // table.code_paths, own[path]) for path in paths)
     barriers = (Barrier(WORKGROUP, tuple(paths), tuple(paths)),)
-    phases = merged(
-        roles, barriers, {phase: [tuple(maker.make_phase(phase, path)) for path in paths] for phase in Phase}
-    )
+    made = {phase: [tuple(maker.make_phase(phase, path)) for path in paths] for phase in Phase}
+    phases = merged(roles, barriers, made)
     return LoweredProgram(
         name=table.title,
         machine=maker.machine,
@@ -115,12 +113,6 @@ def lower_table(table: ScheduleTable, machine: Machine, reading: Reading | None 
     )
 
 
-def _allow_full_waits(machine: Machine) -> Machine:
-    """The machine with counters that hold one more, so that a wait can name a full one."""
-    room = [replace(each, holds=each.holds._replace(value=each.holds.value + 1)) for each in machine.counters]
-    return replace(machine, counters=tuple(room))
-
-
 class _Tile(NamedTuple):
     """The tile to compute, and where; `offset` is added to its number in effects."""
 
@@ -136,17 +128,14 @@ _Versions = Sequence[tuple[Place, Version]]
 
 @dataclass(slots=True)
 class _Pointers:
-    """The state of pointer arithmetic in one tile: how often pointers of reads and loads, and addresses, have moved.
-
-    The address register `holds` a stream and its buffer.
-    """
+    """The state of pointer arithmetic in one tile: how often pointers of reads and loads, and addresses, have moved."""
 
     tile: int
     buffers: int
     reads: Tally[str] = field(default_factory=Tally)
     loads: Tally[str] = field(default_factory=Tally)
     moved: Tally[str] = field(default_factory=Tally)
-    holds: tuple[str, int] = ("", 0)
+    holds: tuple[str, int] = ("", 0)  # the stream and buffer in the address register
 
     def read_buffer(self, operand: str) -> int:
         return (self.tile + self.reads[operand]) % self.buffers
@@ -163,7 +152,6 @@ class _Maker:
         self.table = loop.table
 
     def make_phase(self, phase: Phase, path: int) -> Iterator[Entry]:
-        """The entries of a code path in a phase."""
         before, buffers = self.reading.before, self.table.buffers
         if phase is Phase.PROLOGUE:
             yield from self._make_fill(_Tile(0, Body.LOOP, path, phase, 0))
@@ -196,7 +184,6 @@ class _Maker:
             yield from self._make_ahead(stream, at)
 
     def _make_ahead(self, stream: str, at: _Tile) -> Iterator[Entry]:
-        """The values that a stream makes for the next tile."""
         for index in range(len(self.table.stream(stream).of(at.path))):
             made = self.loop.operands.values[stream, index]
             if made.ahead:
@@ -217,10 +204,9 @@ class _Maker:
                     yield self._make_value(made, each.stream, at, made.ahead, pointers.read_buffer(made.operand))
             else:
                 self._move_pointer(pointers, each, at.path)
-        if at.body is Body.LOOP and any(
-            moved[name] != 1 for moved in (pointers.reads, pointers.loads) for name in "AB"
-        ):
-            raise unreadable(self.table, "one of its pointers doesn't move exactly once per trip")
+        moves = [moved[name] for moved in (pointers.reads, pointers.loads) for name in "AB"]
+        if at.body is Body.LOOP and moves != [1] * 4:
+            raise refuse_reading(self.table, "one of its pointers doesn't move exactly once per trip")
 
     def _issue_load(self, each: TableInstruction, pointers: _Pointers, at: _Tile) -> Iterator[Entry]:
         """An update of the address register (no entry), or the load after it."""
@@ -229,10 +215,10 @@ class _Maker:
             pointers.holds = each.stream, pointers.load_buffer(load.operand)
         stream, buffer = pointers.holds
         if each.stream != stream:
-            raise unreadable(self.table, "loads of A and B take turns, and there is one address register")
+            raise refuse_reading(self.table, "loads of A and B take turns, and there is one address register")
         if each.number % 2:
             if pointers.moved[load.operand] != len(self.table.stream(f"GRInc{load.operand}").of(at.path)):
-                raise unreadable(self.table, f"{each.stream} loads before GRInc{load.operand} is complete")
+                raise refuse_reading(self.table, f"{each.stream} loads before GRInc{load.operand} is complete")
             yield self._make_load(load, at, _AHEAD, buffer)
 
     def _move_pointer(self, pointers: _Pointers, each: TableInstruction, path: int) -> None:
@@ -258,10 +244,9 @@ class _Maker:
             yield self._make_wait(OpKind.DMA, sync.memory, at)
 
     def _make_wait(self, kind: OpKind, count: int, at: _Tile) -> Entry:
-        """A wait for the counter of a kind of op."""
         counter = self.machine.counter_of(kind)
         if counter is None:
-            raise unreadable(self.table, f"{self.machine.name} has no counter for {kind.does}")
+            raise refuse_reading(self.table, f"{self.machine.name} has no counter for {kind.does}")
         if self.reading.full_counter:
             count = min(count, self.machine.largest_wait(counter))
         return _make_entry(wait_op(counter, count), wait_effect(counter, count), at)
@@ -271,10 +256,9 @@ class _Maker:
         version = Version(load.operand, at.number + ahead + at.offset)
         part = self.loop.parts[load.operand][op.name]
         makes = ((Place(Space.LDS, load.operand, buffer, part), version),)
-        return self._make_data_entry(op, at, ahead, Work(1, load.moved), makes=makes, copy=buffer)
+        return self._make_data_entry(op, at, ahead, Work(1, load.moved), makes=makes)
 
     def _make_value(self, made: StreamValue, stream: str, at: _Tile, ahead: int, buffer: int) -> Entry:
-        """A read or a pack."""
         end, iteration = self.loop.suffix(at.path), at.number + ahead + at.offset
         wants = [(self.loop.register(name + end), Version(name + end, iteration)) for name in made.reads]
         if made.operand:
@@ -289,22 +273,13 @@ class _Maker:
         product, end = self.loop.operands.products[number], self.loop.suffix(at.path)
         iteration = at.number + at.offset
         wants = [(self.loop.register(name + end), Version(name + end, iteration)) for name in product.reads]
-        entry = self._make_data_entry(
-            self.loop.named[product.name + end], at, 0, Work(1, 0, self.loop.instruction), wants=wants
-        )
+        work = Work(1, 0, self.loop.instruction)
+        entry = self._make_data_entry(self.loop.named[product.name + end], at, 0, work, wants=wants)
         sums = (Place(Space.ACCUMULATOR, product.accumulator + end),)
         return replace(entry, effect=replace(entry.effect, writes=sums))
 
     def _make_data_entry(
-        self,
-        op: LoopOp,
-        at: _Tile,
-        ahead: int,
-        work: Work,
-        *,
-        wants: _Versions = (),
-        makes: _Versions = (),
-        copy: int | None = None,
+        self, op: LoopOp, at: _Tile, ahead: int, work: Work, *, wants: _Versions = (), makes: _Versions = ()
     ) -> Entry:
         counter = self.machine.counter_of(op.kind)
         effect = Effect(
@@ -317,6 +292,7 @@ class _Maker:
             wants=tuple(wants),
             makes=tuple(makes),
         )
+        copy = makes[0][0].copy if op.kind is OpKind.DMA else None  # the buffer that a load fills
         return _make_entry(Op(kind=op.kind, name=op.name, copy=copy, work=work, declared=op), effect, at)
 
 

@@ -15,7 +15,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import groupby
 from typing import NamedTuple
 
 from rota.errors import ProgramError, several
@@ -30,7 +30,7 @@ from rota.lift.natural_loops import (
     NaturalLoop,
     derive_lds_places,
     find_loops,
-    not_lifted,
+    refuse_lift,
 )
 from rota.program.entry import (
     BARRIER,
@@ -108,14 +108,13 @@ def derive_register_places(chain: Sequence[Operation]) -> RegisterUses:
 
 
 def _name_rows(rows: Sequence[int]) -> str:
-    starts = [rows[0], *(after for before, after in pairwise(rows) if after != before + 1)]
-    ends = [*(before for before, after in pairwise(rows) if after != before + 1), rows[-1]]
-    return ",".join(map(_name_span, starts, ends))
-
-
-def _name_span(first: int, last: int) -> str:
-    file, base = ("a", ACC) if first >= ACC else ("v", 0)
-    return f"{file}{first - base}" if first == last else f"{file}[{first - base}:{last - base}]"
+    names = []
+    for _, run in groupby(enumerate(rows), key=lambda pair: pair[1] - pair[0]):  # consecutive numbers
+        numbers = [row for _, row in run]
+        file, base = ("a", ACC) if numbers[0] >= ACC else ("v", 0)
+        first, last = numbers[0] - base, numbers[-1] - base
+        names.append(f"{file}{first}" if first == last else f"{file}[{first}:{last}]")
+    return ",".join(names)
 
 
 _TRANSCENDENTAL = re.compile(r"^v_(?:exp|log|rcp|rsq|sqrt|sin|cos|prng)_")
@@ -125,8 +124,6 @@ _MACHINE_COUNTERS = ("vmcnt", "lgkmcnt")
 
 
 class OperationPlaces(NamedTuple):
-    """The places that an operation reads, writes and accesses in LDS."""
-
     reads: tuple[Place, ...] = ()
     writes: tuple[Place, ...] = ()
     lds: tuple[Place, ...] = ()
@@ -136,23 +133,30 @@ def derive_ops(
     operation: Operation, places: OperationPlaces, machine: Machine, copy: int | None
 ) -> Iterator[tuple[Op, Effect]]:
     """The ops of one instruction: usually one, of a wait one for each counter."""
+    instruction = operation.instruction
+    at = "" if instruction.address is None else f"{instruction.address:#x}: "
+    for op, effect in _derive_ops(operation, places, machine, copy):
+        yield replace(op, source=instruction.source, declared=at + instruction.text), effect
+
+
+def _derive_ops(
+    operation: Operation, places: OperationPlaces, machine: Machine, copy: int | None
+) -> Iterator[tuple[Op, Effect]]:
     if operation.kind is OperationKind.WAIT:
-        for op, effect in _derive_waits(operation, machine):
-            yield replace(op, source=operation.instruction.source, declared=_describe(operation)), effect
+        for counter, count in zip(_MACHINE_COUNTERS, operation.waits, strict=True):
+            if count is not None and count < machine.no_wait(counter):
+                yield wait_op(counter, count), wait_effect(counter, count)
         return
     if operation.kind is OperationKind.BARRIER:
-        yield replace(BARRIER, source=operation.instruction.source, declared=_describe(operation)), MEETS
+        yield BARRIER, MEETS
         return
     if operation.name == "s_setprio":
         level = int(operation.instruction.operands[0], 0)
-        yield (
-            _make_op(operation, OpKind.PRIORITY, Work(1), f"priority({level})"),
-            Effect(kind=OpKind.PRIORITY, wait_value=level),
-        )
+        op = Op(kind=OpKind.PRIORITY, name=f"priority({level})", work=Work(1))
+        yield op, Effect(kind=OpKind.PRIORITY, wait_value=level)
         return
     kind = _derive_kind(operation)
     tracked = machine.counter_of(kind)
-    reads, writes = places.reads, places.writes
     into_lds = kind in {OpKind.LDS_WRITE, OpKind.DMA}
     name = operation.name + (" lds" if kind is OpKind.DMA and "_lds_" not in operation.name else "")
     buffers = dict.fromkeys(f"{place.name}[{place.copy}]" for place in places.lds)
@@ -162,29 +166,11 @@ def derive_ops(
         kind=kind,
         counter=tracked,
         tokens=1 if tracked else 0,
-        reads=reads if into_lds else (*places.lds, *reads),
-        writes=(*places.lds, *writes) if into_lds else writes,
+        reads=places.reads if into_lds else (*places.lds, *places.reads),
+        writes=(*places.lds, *places.writes) if into_lds else places.writes,
         instance=Version(operation.name, copy or 0),
     )
-    yield _make_op(operation, kind, _derive_work(operation, kind), name, copy), effect
-
-
-def _make_op(operation: Operation, kind: OpKind, work: Work, name: str, copy: int | None = None) -> Op:
-    return Op(
-        kind=kind, name=name, copy=copy, work=work, source=operation.instruction.source, declared=_describe(operation)
-    )
-
-
-def _describe(operation: Operation) -> str:
-    instruction = operation.instruction
-    at = "" if instruction.address is None else f"{instruction.address:#x}: "
-    return at + instruction.text
-
-
-def _derive_waits(operation: Operation, machine: Machine) -> Iterator[tuple[Op, Effect]]:
-    for counter, count in zip(_MACHINE_COUNTERS, operation.waits, strict=True):
-        if count is not None and count < machine.no_wait(counter):
-            yield wait_op(counter, count), wait_effect(counter, count)
+    yield Op(kind=kind, name=name, copy=copy, work=_derive_work(operation, kind)), effect
 
 
 def _derive_kind(operation: Operation) -> OpKind:  # noqa: PLR0911  # a table with conditions
@@ -214,17 +200,12 @@ def _derive_work(operation: Operation, kind: OpKind) -> Work:
     if operation.kind is OperationKind.EXCHANGE:
         return Work(1, LANES * 4)
     if operation.kind is OperationKind.VMEM:
-        return Work(1, LANES * (operation.to_lds or _count_bytes(operation)))
+        width = _WIDTH.search(operation.name)
+        short = next((size for word, size in _SHORT.items() if word in operation.name), 4)
+        return Work(1, LANES * (operation.to_lds or (4 * int(width[1] or 1) if width else short)))
     if operation.name == "s_nop":
         return Work(1 + int(operation.instruction.operands[0], 0))
     return Work(1)
-
-
-def _count_bytes(operation: Operation) -> int:
-    found = _WIDTH.search(operation.name)
-    if found is not None:
-        return 4 * int(found[1] or 1)
-    return next((size for word, size in _SHORT.items() if word in operation.name), 4)
 
 
 def _find_widest_bits(operation: Operation) -> int:
@@ -241,8 +222,6 @@ def _find_widest_bits(operation: Operation) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiftedLoop:
-    """The program, the loops that it was lifted from, and the verdict about the whole kernel."""
-
     program: LoweredProgram
     loops: tuple[NaturalLoop, ...]
     verdict: Verdict
@@ -273,8 +252,9 @@ def lift_kernel(
     waves = verdict.waves
     chosen, groups = _group_waves(facts.name, found, recorder, verdict)
     loops = tuple(replace(found[number], chain=_drop_loop_edge(found[number].chain)) for number in chosen)
-    for loop in loops:
-        _check_matrix(facts.name, loop, device)
+    for each in (each for loop in loops for each in loop.chain):
+        if each.name.startswith(MATRIX) and each.name not in device.rates.mfma_passes:
+            raise refuse_lift(facts.name, f"the duration of {each.name} on {device.name} is not known", each)
     uses = derive_lds_places(recorder, [found[number] for number in chosen])
     program = _Lift(facts, device, loops, uses, groups, waves).program()
     assumptions = _list_assumptions(found, loops, uses, verdict, waves, entered=any(recorder.entered.values()))
@@ -284,11 +264,11 @@ def lift_kernel(
 def _read_operations(facts: KernelFacts, instructions: Sequence[Instruction]) -> tuple[Operation, ...]:
     architecture = architecture_named(facts.arch)
     if architecture is None:
-        raise not_lifted(facts.name, f"rota doesn't know {facts.arch}")
+        raise refuse_lift(facts.name, f"rota doesn't know {facts.arch}")
     try:
         return tuple(read_operation(each, number, architecture) for number, each in enumerate(instructions))
     except UnknownOperationError as error:
-        raise not_lifted(facts.name, f"rota doesn't know {error.instruction.opcode}") from error
+        raise refuse_lift(facts.name, f"rota doesn't know {error.instruction.opcode}") from error
 
 
 def _add_matrix_rates(device: Device) -> Device:
@@ -300,13 +280,6 @@ def _add_matrix_rates(device: Device) -> Device:
         if form.name not in rates.mfma_passes
     )
     return replace(device, timing=replace(device.timing, rates=replace(rates, matrix=(*rates.matrix, *others))))
-
-
-def _check_matrix(name: str, loop: NaturalLoop, device: Device) -> None:
-    known = device.rates.mfma_passes
-    for each in loop.chain:
-        if each.name.startswith(MATRIX) and each.name not in known:
-            raise not_lifted(name, f"the duration of {each.name} on {device.name} is not known", each)
 
 
 def _drop_loop_edge(chain: Sequence[Operation]) -> tuple[Operation, ...]:
@@ -338,14 +311,14 @@ def _group_waves(
             if len(reached) < waves
             else "some of its waves reach several loops, and no loop is reached by all"
         )
-        raise not_lifted(name, why, loops[chosen[0]].chain[0])
+        raise refuse_lift(name, why, loops[chosen[0]].chain[0])
     found: dict[tuple[int, int], list[int]] = {}
     for place, number in enumerate(chosen):
         for wave, barriers in sorted(entered[number].items()):
             found.setdefault((place, barriers), []).append(wave)
     groups = tuple(_Group(loop, barriers, tuple(some)) for (loop, barriers), some in sorted(found.items()))
     if len(chosen) > 1 and len({group.barriers for group in groups}) > 1:
-        raise not_lifted(name, "its waves enter different loops after different barriers", loops[chosen[0]].chain[0])
+        raise refuse_lift(name, "its waves enter different loops after different barriers", loops[chosen[0]].chain[0])
     return tuple(chosen), groups
 
 
@@ -359,11 +332,9 @@ class _Lift:
     waves: int
 
     def program(self) -> LoweredProgram:
-        several_roles = len(self.groups) > 1
-        roles = tuple(
-            Role(f"waves {_describe_waves(group.waves)}" if several_roles else "waves", len(group.waves))
-            for group in self.groups
-        )
+        roles = tuple(Role(f"waves {_describe_waves(group.waves)}", len(group.waves)) for group in self.groups)
+        if len(roles) == 1:
+            roles = (roles[0]._replace(name="waves"),)
         everyone = tuple(range(len(roles)))
         barriers = (Barrier(WORKGROUP, everyone, everyone),)
         registers = [derive_register_places(loop.chain) for loop in self.loops]
@@ -376,7 +347,7 @@ class _Lift:
                 kernel = merged(roles, barriers, {Phase.KERNEL: own})[Phase.KERNEL]
             except ProgramError as error:
                 why = "its waves run loops that don't have the same barriers"
-                raise not_lifted(self.facts.name, why, self.loops[0].chain[0]) from error
+                raise refuse_lift(self.facts.name, why, self.loops[0].chain[0]) from error
         ahead = [group.barriers - min(each.barriers for each in self.groups) for group in self.groups]
         sizes = {name: size for each in registers for name, size in each.sizes}
         return LoweredProgram(
@@ -409,7 +380,12 @@ class _Lift:
                     yield Entry(op=op, effect=effect, time_slot=0, phase=Phase.KERNEL)
 
     def _title(self, entries: int) -> str:
-        where = " and ".join(_describe_place(loop) for loop in self.loops)
+        places = []
+        for first, last in ((loop.chain[0].instruction, loop.chain[-1].instruction) for loop in self.loops):
+            known = first.address is not None and last.address is not None
+            lines = f"lines {first.line} to {last.line}"
+            places.append(f"{first.address:#x}..{last.address:#x}" if known else lines)
+        where = " and ".join(places)
         count = sum(len(loop.chain) for loop in self.loops)
         return f"loop at {where} of {self.facts.name}, {several(count, 'instruction')}, {entries} entries"
 
@@ -427,13 +403,6 @@ def _describe_waves(waves: Sequence[int]) -> str:
     return ", ".join(map(str, waves))
 
 
-def _describe_place(loop: NaturalLoop) -> str:
-    first, last = loop.chain[0].instruction, loop.chain[-1].instruction
-    if first.address is None or last.address is None:
-        return f"lines {first.line} to {last.line}"
-    return f"{first.address:#x}..{last.address:#x}"
-
-
 def _list_assumptions(
     found: Sequence[NaturalLoop],
     loops: Sequence[NaturalLoop],
@@ -443,7 +412,6 @@ def _list_assumptions(
     *,
     entered: bool,
 ) -> Iterator[str]:
-    """What the program assumes and leaves out."""
     yield f"machine code ({verdict.status.value})"
     yield f"the steady state of the loop alone, {several(waves, 'wave')}"
     if uses.copies > 1:

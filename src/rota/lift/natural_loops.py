@@ -33,7 +33,6 @@ class NaturalLoop:
 
     @property
     def head(self) -> int:
-        """The number of the first operation."""
         return self.chain[0].number
 
 
@@ -42,23 +41,18 @@ def find_loops(
 ) -> tuple[NaturalLoop, ...]:
     """Find the main loop of a kernel, and others with as much work; raises T304 if none can be lifted."""
     bodies = _find_bodies(successors)
-    inner = {
-        head: body
-        for head, body in bodies.items()
-        if not any(other != head and other in body and bodies[other] < body for other in bodies)
-    }
+    inner = {head: body for head, body in bodies.items() if not any(bodies[each] < body for each in body & {*bodies})}
     if not inner:
-        raise not_lifted(name, "it has no loop")
+        raise refuse_lift(name, "it has no loop")
     counts = {head: _count(operations, body) for head, body in inner.items()}
     most = max(counts.values())
     chosen = [head for head in sorted(inner) if counts[head] == most]
     if not any(most):
-        raise not_lifted(name, "no loop of it uses memory or matrix instructions", operations[chosen[0]])
+        raise refuse_lift(name, "no loop of it uses memory or matrix instructions", operations[chosen[0]])
     return tuple(_trace_chain(name, operations, successors, head, inner[head]) for head in chosen)
 
 
-def not_lifted(name: str, why: str, operation: Operation | None = None) -> ProgramError:
-    """The T304 error about a kernel whose loop can't be lifted."""
+def refuse_lift(name: str, why: str, operation: Operation | None = None) -> ProgramError:
     concerns: tuple[Concern, ...] = () if operation is None else (operation.instruction.concern(),)
     return ProgramError.of("T304", f"{name} is not lifted: {why}", concerns=concerns)
 
@@ -95,18 +89,18 @@ def _trace_chain(
     chain, at, skipped = [operations[head]], head, 0
     while True:
         if operations[at].kind is OperationKind.CALL:
-            raise not_lifted(name, "its loop calls a function", operations[at])
+            raise refuse_lift(name, "its loop calls a function", operations[at])
         following = {each for each in successors[at] if each in body}
         far = max(following)
         if len(following) > 1:
             if not _may_be_skipped(operations, at, following):
-                raise not_lifted(name, "its loop has more than one path through it", operations[at])
+                raise refuse_lift(name, "its loop has more than one path through it", operations[at])
             skipped += far - at - 1
         at = far
         if at == head:
             return NaturalLoop(chain=tuple(chain), skipped=skipped)
         if len(chain) == len(body):
-            raise not_lifted(name, "its loop has a loop inside", operations[at])
+            raise refuse_lift(name, "its loop has a loop inside", operations[at])
         chain.append(operations[at])
 
 
@@ -122,24 +116,21 @@ def _may_be_skipped(operations: Sequence[Operation], at: int, following: set[int
 
 
 class LoopRecorder:
-    """A `rota.prove.widening.Recorder` of some loops.
-
-    `bytes` are the bit sets of LDS bytes seen for each trip, wave and operation.  `periods` are pairs of trips with the
-    same state, by loop head.  `entered` has the barriers that each wave had passed when it first reached a head.
-    """
+    """A `rota.prove.widening.Recorder` of some loops."""
 
     def __init__(self, loops: Sequence[NaturalLoop]) -> None:
         self._heads = {each.number: loop.head for loop in loops for each in loop.chain}
         self._trips: dict[Hashable, int] = {}
         self._last: tuple[ProductState, tuple[int, ...], int] | None = None
         self._trip = 0
+        # Bit sets of LDS bytes by trip, wave and operation; by loop head, pairs of trips with the same state, and the
+        # barriers that each wave had passed when it first reached the head.
         self.bytes: defaultdict[tuple[int, int, int], set[int]] = defaultdict(set)
         self.inexact: set[int] = set()
         self.periods: dict[int, set[tuple[int, int]]] = {loop.head: set() for loop in loops}
         self.entered: dict[int, dict[int, int]] = {loop.head: {} for loop in loops}
 
     def record_checkpoint(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
-        """Count trips, and remember which have the same state."""
         self._last = None
         wave_set = next((each for each in product.wave_sets if head == (each.waves[0],)), None)
         if wave_set is None or wave_set.at not in self.entered:
@@ -152,7 +143,6 @@ class LoopRecorder:
             self.periods[wave_set.at].add((first, trip))
 
     def record_access(self, product: ProductState, wave_set: WaveSet, access: LdsUse) -> None:
-        """Remember the bytes that an operation of a loop accesses."""
         head = self._heads.get(access.number)
         if head is None:
             return
@@ -202,7 +192,6 @@ class _Buffer:
 
 
 def derive_lds_places(recorder: LoopRecorder, loops: Sequence[NaturalLoop]) -> LdsUses:
-    """Name the LDS places that the loops access."""
     windows = [_find_window(recorder, loop) for loop in loops]
     copies = lcm(*(1 if window is None else len(window) for window in windows))
     most = min(_MOST_COPIES, MOST_INSTRUCTIONS // max(len(loop.chain) for loop in loops))
@@ -213,9 +202,8 @@ def derive_lds_places(recorder: LoopRecorder, loops: Sequence[NaturalLoop]) -> L
         for loop in loops:
             octets |= _unite(recorder, loop)
         if octets:
-            notes.append(
-                "LDS addresses do not repeat with a short period: places are all bytes that an instruction accesses"
-            )
+            what = "places are all bytes that an instruction accesses"
+            notes.append(f"LDS addresses do not repeat with a short period: {what}")
     else:
         for loop, window in zip(loops, windows, strict=True):
             octets |= _unite_by_trip(recorder, loop, window or _ALWAYS, copies)
@@ -240,7 +228,6 @@ def derive_lds_places(recorder: LoopRecorder, loops: Sequence[NaturalLoop]) -> L
 
 
 def writes_lds(operation: Operation) -> bool:
-    """True if it writes LDS and nothing else."""
     return bool(operation.to_lds) or (operation.kind is OperationKind.LDS and not operation.data)
 
 
@@ -270,22 +257,20 @@ def _find_window(recorder: LoopRecorder, loop: NaturalLoop) -> range | None:
 
 
 def _unite_by_trip(recorder: LoopRecorder, loop: NaturalLoop, window: range, copies: int) -> dict[Use, int]:
-    octets: dict[Use, int] = {}
+    octets: defaultdict[Use, int] = defaultdict(int)
     for (trip, _, number), masks in _select(recorder, loop):
-        if window is _ALWAYS:
-            for copy in range(copies):
-                octets[copy, number] = octets.get((copy, number), 0) | next(iter(masks))
-        elif trip in window:
-            for copy in range(trip - window.start, copies, len(window)):
-                octets[copy, number] = octets.get((copy, number), 0) | next(iter(masks))
+        start = 0 if window is _ALWAYS else trip - window.start
+        if window is _ALWAYS or trip in window:
+            for copy in range(start, copies, len(window)):
+                octets[copy, number] |= next(iter(masks))
     return octets
 
 
 def _unite(recorder: LoopRecorder, loop: NaturalLoop) -> dict[Use, int]:
-    octets: dict[Use, int] = {}
+    octets: defaultdict[Use, int] = defaultdict(int)
     for (_, _, number), masks in _select(recorder, loop):
         for mask in masks:
-            octets[0, number] = octets.get((0, number), 0) | mask
+            octets[0, number] |= mask
     return octets
 
 
@@ -311,8 +296,7 @@ def _name_tiles(buffers: Sequence[_Buffer]) -> Iterator[tuple[str, int, _Buffer]
     """Number tiles by their first byte, and the copies of each."""
     tiles: list[tuple[set[int], list[_Buffer]]] = []
     for buffer in buffers:
-        numbers, mine = {number for _, number in buffer.uses}, [buffer]
-        disjoint = []
+        numbers, mine, disjoint = {number for _, number in buffer.uses}, [buffer], []
         for others, some in tiles:
             if others & numbers:
                 numbers, mine = numbers | others, [*some, *mine]

@@ -90,7 +90,6 @@ class ScheduleTable:
 
     @property
     def stored(self) -> StoredElement:
-        """How its elements are stored."""
         return ELEMENTS[self.element]
 
     @property
@@ -101,16 +100,13 @@ class ScheduleTable:
 
     @property
     def buffers(self) -> int:
-        """Tiles of each operand that LDS holds."""
         return 3 if self.variant == _THREE_BUFFERS else 2
 
     @property
     def steps(self) -> int:
-        """Steps of K that a tile takes."""
         return self.tile[2] // self.mfma[2]
 
     def stream(self, name: str) -> Stream:
-        """The stream of that name, empty if there is none."""
         return next((each for each in self.streams if each.name == name), Stream(name, ((),)))
 
     @property
@@ -120,30 +116,26 @@ class ScheduleTable:
 
 
 def remove_sync(table: ScheduleTable, number: int) -> ScheduleTable:
-    """Remove one of the table's waits and barriers."""
-
     def drop(values: tuple[T, ...]) -> tuple[T, ...]:
         return (*values[:number], *values[number + 1 :])
 
-    streams = tuple(
-        Stream(each.name, (drop(each.paths[0]),)) if each.name == "SYNC" else each for each in table.streams
-    )
-    return replace(table, streams=streams, syncs=drop(table.syncs))
+    streams = (each._replace(paths=(drop(each.paths[0]),)) if each.name == "SYNC" else each for each in table.streams)
+    return replace(table, streams=tuple(streams), syncs=drop(table.syncs))
 
 
 def read_table(document: object) -> ScheduleTable:
     """Read a table from a JSON value; raises T302 if it is malformed."""
     fields = _Fields(document)
-    name = fields.text("name")
+    name = fields.read_typed(str, "name")
     found = _NAME.fullmatch(name)
     if found is None or found["element"] not in ELEMENTS:
-        raise malformed(name, f"its name has none of the known elements, {', '.join(ELEMENTS)}")
+        raise refuse_malformed(name, f"its name has none of the known elements, {', '.join(ELEMENTS)}")
     code_paths = fields.number("code_paths", least=1)
     table = ScheduleTable(
         name=name,
         element=found["element"],
         variant=found["variant"] or "",
-        layout=fields.text("layout"),
+        layout=fields.read_typed(str, "layout"),
         tile=_three(fields.numbers("tile", 3)),
         mfma=_three(fields.numbers("mfma", 4)),
         waves=_two(fields.numbers("waves", 2)),
@@ -154,21 +146,20 @@ def read_table(document: object) -> ScheduleTable:
         no_load_shift=fields.number("nglshift"),
         last_shift=fields.number("nllshift"),
         reorder=fields.numbers("mfma_reorder", None, least=0),
-        swapped=fields.flag("swap_gr"),
-        transposing_reads=fields.flag("useLDSTr"),
+        swapped=fields.read_typed(bool, "swap_gr"),
+        transposing_reads=fields.read_typed(bool, "useLDSTr"),
         vector_widths=_two(fields.numbers("vw", 2)),
     )
     for wrong in _find_inconsistencies(table):
-        raise malformed(table.title, wrong)
+        raise refuse_malformed(table.title, wrong)
     return table
 
 
-def malformed(name: str, wrong: str) -> EmissionError:
-    """The T302 error about a table."""
+def refuse_malformed(name: str, wrong: str) -> EmissionError:
     return EmissionError.of("T302", f"{name}: {wrong}", concerns=(Concern(label=name, role="schedule table"),))
 
 
-def unreadable(table: ScheduleTable, why: str) -> EmissionError:
+def refuse_reading(table: ScheduleTable, why: str) -> EmissionError:
     """The T303 error about a well-formed table that no rule says how to read."""
     concerns = (Concern(label=table.title, role="schedule table"),)
     return EmissionError.of("T303", f"{table.title}: {why}", concerns=concerns)
@@ -208,32 +199,24 @@ def _find_misplaced(table: ScheduleTable) -> Iterator[str]:
 
 
 class _Fields:
-    """Reads the fields of a JSON object, each with its type."""
-
     def __init__(self, document: object) -> None:
         if not isinstance(document, dict):
-            raise malformed("a schedule table", f"it is {type(document).__name__}; expected an object")
+            raise refuse_malformed("a schedule table", f"it is {type(document).__name__}; expected an object")
         self.document = document
         self.name = str(document.get("name", "a schedule table"))[:80]
 
     def _wrong(self, key: str, value: object, expected: str) -> EmissionError:
-        return malformed(self.name, f"{key} is {str(value)[:60]!r}; expected {expected}")
+        return refuse_malformed(self.name, f"{key} is {str(value)[:60]!r}; expected {expected}")
 
     def _value(self, key: str) -> object:
         if key not in self.document:
-            raise malformed(self.name, f"it has no field {key}")
+            raise refuse_malformed(self.name, f"it has no field {key}")
         return self.document[key]
 
-    def text(self, key: str) -> str:
+    def read_typed(self, kind: type[T], key: str) -> T:
         value = self._value(key)
-        if not isinstance(value, str):
-            raise self._wrong(key, value, "text")
-        return value
-
-    def flag(self, key: str) -> bool:
-        value = self._value(key)
-        if not isinstance(value, bool):
-            raise self._wrong(key, value, "true or false")
+        if not isinstance(value, kind):
+            raise self._wrong(key, value, {str: "text", bool: "true or false", dict: "an object"}[kind])
         return value
 
     def number(self, key: str, *, least: int = 0) -> int:
@@ -258,12 +241,9 @@ class _Fields:
         return tuple(self._number(key, each, least) for each in value)
 
     def streams(self, code_paths: int) -> Iterator[Stream]:
-        value = self._value("streams")
-        if not isinstance(value, dict):
-            raise self._wrong("streams", value, "an object")
-        for name, paths in value.items():
+        for name, paths in self.read_typed(dict, "streams").items():
             if not _STREAM.fullmatch(str(name)):
-                raise malformed(self.name, f"it has an unknown stream {str(name)[:40]!r}")
+                raise refuse_malformed(self.name, f"it has an unknown stream {str(name)[:40]!r}")
             listed = self._list(name, paths)
             if len(listed) not in (1, code_paths):
                 raise self._wrong(name, paths, f"one list, or one for each of {code_paths} code paths")
@@ -291,8 +271,6 @@ def _three(numbers: tuple[int, ...]) -> tuple[int, int, int]:
     return numbers[0], numbers[1], numbers[2]
 
 
-# The instructions of a tile.
-
 MFMA = "MFMA"
 """The stream name of matrix instructions."""
 
@@ -318,7 +296,11 @@ def iterate_instructions(table: ScheduleTable, path: int, body: Body) -> Iterato
     """The instructions of a code path for a tile, in order; after the loop all waves take the first path."""
     if body is not Body.LOOP:
         path = 0
-    left_out = _streams_left_out(table, body)
+    left_out = set[str]()
+    if body is not Body.LOOP:
+        left_out |= {"GRA", "GRB", "GRIncA", "GRIncB", "LWSA", "LWSB", "LCC"}
+    if body is Body.LAST:
+        left_out |= {f"LRA{table.prefetched}", f"LRB{table.prefetched}", "LRSA", "LRSB"}
     following: dict[int, list[TableInstruction]] = {}
     for stream in table.streams:
         if stream.name in left_out:
@@ -330,14 +312,6 @@ def iterate_instructions(table: ScheduleTable, path: int, body: Body) -> Iterato
     for number in range(table.mfmas):
         yield TableInstruction(MFMA, number, number)
         yield from following.get(number, ())
-
-
-def _streams_left_out(table: ScheduleTable, body: Body) -> frozenset[str]:
-    if body is Body.LOOP:
-        return frozenset()
-    loads = {"GRA", "GRB", "GRIncA", "GRIncB", "LWSA", "LWSB", "LCC"}
-    last = table.prefetched
-    return frozenset(loads if body is Body.NO_LOADS else loads | {f"LRA{last}", f"LRB{last}", "LRSA", "LRSB"})
 
 
 def _shift(sync: SyncOp, table: ScheduleTable, body: Body) -> SyncOp:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from rota.lift.schedule_table import ScheduleTable, unreadable
+from rota.lift.schedule_table import ScheduleTable, refuse_reading
 from rota.program.entry import Place, Space, Work
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
@@ -45,11 +45,11 @@ class TF32Packs:
     fragments: int
 
     def packs(self) -> Iterator[Pack]:
-        """All packs, as the stream numbers them."""
         each, swaps = self._count_packs()
         width = self.fragments if swaps else 0
-        pairs = sorted((_NUMBERS * m + width * q + f, q, m, f) for q, m, f in _list_swaps(width))
-        for _, q, m, f in pairs:
+        # For each block of reads, which numbers of which fragments change places.
+        blocks = [(q, m, f) for q in range(_NUMBERS // (width or 1)) for m in range(width) for f in range(m + 1, width)]
+        for q, m, f in sorted(blocks, key=lambda swap: (_NUMBERS * swap[1] + width * swap[0] + swap[2], swap)):
             yield Pack(self._swap(q, m, f), (self.reads[width * q + m], self.reads[width * q + f]))
         for fragment in range(self.fragments):
             yield from self._split_by_number(fragment) if each == _BY_NUMBER else self._split_by_matrix(fragment)
@@ -71,14 +71,13 @@ class TF32Packs:
         return 1 if self.table.layout[axis] == "TN"[axis] else self.table.vector_widths[axis]
 
     def _count_packs(self) -> tuple[int, int]:
-        """The packs per fragment, and the swaps before them."""
         width = self._width
         swaps = _ROUNDED * (width - 1)
         each, rest = divmod(self.count - swaps, self.fragments)
         whole = len(self.reads) == _NUMBERS and self.fragments == width and _NUMBERS % width == 0
         if rest or each not in (_BY_NUMBER, _BY_MATRIX) or not (whole if swaps else self._reads_each):
             counts = f"{self.count} packs and {len(self.reads)} reads for {self.fragments} fragments of {self.operand}"
-            raise unreadable(self.table, f"{counts}: a fragment takes {_BY_NUMBER} packs or {_BY_MATRIX}")
+            raise refuse_reading(self.table, f"{counts}: a fragment takes {_BY_NUMBER} packs or {_BY_MATRIX}")
         return each, swaps
 
     @property
@@ -137,29 +136,17 @@ class TF32Packs:
             before = (low[number],)
 
 
-def _list_swaps(width: int) -> Iterator[tuple[int, int, int]]:
-    """For each block of reads, which numbers of which fragments change places."""
-    for q in range(_NUMBERS // width if width else 0):
-        for m in range(width):
-            yield from ((q, m, f) for f in range(m + 1, width))
-
-
-# Operands of the loop's instructions.
-
 _PACKED_PAIR = 2  # reads that a pack of 16 bits combines
 _ELEMENT_PAIRS = 4  # pairs of elements of a fragment in a lane
 _QUADRANTS = "3"  # the number of a prefetching stream whose tile is multiplied in four blocks
 
 
 class StreamValue(NamedTuple):
-    """The value that one instruction of a stream makes, `ahead` tiles before it is multiplied.
-
-    The instruction reads the LDS tile of `operand`, or the register values `reads`, and writes into register `shared`.
-    """
+    """The value that an instruction makes of the LDS tile of `operand` or of register values, in register `shared`."""
 
     name: str
     kind: OpKind
-    ahead: int
+    ahead: int  # tiles before it is multiplied
     operand: str = ""
     reads: tuple[str, ...] = ()
     shared: str = ""
@@ -185,14 +172,12 @@ class Operands:
     """By operand, part (0 is the first of a tile), fragment and half of a TF32 number: the values that hold it."""
 
     def bytes_of(self, stream: str) -> int:
-        """The bytes that one read moves for one wave."""
         table, count = self.table, len(self.table.stream(stream).of(0))
         axis = "AB".index(stream[2])
         size = table.mfma[axis] * table.mfma[2] * table.stored.bits // 8
         return -(-self.fragments_of(axis) * size // count)
 
     def fragments_of(self, axis: int) -> int:
-        """The number of fragments that the reads of one stream fill."""
         count = self.table.fragments[axis]
         return count if self.table.steps > 1 else count // 2
 
@@ -206,7 +191,7 @@ def derive_operands(table: ScheduleTable, *, in_blocks: bool = False) -> Operand
     last = table.prefetched
     if table.steps > 2 or last == "0" or (table.steps == 1 and any(count % 2 for count in table.fragments)):
         why = f"{table.steps} steps of K with reads up to number {last}: no rule says which reads are for which step"
-        raise unreadable(table, why)
+        raise refuse_reading(table, why)
     found = Operands(table)
     for axis in range(2):
         _read_stream(found, axis, "0", part=1)
@@ -216,18 +201,23 @@ def derive_operands(table: ScheduleTable, *, in_blocks: bool = False) -> Operand
 
 
 def _read_stream(found: Operands, axis: int, number: str, part: int) -> None:
-    """Add the values of a stream's reads and packs."""
     table, operand = found.table, "AB"[axis]
     reads, packs = table.stream(f"LR{operand}{number}"), table.stream(f"Pack{operand}{number}")
     fragments = found.fragments_of(axis)
-    kind = OpKind.LDS_READ_TRANSPOSED if _is_transposed(table, axis) else OpKind.LDS_READ
+    # Transposing instructions take elements of 16 bits, and read what is not contiguous in K.
+    transposes = table.transposing_reads and table.layout[axis] != "TN"[axis] and table.stored.bits == 16
+    kind = OpKind.LDS_READ_TRANSPOSED if transposes else OpKind.LDS_READ
     ahead = 1 if part == 0 else 0
     names = tuple(f"{operand.lower()}{part}_{index}" for index in range(len(reads.of(0))))
     for index, name in enumerate(names):
         found.values[reads.name, index] = StreamValue(name, kind, ahead, operand)
     count = len(packs.of(0))
-    if count and part == 0:
-        ahead = _find_ahead(table, reads.name, packs.name)
+    if count and part == 0:  # packs before the reads of their trip convert the reads of the trip before
+        befores = {min(packs.of(path)) < min(reads.of(path)) for path in range(table.code_paths)}
+        if len(befores) > 1:
+            why = f"{packs.name} comes before {reads.name} in one code path and after it in another"
+            raise refuse_reading(table, why)
+        ahead = 0 if befores.pop() else 1
     if table.stored.products > 1:
         own = TF32Packs(table=table, operand=operand, part=part, reads=names, count=count, fragments=fragments)
         _convert(found, packs.name, own, ahead)
@@ -235,7 +225,7 @@ def _read_stream(found: Operands, axis: int, number: str, part: int) -> None:
     values = tuple(_pair(found, packs.name, names, ahead)) if count else names
     each, rest = divmod(len(values), fragments)
     if rest or not each:
-        raise unreadable(table, f"{reads.name} has {len(names)} reads and {count} packs for {fragments} fragments")
+        raise refuse_reading(table, f"{reads.name} has {len(names)} reads and {count} packs for {fragments} fragments")
     for fragment in range(fragments):
         own_values = values[fragment * each : (fragment + 1) * each]
         found.held[operand, part, found.first_of(axis, part) + fragment, 0] = own_values
@@ -244,23 +234,11 @@ def _read_stream(found: Operands, axis: int, number: str, part: int) -> None:
 def _convert(found: Operands, stream: str, own: TF32Packs, ahead: int) -> None:
     for index, pack in enumerate(own.packs()):
         kind = OpKind.MMA if pack.matrix else OpKind.VALU
-        found.values[stream, index] = StreamValue(
-            pack.name, kind, ahead, reads=pack.reads, shared=pack.shared, instruction=pack.matrix
-        )
+        found.values[stream, index] = StreamValue(pack.name, kind, ahead, "", pack.reads, pack.shared, pack.matrix)
     first = found.first_of("AB".index(own.operand), own.part)
     for fragment in range(own.fragments):
         for half, values in enumerate(own.halves(fragment)):
             found.held[own.operand, own.part, first + fragment, half] = values
-
-
-def _find_ahead(table: ScheduleTable, reads: str, packs: str) -> int:
-    """Packs before the reads of their trip convert the reads of the trip before."""
-    befores = {
-        min(table.stream(packs).of(path)) < min(table.stream(reads).of(path)) for path in range(table.code_paths)
-    }
-    if len(befores) > 1:
-        raise unreadable(table, f"{packs} comes before {reads} in one code path and after it in another")
-    return 0 if befores.pop() else 1
 
 
 def _pair(found: Operands, stream: str, names: tuple[str, ...], ahead: int) -> Iterator[str]:
@@ -271,7 +249,7 @@ def _pair(found: Operands, stream: str, names: tuple[str, ...], ahead: int) -> I
     """
     count, pairs = len(found.table.stream(stream).of(0)), len(names) // _PACKED_PAIR
     if not pairs or len(names) % _PACKED_PAIR or count % pairs:
-        raise unreadable(found.table, f"{stream} has {count} packs for {len(names)} reads")
+        raise refuse_reading(found.table, f"{stream} has {count} packs for {len(names)} reads")
     for index in range(count):
         firsts = {index % pairs}
         if count > pairs > _ELEMENT_PAIRS and pairs % _ELEMENT_PAIRS == 0:
@@ -283,21 +261,18 @@ def _pair(found: Operands, stream: str, names: tuple[str, ...], ahead: int) -> I
         yield name
 
 
-def _is_transposed(table: ScheduleTable, axis: int) -> bool:
-    """True if an operand is read with transposing instructions, which take elements of 16 bits."""
-    contiguous_in_k = table.layout[axis] == "TN"[axis]
-    return table.transposing_reads and not contiguous_in_k and table.stored.bits == 16
-
-
 def _list_products(found: Operands, *, blocks: bool) -> Iterator[Product]:
-    """The matrix instructions in the order of issue."""
     table = found.table
     down, across = table.fragments
     count = table.stored.products
     for number in table.reorder or range(table.mfmas):
         tile, product = divmod(number, count)
         step, place = divmod(tile, down * across)
-        a, b = _in_blocks(place, down, across) if blocks else (place % down, place // down)
+        a, b = place % down, place // down
+        if blocks:  # four, the first columns first
+            rows, columns = down // 2, across // 2
+            block, inside = divmod(place, rows * columns)
+            a, b = block % 2 * rows + inside % rows, block // 2 * columns + inside // rows
         halves = ((0, 0), (1, 0), (0, 1))[product]
         reads: list[str] = []
         for operand, fragment, extent, half in (("A", a, down, halves[0]), ("B", b, across, halves[1])):
@@ -306,15 +281,6 @@ def _list_products(found: Operands, *, blocks: bool) -> Iterator[Product]:
         name = f"mma{step}_{a}_{b}" if count == 1 else f"mma{step}_{a}_{b}_{product}"
         yield Product(name, f"c{a}_{b}", tuple(reads))
 
-
-def _in_blocks(place: int, down: int, across: int) -> tuple[int, int]:
-    """Row and column of a fragment if the tile is multiplied in four blocks, the first columns first."""
-    rows, columns = down // 2, across // 2
-    block, inside = divmod(place, rows * columns)
-    return block % 2 * rows + inside % rows, block // 2 * columns + inside // rows
-
-
-# The loop.
 
 _REGISTER_BYTES = 4
 _INPUTS = {"16bit": "bf16", "TF32": "bf16", "8bit": "f8f6f4"}
@@ -354,19 +320,15 @@ class TableLoop:
                 self._first[value.name] = self._first.get(value.into, value.into)
 
     def suffix(self, path: int) -> str:
-        """The suffix of a code path's names of ops and values."""
         return "" if self.table.code_paths == 1 else f"_p{path}"
 
     def register(self, name: str) -> Place:
-        """The place of a register value."""
         return Place(Space.REGISTER, self._first.get(name, name))
 
     def work(self, stream: str, made: StreamValue) -> Work:
-        """The work of a wave for a read or a pack."""
         return Work(1, self.operands.bytes_of(stream) if made.operand else 0, made.instruction)
 
     def ops(self, path: int) -> Iterator[LoopOp]:
-        """The ops of one code path in an iteration."""
         end, waves = self.suffix(path), self.waves // self.table.code_paths
         for load in (*self.loads["GRA"], *self.loads["GRB"]):
             moved = load.moved * waves
@@ -396,7 +358,8 @@ class TableLoop:
         operand = stream[-1] if not table.swapped else {"GRA": "B", "GRB": "A"}[stream]
         count, odd = divmod(len(table.stream(stream).of(0)), 2)
         if odd or not count:
-            raise unreadable(table, f"{stream} has {2 * count + odd} instructions; loads come in pairs with m0 updates")
+            why = f"{stream} has {2 * count + odd} instructions; loads come in pairs with m0 updates"
+            raise refuse_reading(table, why)
         for number in range(count):
             yield Load(operand, f"load_{operand}{number}", -(-self._size(operand) // (count * self.waves)))
 
@@ -410,9 +373,8 @@ class TableLoop:
             end, shared = self.suffix(path), dict[str, str]()
             for (stream, _), made in self.operands.values.items():
                 name = made.name + end
-                yield Value(
-                    name=name, home=Home.REGISTERS, size=self._registers(stream, made), into=shared.get(made.shared, "")
-                )
+                into, size = shared.get(made.shared, ""), self._registers(stream, made)
+                yield Value(name=name, home=Home.REGISTERS, size=size, into=into)
                 if made.shared:
                     shared[made.shared] = name
             for name in dict.fromkeys(product.accumulator for product in self.operands.products):
@@ -426,5 +388,4 @@ class TableLoop:
 
 
 def op_name(made: StreamValue) -> str:
-    """The name of the op that makes a value."""
     return f"{'read' if made.operand else 'make'}_{made.name}"

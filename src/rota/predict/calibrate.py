@@ -31,9 +31,7 @@ from rota.predict.predict_problem import (
 from rota.targets.device import Device
 from rota.targets.registry import STANDS_FOR
 
-# Measured runs from files.
-#
-# Which format a file has is seen from its first line. What can't be read ends in M201, another device in M203.
+# Measured runs: the first line says which format a file has. What can't be read ends in M201, another device in M203.
 
 COLUMNS = ("device", "M", "N", "K", "type", "layout", "kernel", "tile", "split_k", "us", "runs")
 """Of rota's own format; layout, kernel and runs are kept for the reader."""
@@ -66,10 +64,7 @@ class RunFile:
 def read_runs(
     path: Path, device: Device, *, problem: GemmProblem | None = None, kernel_name: str | None = None
 ) -> RunFile:
-    """The runs of a file that were measured on a device.
-
-    A kernel trace doesn't say what was computed: `problem` does, and `kernel_name` is part of the kernel's name.
-    """
+    """The runs of a file on a device; a kernel trace needs `problem`, and a part of the kernel's name."""
     reader = _Reader(path, device)
     has = set(reader.header)
     if has >= set(_TRACE):
@@ -78,11 +73,8 @@ def read_runs(
         return reader.aiter(kernel_name)
     missing = [name for name in _NEEDED if name not in has]
     if missing:
-        raise reader.malformed(
-            1,
-            f"its first line lacks {', '.join(missing)}",
-            f"rota's own format has the columns {', '.join(COLUMNS)}; times are in us",
-        )
+        fix = f"rota's own format has the columns {', '.join(COLUMNS)}; times are in us"
+        raise reader.refuse(1, f"its first line lacks {', '.join(missing)}", fix)
     return reader.own()
 
 
@@ -94,20 +86,20 @@ class _Reader:
         try:
             text = path.read_text()
         except (OSError, UnicodeDecodeError) as error:
-            raise self.malformed(0, f"it can't be read: {error}") from error
+            raise self.refuse(0, f"it can't be read: {error}") from error
         if text and not text.endswith("\n"):
             last = text.count("\n") + 1
-            raise self.malformed(last, "it ends inside a line, so its last number may be cut", "export it again")
+            raise self.refuse(last, "it ends inside a line, so its last number may be cut", "export it again")
         rows = list(csv.reader(io.StringIO(text)))
         self.header = [name.strip() for name in rows[0]] if rows else []
         self.rows = [(number, row) for number, row in enumerate(rows[1:], 2) if row]
         for number, row in self.rows:
             if len(row) != len(self.header):
-                raise self.malformed(number, f"it has {len(row)} fields, the first line {len(self.header)}")
+                raise self.refuse(number, f"it has {len(row)} fields, the first line {len(self.header)}")
         if not self.rows:
-            raise self.malformed(1, "it holds no runs")
+            raise self.refuse(1, "it holds no runs")
 
-    def malformed(self, line: int, why: str, *fixes: str) -> MeasureError:
+    def refuse(self, line: int, why: str, *fixes: str) -> MeasureError:
         where = f"{self.path.name}:{line}" if line else self.path.name
         return MeasureError.of("M201", f"{where}: {why}", evidence=(("file", self.path.name),), fixes=fixes)
 
@@ -117,11 +109,13 @@ class _Reader:
 
     def own(self) -> RunFile:
         runs = []
+        arches = [arch for arch, name in STANDS_FOR.items() if name == self.device.name.lower()]
         for number, row in self.each():
-            self._check_device(number, row["device"])
+            if row["device"].lower() not in (self.device.name.lower(), *arches):
+                raise self._refuse_device(number, row["device"])
             tile = tuple(self._integer(number, "tile", part) for part in row["tile"].lower().split("x"))
             if len(tile) != 3:
-                raise self.malformed(number, f"its tile is {row['tile']!r}; expected as 256x256x64")
+                raise self.refuse(number, f"its tile is {row['tile']!r}; expected as 256x256x64")
             problem, us = self._problem(number, row, "split_k"), self._us(number, row)
             runs.append(MeasuredGemm(problem, us, tile, row["type"], number, row.get("kernel", "")))
         return RunFile(path=self.path.name, form="rota's CSV", runs=tuple(runs))
@@ -131,7 +125,7 @@ class _Reader:
         for number, row in self.each():
             units = self._integer(number, "cu_num", row["cu_num"])
             if (row["gfx"], units) != (self.device.arch, self.device.timing.compute_units.value):
-                raise self._other_device(number, f"{row['gfx']} with {units} units")
+                raise self._refuse_device(number, f"{row['gfx']} with {units} units")
             if kernel_name is not None and kernel_name not in row["kernelName"]:
                 other += 1
             elif self._integer(number, "splitK", row["splitK"]) > 1:
@@ -144,11 +138,8 @@ class _Reader:
 
     def trace(self, problem: GemmProblem | None, kernel_name: str | None) -> RunFile:
         if problem is None or kernel_name is None:
-            raise self.malformed(
-                1,
-                "a kernel trace doesn't say which problem its kernels computed",
-                "--problem MxNxK says it, --kernel-name is a part of the kernel's name",
-            )
+            fix = "--problem MxNxK says it, --kernel-name is a part of the kernel's name"
+            raise self.refuse(1, "a kernel trace doesn't say which problem its kernels computed", fix)
         runs, other = [], 0
         for number, row in self.each():
             if kernel_name not in row["Kernel_Name"]:
@@ -156,7 +147,7 @@ class _Reader:
                 continue
             start, end = (self._integer(number, name, row[name]) for name in _TRACE[1:])
             if end <= start:
-                raise self.malformed(number, f"the kernel ends at {end}, before it starts at {start}")
+                raise self.refuse(number, f"the kernel ends at {end}, before it starts at {start}")
             runs.append(MeasuredGemm(problem, (end - start) / 1e3, (), "", number))
         left = f"{other} dispatches of other kernels" if other else ""
         return RunFile(path=self.path.name, form="rocprofv3 kernel trace", runs=tuple(runs), left_out=left)
@@ -169,7 +160,7 @@ class _Reader:
         try:
             return int(text)
         except ValueError:
-            raise self.malformed(number, f"{name} is {text!r}; expected a whole number") from None
+            raise self.refuse(number, f"{name} is {text!r}; expected a whole number") from None
 
     def _us(self, number: int, row: Mapping[str, str]) -> float:
         try:
@@ -177,24 +168,16 @@ class _Reader:
         except ValueError:
             us = 0.0
         if not 0 < us < float("inf"):
-            raise self.malformed(number, f"us is {row['us']!r}; expected a number of microseconds above 0")
+            raise self.refuse(number, f"us is {row['us']!r}; expected a number of microseconds above 0")
         return us
 
-    def _check_device(self, number: int, name: str) -> None:
-        if name.lower() not in (self.device.name.lower(), *_architectures(self.device)):
-            raise self._other_device(number, name)
-
-    def _other_device(self, number: int, name: str) -> MeasureError:
+    def _refuse_device(self, number: int, name: str) -> MeasureError:
         return MeasureError.of(
             "M203",
             f"{self.path.name}:{number}: it was measured on {name}, not on {self.device.name}",
             evidence=(("file", name), ("device", f"{self.device.name} ({self.device.arch})")),
             fixes=("name the device that it was measured on: --device", "leave rows of other devices out"),
         )
-
-
-def _architectures(device: Device) -> Sequence[str]:
-    return [arch for arch, name in STANDS_FOR.items() if name == device.name.lower()]
 
 
 FEWEST = 3
@@ -229,7 +212,15 @@ def calibrate(kernel: TiledGemm, runs: Sequence[MeasuredGemm], name: str) -> Cal
     """The correction that the runs of one kernel suggest."""
     _check(kernel, runs)
     ratios = _logs(kernel, runs, (0.0, 0.0, 0.0))
-    _check_unit(runs, ratios)
+    ratio = exp(median(ratios))
+    if not 1 / _UNIT < ratio < _UNIT:
+        unit = "nanoseconds" if ratio > 1 else "milliseconds or seconds"
+        raise MeasureError.of(
+            "M202",
+            f"measured times are x{ratio:.3g} of what is possible: they look like {unit}, not microseconds",
+            evidence=(("first run", f"{runs[0].problem}: {runs[0].us:g}"), ("measured / predicted", f"x{ratio:.3g}")),
+            fixes=("state times in microseconds, in a column named us",),
+        )
     x = [0.0, 0.0, 0.0]
     for _ in range(_STEPS):
         step = _gauss_newton(kernel, runs, x)
@@ -238,14 +229,8 @@ def calibrate(kernel: TiledGemm, runs: Sequence[MeasuredGemm], name: str) -> Cal
             break
     whole, start, memory = x
     correction = Correction(name, len(runs), exp(whole + start), exp(whole), exp(whole + memory))
-    after = _logs(kernel, runs, (whole, start, memory))
-    return Calibration(
-        correction=correction, bias=exp(median(ratios)), error_before=_error(ratios), error_after=_error(after)
-    )
-
-
-def _error(logs: Sequence[float]) -> float:
-    return median(abs(exp(-each) - 1) for each in logs)
+    before, after = (median(abs(exp(-each) - 1) for each in logs) for logs in (ratios, _logs(kernel, runs, x)))
+    return Calibration(correction=correction, bias=ratio, error_before=before, error_after=after)
 
 
 def _logs(kernel: TiledGemm, runs: Sequence[MeasuredGemm], x: Sequence[float]) -> list[float]:
@@ -263,18 +248,15 @@ def _gauss_newton(kernel: TiledGemm, runs: Sequence[MeasuredGemm], x: Sequence[f
         moved = [value + _STEP * (number == place) for place, value in enumerate(x)]
         slopes.append([(a - b) / _STEP for a, b in zip(_logs(kernel, runs, moved), base, strict=True)])
     weights = [1 / (1 + (each / (3 * NOISE)) ** 2) ** 0.5 for each in base]
-    matrix = [
-        [
-            sum(w * a * b for w, a, b in zip(weights, one, other, strict=True)) / NOISE**2
-            + (row == column) / PRIORS[row] ** 2
-            for column, other in enumerate(slopes)
-        ]
-        for row, one in enumerate(slopes)
-    ]
-    right = [
-        -sum(w * a * r for w, a, r in zip(weights, one, base, strict=True)) / NOISE**2 - x[row] / PRIORS[row] ** 2
-        for row, one in enumerate(slopes)
-    ]
+
+    def multiply(a: Sequence[float], b: Sequence[float]) -> float:
+        total: float = sum(w * m * n for w, m, n in zip(weights, a, b, strict=True)) / NOISE**2
+        return total
+
+    matrix = [[multiply(slope, other) for other in slopes] for slope in slopes]
+    right = [-multiply(slope, base) - x[row] / PRIORS[row] ** 2 for row, slope in enumerate(slopes)]
+    for row, prior in enumerate(PRIORS):
+        matrix[row][row] += 1 / prior**2
     return _solve(matrix, right)
 
 
@@ -313,22 +295,7 @@ def _check(kernel: TiledGemm, runs: Sequence[MeasuredGemm]) -> None:
             )
 
 
-def _check_unit(runs: Sequence[MeasuredGemm], logs: Sequence[float]) -> None:
-    ratio = exp(median(logs))
-    if 1 / _UNIT < ratio < _UNIT:
-        return
-    unit = "nanoseconds" if ratio > 1 else "milliseconds or seconds"
-    raise MeasureError.of(
-        "M202",
-        f"measured times are x{ratio:.3g} of what is possible: they look like {unit}, not microseconds",
-        evidence=(("first run", f"{runs[0].problem}: {runs[0].us:g}"), ("measured / predicted", f"x{ratio:.3g}")),
-        fixes=("state times in microseconds, in a column named us",),
-    )
-
-
-# Profiles.
-#
-# They are small JSON files in the folder that `ROTA_PROFILES` names, else in the user's configuration.
+# Profiles are small JSON files in the folder that `ROTA_PROFILES` names, else in the user's configuration.
 
 FORMAT = 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -336,7 +303,6 @@ _FACTORS = ("start", "loop", "memory")
 
 
 def folder() -> Path:
-    """Where profiles are kept."""
     chosen = os.environ.get("ROTA_PROFILES")
     return Path(chosen) if chosen else Path.home() / ".config" / "rota" / "profiles"
 
@@ -345,7 +311,7 @@ def keep(found: Calibration, kernel: TiledGemm, source: str) -> Path:
     """Write a profile; one of that name is replaced."""
     name = found.correction.name
     if not _NAME.fullmatch(name):
-        raise _unusable(f"{name!r:.60} can't be a profile's name: letters, digits, and . _ - between them")
+        raise _refuse(f"{name!r:.60} can't be a profile's name: letters, digits, and . _ - between them")
     path = folder() / f"{name}.json"
     data = {
         "format": FORMAT,
@@ -363,7 +329,7 @@ def keep(found: Calibration, kernel: TiledGemm, source: str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(data, indent=2) + "\n")
     except OSError as error:
-        raise _unusable(f"profile {name} can't be written: {error.strerror or error}") from error
+        raise _refuse(f"profile {name} can't be written: {error.strerror or error}") from error
     return path
 
 
@@ -372,15 +338,12 @@ def correction_named(name: str, kernel: TiledGemm) -> Correction:
     path = folder() / f"{name}.json"
     known = sorted(each.stem for each in folder().glob("*.json")) if folder().is_dir() else []
     if not _NAME.fullmatch(name) or name not in known:
-        raise _unusable(f"no profile is named {name!r:.60}", *did_you_mean(name, known), "`rota calibrate` makes one")
+        raise _refuse(f"no profile is named {name!r:.60}", *did_you_mean(name, known), "`rota calibrate` makes one")
     data = _read(path, name)
     own = (kernel.device.name, kernel.element)
     if (data.get("device"), data.get("type")) != own:
-        raise _unusable(
-            f"profile {name} is about {data.get('type')} on {data.get('device')}, {kernel.name} multiplies {own[1]} on "
-            f"{own[0]}",
-            "make a profile from runs of that type on that device",
-        )
+        about = f"{data.get('type')} on {data.get('device')}, {kernel.name} multiplies {own[1]} on {own[0]}"
+        raise _refuse(f"profile {name} is about {about}", "make a profile from runs of that type on that device")
     return Correction(name, data["runs"], *(float(data[factor]) for factor in _FACTORS))
 
 
@@ -388,16 +351,13 @@ def _read(path: Path, name: str) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise _unusable(f"profile {name} can't be read: {error}") from error
+        raise _refuse(f"profile {name} can't be read: {error}") from error
     whole = isinstance(data, dict) and data.get("format") == FORMAT and isinstance(data.get("runs"), int)
-    if not whole or not all(_is_factor(data.get(factor)) for factor in _FACTORS):
-        raise _unusable(f"profile {name} is not what `rota calibrate` writes", "make it again")
+    factors: list[Any] = [data.get(factor) for factor in _FACTORS] if whole else [None]
+    if not all(type(each) in (int, float) and 0 < each < float("inf") for each in factors):
+        raise _refuse(f"profile {name} is not what `rota calibrate` writes", "make it again")
     return dict(data)
 
 
-def _is_factor(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
-
-
-def _unusable(message: str, *fixes: str) -> MeasureError:
+def _refuse(message: str, *fixes: str) -> MeasureError:
     return MeasureError.of("M205", message, fixes=fixes)

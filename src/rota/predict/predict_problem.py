@@ -10,14 +10,14 @@ import re
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from rota.check import bad_field, check_ints, check_types
+from rota.check import bad_field, check_ints, check_types, is_int
 from rota.cycles.instructions import WorkSource, program_of
 from rota.cycles.predict import predict
 from rota.errors import DeclarationError, MeasureError
 from rota.markup import card, shares
 from rota.program.kinds import OpKind, takes_formats
 from rota.program.lowered import Lowerable, LoweredProgram
-from rota.targets.device import Device, ProblemFacts, Spread, TypeFacts, device_of, problem_facts_of
+from rota.targets.device import Device, TypeFacts, device_of, problem_facts_of
 
 MOST = 2**24
 _SIDES = re.compile(r"(\d+)x(\d+)x(\d+)")
@@ -44,16 +44,13 @@ class GemmProblem:
 
     @property
     def flops(self) -> int:
-        """Products and sums."""
         return 2 * self.m * self.n * self.k
 
     @property
     def result_bytes(self) -> int:
-        """Of an element of C."""
         return _RESULT_BYTES[self.result]
 
     def but(self, *, m: int | None = None, n: int | None = None) -> GemmProblem:
-        """The same problem with other sides."""
         return replace(self, m=self.m if m is None else m, n=self.n if n is None else n)
 
     def __str__(self) -> str:
@@ -61,7 +58,6 @@ class GemmProblem:
 
 
 def problem_named(text: str, *, split_k: int = 1) -> GemmProblem:
-    """MxNxK as a user types it."""
     found = _SIDES.fullmatch(text.strip().lower().replace("*", "x").replace(",", "x"))
     if found is None:
         raise DeclarationError.of(
@@ -95,23 +91,15 @@ class TiledGemm:
         check_types(self, {"name": str, "device": Device, "tile": tuple, "element": str})
         if self.element not in _BITS:
             raise bad_field(self, "element", self.element, ", ".join(_BITS))
-        _Tile(*self.tile)
+        sides: tuple[object, ...] = self.tile
+        if len(sides) != 3 or not all(isinstance(side, int) and is_int(side) and side > 0 for side in sides):
+            raise bad_field(self, "tile", self.tile, "three whole numbers above 0, as 256x256x64")
 
     @property
     def element_bytes(self) -> float:
         """Of A and B, with the scales that the narrowest formats can't do without."""
         bits = _BITS[self.element]
         return bits / 8 + (1 / _SCALED_BLOCK if bits < 8 else 0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Tile:
-    m: int
-    n: int
-    k: int
-
-    def __post_init__(self) -> None:
-        check_ints(self, ("m", "n", "k"), least=1)
 
 
 def tiled_gemm(schedule: Lowerable, tile: tuple[int, int, int], shape: WorkSource | None = None) -> TiledGemm:
@@ -145,8 +133,11 @@ def tiled_gemm(schedule: Lowerable, tile: tuple[int, int, int], shape: WorkSourc
 
 def element_of(program: LoweredProgram) -> str:
     """The type of the elements that a program multiplies, from the names of its matrix instructions."""
-    works = (entry.op.work for entry in program.kernel if entry.op.kind is OpKind.MMA)
-    found = {_element(work.instruction, work.bits) for work in works if work is not None and work.instruction}
+    works = {entry.op.work for entry in program.kernel if entry.op.kind is OpKind.MMA and entry.op.work is not None}
+    found = set()
+    for name, bits in {(work.instruction, work.bits) for work in works if work.instruction}:
+        named = next((element for ending, element in _NAMED if name.endswith(ending)), name)
+        found.add(_NARROW[bits] if takes_formats(name) else named)
     if len(found) == 1:
         return found.pop()
     raise MeasureError.of(
@@ -156,53 +147,27 @@ def element_of(program: LoweredProgram) -> str:
     )
 
 
-def _element(instruction: str, bits: int) -> str:
-    if takes_formats(instruction):
-        return _NARROW[bits]
-    return next((element for ending, element in _NAMED if instruction.endswith(ending)), instruction)
-
-
-# The time of a whole GEMM.
-#
-# T = start + sqrt(T_loop^2 + T_mem^2) + T_store + T_split T_loop = rounds k_tiles c / f c = sqrt((loop / share)^2 +
-# (operand bytes of a K-tile / feed)^2) T_mem = operand bytes / hbm f = min(f_max, f_busy u^(-1/3)), u = matrix-busy
-# share of the device
-#
-# A root of squares represents two things that overlap, but not perfectly. The clock falls with the matrix units'
-# work because power, which is capped, grows with u f^3.
-#
-# Only operators are used, so that every value may be a number, or an array with an element for each of many runs.
-
-
 class ModelParameters(NamedTuple):
-    """What the fit finds: microseconds, GHz, TB per second, bytes per clock and unit.
-
-    `share` is how fast a loop really goes, as part of what its clocks say; `split_traffic` how often partial sums
-    cross the memory.
-    """
+    """What the fit finds: microseconds, GHz, TB per second, bytes per clock and unit."""
 
     start: float
-    share: float
+    share: float  # how fast a loop really goes, as part of what its clocks say
     feed: float
     f_busy: float
     f_max: float
     hbm: float
     store: float
     split_start: float
-    split_traffic: float
+    split_traffic: float  # how often partial sums cross the memory
 
 
 class KernelWork(NamedTuple):
-    """What a kernel does for a problem.
+    """What a kernel does for a problem; `mma` and `loop` are clocks per K-tile."""
 
-    `rounds` are the workgroups of the fullest unit, `fill` is the mean over all units as part of that, `k_tiles` what a
-    workgroup goes through; `mma` and `loop` are clocks per K-tile, of the matrix units alone and of the loop.
-    """
-
-    rounds: float
-    fill: float
-    k_tiles: float
-    mma: float
+    rounds: float  # workgroups of the fullest unit
+    fill: float  # the mean over all units, as part of that
+    k_tiles: float  # of a workgroup
+    mma: float  # of the matrix units alone
     loop: float
     feed_bytes: float
     operand_bytes: float
@@ -211,14 +176,11 @@ class KernelWork(NamedTuple):
 
 
 class TimeParts(NamedTuple):
-    """Microseconds; what the loop takes is also given as its clocks alone (`loop`) and with operands fed (`fed`).
-
-    `clock` in GHz and `share` are effective values: only their product shows in a measured time.
-    """
+    """Microseconds; only the product of the effective `clock`, in GHz, and the share shows in a measured time."""
 
     start: float
-    loop: float
-    fed: float
+    loop: float  # its clocks alone
+    fed: float  # with operands fed
     memory: float
     streamed: float
     store: float
@@ -229,13 +191,7 @@ class TimeParts(NamedTuple):
 
     @property
     def total(self) -> float:
-        """The whole kernel."""
         return self.start + self.streamed + self.store + self.split
-
-
-def least(a: float, b: float) -> float:
-    """The smaller one, for numbers and arrays alike."""
-    return (a + b - abs(a - b)) / 2
 
 
 def root_of_squares(a: float, b: float) -> float:
@@ -245,10 +201,17 @@ def root_of_squares(a: float, b: float) -> float:
 
 
 def times_of(work: KernelWork, at: ModelParameters) -> TimeParts:
+    """T = start + sqrt(T_loop^2 + T_mem^2) + T_store + T_split; each a number, or an array for many runs.
+
+    T_loop = rounds k_tiles c / f, c = sqrt((loop / share)^2 + (operand bytes of a K-tile / feed)^2), and
+    T_mem = operand bytes / hbm.  A root of squares represents two things that overlap, but not perfectly.  The clock
+    f = min(f_max, f_busy u^(-1/3)) falls with the matrix-busy share u: power, which is capped, grows with u f^3.
+    """
     own = work.loop / at.share
     clocks = root_of_squares(own, work.feed_bytes / at.feed)
     busy = work.fill * work.mma / clocks
-    clock = least(at.f_max, at.f_busy * busy ** (-1 / 3))
+    f_capped = at.f_busy * busy ** (-1 / 3)
+    clock = (at.f_max + f_capped - abs(at.f_max - f_capped)) / 2  # the smaller one, for numbers and arrays alike
     tiles = work.rounds * work.k_tiles / clock / 1e3
     memory = work.operand_bytes / at.hbm / 1e6
     splits = (work.partial_bytes > 0) * 1.0
@@ -300,8 +263,6 @@ ABOVE_BEST = 1.1
 
 
 class Part(NamedTuple):
-    """One part of the time, and what it consists of."""
-
     name: str
     us: float
     what: str
@@ -361,7 +322,6 @@ class ProblemPrediction:
         )
 
     def _repr_html_(self) -> str:
-        """The line, and what the time consists of."""
         return card(str(self), shares(((part.name, part.us) for part in self.parts), "us"))
 
 
@@ -369,7 +329,7 @@ def predict_problem(kernel: TiledGemm, problem: GemmProblem, correction: Correct
     """The time of a whole problem."""
     device = kernel.device
     facts = problem_facts_of(device)
-    own = _type_facts(facts, kernel)
+    own = type_facts_of(kernel)
     work = work_of(kernel, problem)
     parameters = parameters_of(device, own, correction)
     times = times_of(work, parameters)
@@ -378,8 +338,23 @@ def predict_problem(kernel: TiledGemm, problem: GemmProblem, correction: Correct
     us = max(times.total, fastest)
     calibrated = not own.uncalibrated or correction is not None
     spread = facts.band if calibrated else facts.wide_band
-    groups = round(work.fill * work.rounds * device.timing.compute_units.value)
-    full = _full(kernel, problem, work, device)
+    units = device.timing.compute_units.value
+    m, n, k = kernel.tile
+    # The problem's products as part of all those for which the fullest unit's time would do.
+    full = problem.m * problem.n * problem.k / (work.rounds * units * m * n * work.k_tiles * k)
+    parts = _parts(kernel, work, times, full)
+    if problem.split_k > 1:
+        parts.append(
+            Part("split-K", times.split, f"{problem.split_k} partial sums, {work.partial_bytes / 1e6:,.1f} MB")
+        )
+    if us > times.total:
+        parts.append(Part("held", us - times.total, f"no faster than {ABOVE_BEST:g} times the best ever measured"))
+    high = problem.flops / (us * spread.low) / 1e6  # not above what the prediction itself may be
+    basis = f"80 % band from runs that the fit did not see: {facts.measured}"
+    if correction is not None:
+        basis = f"calibrated by profile {correction.name!r}, {correction.runs} runs"
+    elif own.uncalibrated:
+        basis = f"not calibrated: {own.element} on {device.name}: {own.uncalibrated}; the band is wider"
     return ProblemPrediction(
         kernel=kernel.name,
         device=device.name,
@@ -388,13 +363,15 @@ def predict_problem(kernel: TiledGemm, problem: GemmProblem, correction: Correct
         us=us,
         us_range=Range(us * spread.low, us * spread.high),
         tflops=problem.flops / us / 1e6,
-        tflops_range=_rates(problem, us, spread, best),
-        parts=(*_parts(kernel, work, times, full), *_more_parts(problem, work, times, us)),
-        workgroups=groups,
+        tflops_range=Range(
+            problem.flops / (us * spread.high) / 1e6, high if best is None else min(high, ABOVE_BEST * best)
+        ),
+        parts=tuple(parts),
+        workgroups=round(work.fill * work.rounds * units),
         rounds=round(work.rounds),
         full=full,
         calibrated=calibrated,
-        basis=_basis(device, facts, own, correction),
+        basis=basis if best is None else f"{basis}; best measured {best:,.0f} TFLOP/s",
         best_measured=best,
         held=us > times.total,
         profile=None if correction is None else correction.name,
@@ -433,10 +410,7 @@ def parameters_of(device: Device, own: TypeFacts, correction: Correction | None 
 
 def type_facts_of(kernel: TiledGemm) -> TypeFacts:
     """The facts of a kernel's type on its device, or M102."""
-    return _type_facts(problem_facts_of(kernel.device), kernel)
-
-
-def _type_facts(facts: ProblemFacts, kernel: TiledGemm) -> TypeFacts:
+    facts = problem_facts_of(kernel.device)
     if kernel.element not in facts.elements:
         raise MeasureError.of(
             "M102",
@@ -447,49 +421,17 @@ def _type_facts(facts: ProblemFacts, kernel: TiledGemm) -> TypeFacts:
     return facts.type_facts(kernel.element, kernel.device.name)
 
 
-def _full(kernel: TiledGemm, problem: GemmProblem, work: KernelWork, device: Device) -> float:
-    """The problem's products as part of all those for which the fullest unit's time would do."""
-    m, n, k = kernel.tile
-    room = work.rounds * device.timing.compute_units.value * m * n * work.k_tiles * k
-    return problem.m * problem.n * problem.k / room
-
-
-def _rates(problem: GemmProblem, us: float, spread: Spread, best: float | None) -> Range:
-    """The faster end isn't above what the prediction itself may be."""
-    high = problem.flops / (us * spread.low) / 1e6
-    return Range(problem.flops / (us * spread.high) / 1e6, high if best is None else min(high, ABOVE_BEST * best))
-
-
-def _parts(kernel: TiledGemm, work: KernelWork, times: TimeParts, full: float) -> tuple[Part, ...]:
+def _parts(kernel: TiledGemm, work: KernelWork, times: TimeParts, full: float) -> list[Part]:
     """What adds up to the whole; of two things that overlap, the second has only what it adds."""
     m, n, _ = kernel.tile
     units = kernel.device.timing.compute_units.value
     groups = round(work.fill * work.rounds * units)
     most = f"{groups:,} workgroups of {m}x{n}, {work.rounds:,.0f} on the fullest of {units} units"
-    return (
+    return [
         Part("start", times.start, "launch, first loads, last stores"),
         Part("loop", times.loop * full, f"{work.k_tiles:,.0f} K-tiles a workgroup, {kernel.loop_clocks:,.0f} clk each"),
         Part("tile quantisation", times.loop * (1 - full), f"{most}: {100 * full:.0f} % of that is the problem's work"),
         Part("operand feed", times.fed - times.loop, f"{work.feed_bytes / 1024:,.0f} KiB a K-tile into each unit"),
         Part("memory", times.streamed - times.fed, f"{work.operand_bytes / 1e6:,.1f} MB of A and B"),
         Part("result store", times.store, f"{work.result_bytes / 1e6:,.1f} MB of C"),
-    )
-
-
-def _more_parts(problem: GemmProblem, work: KernelWork, times: TimeParts, us: float) -> tuple[Part, ...]:
-    """What only some problems have."""
-    more = []
-    if problem.split_k > 1:
-        more.append(Part("split-K", times.split, f"{problem.split_k} partial sums, {work.partial_bytes / 1e6:,.1f} MB"))
-    if us > times.total:
-        more.append(Part("held", us - times.total, f"no faster than {ABOVE_BEST:g} times the best ever measured"))
-    return tuple(more)
-
-
-def _basis(device: Device, facts: ProblemFacts, own: TypeFacts, correction: Correction | None) -> str:
-    best = f"; best measured {own.best.value:,.0f} TFLOP/s" if own.best is not None else ""
-    if correction is not None:
-        return f"calibrated by profile {correction.name!r}, {correction.runs} runs{best}"
-    if own.uncalibrated:
-        return f"not calibrated: {own.element} on {device.name}: {own.uncalibrated}; the band is wider{best}"
-    return f"80 % band from runs that the fit did not see: {facts.measured}{best}"
+    ]

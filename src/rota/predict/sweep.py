@@ -4,67 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count, takewhile
 from math import log2
 from typing import NamedTuple
+from xml.sax.saxutils import escape, quoteattr
 
+from rota.cycles.predict import share_places
 from rota.predict.predict_problem import (
     Correction,
     GemmProblem,
     Part,
     ProblemPrediction,
+    Range,
     TiledGemm,
     predict_problem,
     work_of,
 )
 from rota.targets.device import problem_facts_of
-from rota.view.draw import DARK, LIGHT, attribute, content, style_sheet, title
+from rota.view.draw import DARK, LIGHT, style_sheet, title
 
 HUES = ("#7d8690", "#d55e00", "#f0b27a", "#0072b2", "#56b4e9", "#009e73", "#cc79a7", "#e69f00")
 """Of Okabe and Ito's set, with a grey: parts have their names beside them, so nothing depends on hue."""
 _MOST_TICKS = 12
+_GROUNDS = (  # of the page, where a picture is opened by itself
+    f"svg{{background:{LIGHT.background}}}@media (prefers-color-scheme:dark){{svg{{background:{DARK.background}}}}}"
+)
 
 Scale = Callable[[float], float]
 
 
 def logarithmic(low: float, high: float, first: float, last: float) -> Scale:
-    """Values to pixels, by powers."""
     span = log2(high / low) or 1.0
     return lambda value: first + (last - first) * log2(value / low) / span
 
 
 def linear(low: float, high: float, first: float, last: float) -> Scale:
-    """Values to pixels, evenly."""
     span = (high - low) or 1.0
     return lambda value: first + (last - first) * (value - low) / span
 
 
 def powers(low: float, high: float, *, base: int = 2) -> list[float]:
     """Round numbers between two, few enough to be read."""
-    found: list[float] = []
-    value = 1.0
-    while value * base <= low:
-        value *= base
-    while value <= high:
-        if value >= low:
-            found.append(value)
-        value *= base
-    step = -(-len(found) // _MOST_TICKS) or 1
-    return found[::step]
+    every = takewhile(lambda value: value <= high, (float(base) ** power for power in count()))
+    found = [value for value in every if value >= low]
+    return found[:: -(-len(found) // _MOST_TICKS) or 1]
 
 
 def handy(low: float, high: float) -> list[float]:
     """1, 2 and 5 times powers of ten between two numbers; the powers alone where these are many."""
     tens = powers(low / 10, high, base=10)
-    every = [each * part for each in tens for part in (1, 2, 5)]
-    found = [each for each in every if low <= each <= high]
+    found = [each * part for each in tens for part in (1, 2, 5) if low <= each * part <= high]
     return found if len(found) <= _MOST_TICKS else [each for each in tens if each >= low]
 
 
-def list_ticks(high: float, count: int = 5) -> list[float]:
+def list_ticks(high: float, most: int = 5) -> list[float]:
     """Round numbers from 0 on."""
-    step = 10.0 ** int(f"{high / count:e}".partition("e")[2])
-    while high / step > count:
-        step *= 2 if high / step / 2 <= count else 2.5
+    step = 10.0 ** int(f"{high / most:e}".partition("e")[2])
+    while high / step > most:
+        step *= 2 if high / step / 2 <= most else 2.5
     return [number * step for number in range(int(high / step) + 1)]
 
 
@@ -73,13 +70,12 @@ class Chart:
 
     def __init__(self, width: int, height: int, heading: str, faint: Sequence[str] = ()) -> None:
         self.width, self.height, self.heading = width, height, heading
-        self.parts = [f'<text x="16" y="26" class="title">{content(heading)}</text>']
+        self.parts = [f'<text x="16" y="26" class="title">{escape(heading)}</text>']
         for number, line in enumerate(faint):
             self.text(16, 46 + 16 * number, line, "faint")
 
     def text(self, x: float, y: float, text: str, style: str = "") -> None:
-        """A text that begins, ends or is centred at a point."""
-        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" class="{style}">{content(text)}</text>')
+        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" class="{style}">{escape(text)}</text>')
 
     def box(self, corner: tuple[float, float], size: tuple[float, float], fill: str, told: Iterable[str] = ()) -> None:
         """A filled rectangle; what it tells shows under a pointer."""
@@ -94,35 +90,22 @@ class Chart:
         self.parts.append(f'<polyline points="{path}" fill="none" class="{style}"{extra}/>')
 
     def area(self, points: Sequence[tuple[float, float]]) -> None:
-        """A shaded region."""
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         self.parts.append(f'<polygon points="{path}" class="area"/>')
 
-    def dots(
-        self, points: Iterable[tuple[float, float]], fill: str, radius: float = 1.6, opacity: float = 0.35
-    ) -> None:
+    def dots(self, points: Iterable[tuple[float, float]], fill: str) -> None:
         """Many small marks of one colour, as one path: a mark each would make the file large."""
         path = "".join(f"M{x:.0f} {y:.0f}h0" for x, y in sorted({(round(x), round(y)) for x, y in points}))
-        self.parts.append(
-            f'<path d="{path}" stroke="{fill}" stroke-width="{2 * radius:g}" stroke-linecap="round" '
-            f'stroke-opacity=".5" fill="none"/>'
-        )
+        style = f'stroke="{fill}" stroke-width="3.2" stroke-linecap="round" stroke-opacity=".5" fill="none"'
+        self.parts.append(f'<path d="{path}" {style}/>')
 
     def svg(self) -> str:
-        """The finished picture."""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="rota" width="{self.width}" height="{self.height}" '
-            f'viewBox="0 0 {self.width} {self.height}" role="img" aria-label={attribute(self.heading)}>'
-            f"<style>{style_sheet()}{_grounds()}</style>"
+            f'viewBox="0 0 {self.width} {self.height}" role="img" aria-label={quoteattr(self.heading)}>'
+            f"<style>{style_sheet()}{_GROUNDS}</style>"
             f'<rect class="ground" width="100%" height="100%"/>{"".join(self.parts)}</svg>\n'
         )
-
-
-def _grounds() -> str:
-    """The page after a picture that is opened by itself."""
-    return (
-        f"svg{{background:{LIGHT.background}}}@media (prefers-color-scheme:dark){{svg{{background:{DARK.background}}}}}"
-    )
 
 
 _MARKS = "·█░▓▒▄│#"
@@ -140,7 +123,6 @@ def problem_text(found: ProblemPrediction) -> str:
 
 
 def problem_svg(found: ProblemPrediction) -> str:
-    """The same as a picture."""
     parts = [(hue, part) for hue, part in zip(HUES, found.parts, strict=False)]
     head = str(found).split(" · ")
     top = 86
@@ -186,24 +168,16 @@ def _bar(found: ProblemPrediction) -> str:
     return text
 
 
-# Which is faster.
-#
-# Candidates are sorted by time; one that is no further from the one before it than `apart` has the same place. So
-# two that are that close never have different places, though of a long chain the ends may differ by more.
-
 NOT_DISTINGUISHABLE = "not distinguishable"
 
 
 class PlacedGemm(NamedTuple):
-    """A place, from 1 on, and how many share it."""
-
     place: int
     shared_by: int
     prediction: ProblemPrediction
 
     @property
     def words(self) -> str:
-        """The place, or that there is none of its own."""
         return f"{self.place}." if self.shared_by == 1 else NOT_DISTINGUISHABLE
 
 
@@ -214,17 +188,8 @@ def rank_problem(
     every = list(kernels)
     apart = max((problem_facts_of(each.device).apart for each in every), default=0.0)
     found = sorted((predict_problem(each, problem, correction) for each in every), key=lambda each: each.us)
-    groups: list[list[ProblemPrediction]] = []
-    for each in found:
-        if groups and each.us <= groups[-1][-1].us * (1 + apart):
-            groups[-1].append(each)
-        else:
-            groups.append([each])
-    placed: list[PlacedGemm] = []
-    for group in groups:
-        place = len(placed) + 1
-        placed += [PlacedGemm(place, len(group), each) for each in group]
-    return tuple(placed)
+    places = share_places([each.us for each in found], apart)
+    return tuple(PlacedGemm(place, places.count(place), each) for place, each in zip(places, found, strict=True))
 
 
 def ranking_text(placed: Iterable[PlacedGemm]) -> str:
@@ -257,7 +222,6 @@ class Sweep:
 
     @property
     def most(self) -> float:
-        """The highest rate in it."""
         return max(each.tflops for row in self.rows for each in row)
 
     @property
@@ -269,7 +233,6 @@ class Sweep:
 
 
 def sweep_m(kernel: TiledGemm, problem: GemmProblem, correction: Correction | None = None) -> Sweep:
-    """One row: M from 64 to 16,384."""
     between = {side * part // 4 for side in SIDES[:-1] for part in (4, 5, 6, 7)}
     sides = sorted({*between, SIDES[-1], *_steps(kernel, problem)})
     return Sweep(rows=(tuple(predict_problem(kernel, problem.but(m=m), correction) for m in sides),))
@@ -284,12 +247,8 @@ def _steps(kernel: TiledGemm, problem: GemmProblem) -> set[int]:
 
 
 def sweep_mn(kernel: TiledGemm, problem: GemmProblem, correction: Correction | None = None) -> Sweep:
-    """A row for each N, M along it."""
-    return Sweep(
-        rows=tuple(
-            tuple(predict_problem(kernel, problem.but(m=m, n=n), correction) for m in SIDES) for n in reversed(SIDES)
-        )
-    )
+    rows = ([problem.but(m=m, n=n) for m in SIDES] for n in reversed(SIDES))
+    return Sweep(rows=tuple(tuple(predict_problem(kernel, each, correction) for each in row) for row in rows))
 
 
 def sweep_text(sweep: Sweep) -> str:
@@ -307,13 +266,10 @@ def _lines(sweep: Sweep) -> Sequence[str]:
         return lines
     lines = ["  TFLOP/s      " + "".join(f"{each.problem.m:>8,}" for each in sweep.rows[0]) + "   = M"]
     for row in sweep.rows:
-        cells = "".join(f"{_shade(each, sweep.most)}{each.tflops:>7,.0f}" for each in row)
-        lines.append(f"  N {row[0].problem.n:>9,}  {cells}")
+        shades = [min(int(len(_SHADES) * each.tflops / sweep.most), len(_SHADES) - 1) for each in row]
+        cells = (f"{_SHADES[shade]}{each.tflops:>7,.0f}" for shade, each in zip(shades, row, strict=True))
+        lines.append(f"  N {row[0].problem.n:>9,}  {''.join(cells)}")
     return lines
-
-
-def _shade(each: ProblemPrediction, most: float) -> str:
-    return _SHADES[min(int(len(_SHADES) * each.tflops / most), len(_SHADES) - 1)]
 
 
 def sweep_svg(sweep: Sweep) -> str:
@@ -328,21 +284,21 @@ def _curves(sweep: Sweep) -> str:
     top = 80
     low, high = min(each.us_range.low for each in row), max(each.us_range.high for each in row)
     y = logarithmic(low, high, top + _HIGH, top)
+    across = [x(each.problem.m) for each in row]
+
+    def draw_band(middle: Iterable[float], band: Sequence[Range], y: Scale) -> None:
+        upper = [(at, y(each.high)) for at, each in zip(across, band, strict=True)]
+        lower = [(at, y(each.low)) for at, each in zip(across, band, strict=True)]
+        chart.area([*upper, *reversed(lower)])
+        chart.line([(at, y(each)) for at, each in zip(across, middle, strict=True)])
+
     _axes(chart, top, "us", [(y(each), f"{each:,g}") for each in handy(low, high)])
-    chart.area(
-        [(x(each.problem.m), y(each.us_range.high)) for each in row]
-        + [(x(each.problem.m), y(each.us_range.low)) for each in reversed(row)]
-    )
-    chart.line([(x(each.problem.m), y(each.us)) for each in row])
+    draw_band([each.us for each in row], [each.us_range for each in row], y)
     top += _HIGH + 40
     most = max(each.tflops_range.high for each in row)
     y = linear(0, most, top + _HIGH, top)
     _axes(chart, top, "TFLOP/s", [(y(each), f"{each:,.0f}") for each in list_ticks(most)])
-    chart.area(
-        [(x(each.problem.m), y(each.tflops_range.high)) for each in row]
-        + [(x(each.problem.m), y(each.tflops_range.low)) for each in reversed(row)]
-    )
-    chart.line([(x(each.problem.m), y(each.tflops)) for each in row])
+    draw_band([each.tflops for each in row], [each.tflops_range for each in row], y)
     for m in powers(row[0].problem.m, row[-1].problem.m):
         chart.text(x(m), top + _HIGH + 16, f"{m:,.0f}", "tiny faint mid")
     chart.text(_WIDTH - _RIGHT, top + _HIGH + 32, "M", "name end")
@@ -358,12 +314,8 @@ def _axes(chart: Chart, top: float, name: str, ticks: Sequence[tuple[float, str]
 
 def _heat_map(sweep: Sweep) -> str:
     wide, high, top = 84, 38, 96
-    chart = Chart(
-        _LEFT + wide * len(sweep.rows[0]) + _RIGHT,
-        top + high * len(sweep.rows) + 40,
-        sweep.title,
-        ("TFLOP/s, predicted, not measured; darker is faster",),
-    )
+    size = _LEFT + wide * len(sweep.rows[0]) + _RIGHT, top + high * len(sweep.rows) + 40
+    chart = Chart(*size, sweep.title, ("TFLOP/s, predicted, not measured; darker is faster",))
     for down, row in enumerate(sweep.rows):
         y = top + high * down
         chart.text(_LEFT - 8, y + high / 2 + 4, f"{row[0].problem.n:,}", "tiny faint end")
@@ -384,6 +336,5 @@ def _heat_map(sweep: Sweep) -> str:
 
 
 def _heat(share: float) -> str:
-    """From near white to a dark blue, the same on every page."""
     light, dark = (236, 242, 250), (0, 58, 112)
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in zip(light, dark, strict=True))

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rota.cycles.instructions import WorkSource, program_of, work_of
 from rota.cycles.predict import predict
@@ -89,11 +89,9 @@ class TraceComparison:
 
     @property
     def largest(self) -> tuple[ComparedEntry, ...]:
-        """The entries by how far off they are, worst first."""
         return tuple(sorted(self.entries, key=lambda each: -abs(each.more)))
 
     def table(self, count: int = 10) -> str:
-        """The largest differences, and the sums."""
         took = f"a trip took {self.measured:,.0f} clk as traced, {self.predicted:,.0f} as predicted"
         lines = [
             f"{self.name}: {took}; {self.other:,.0f} at instructions that are no entry's",
@@ -110,22 +108,21 @@ def read_trace(path: Path) -> tuple[TracedInstruction, ...]:
     """The instructions of an exported trace, by address."""
     try:
         text = path.read_text()
-        rows = list(_from_json(text) if path.suffix == ".json" else _from_csv(text))
+        if path.suffix == ".json":
+            rows = list(_from_json(text))
+        else:
+            read = csv.DictReader(text.splitlines(), strict=True)
+            rows = [[row[name] for name in _COLUMNS] for row in read]
+        every = [_instruction(*row) for row in rows]
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        raise _unread(f"{path.name} is no instruction trace as rocprofv3 exports it: {error}") from error
-    found = [each for each in rows if not each.text.startswith(";")]
+        raise _refuse(f"{path.name} is no instruction trace as rocprofv3 exports it: {error}") from error
+    found = [each for each in every if not each.text.startswith(";")]
     if not any(each.hits for each in found):
-        raise _unread(f"{path.name} holds no instruction that was executed")
+        raise _refuse(f"{path.name} holds no instruction that was executed")
     return tuple(sorted(found))
 
 
-def _from_csv(text: str) -> Iterator[TracedInstruction]:
-    for row in csv.DictReader(text.splitlines(), strict=True):
-        address, instruction, *numbers = (row[name] for name in _COLUMNS)
-        yield _check(TracedInstruction(int(address), instruction.strip(), *map(int, numbers)))
-
-
-def _from_json(text: str) -> Iterator[TracedInstruction]:
+def _from_json(text: str) -> Iterator[list[Any]]:
     data = json.loads(text)
     if data["header"] != _HEADER:
         raise ValueError(f"its header is {data['header']!r:.80}")
@@ -135,10 +132,11 @@ def _from_json(text: str) -> Iterator[TracedInstruction]:
         if len(row) != _FIELDS:
             raise ValueError(f"a row has {len(row)} fields, expected {_FIELDS}")
         instruction, _, _, _, _, address, hits, latency, _, idle = row
-        yield _check(TracedInstruction(int(address), str(instruction).strip(), int(hits), int(latency), int(idle)))
+        yield [address, str(instruction), hits, latency, idle]
 
 
-def _check(each: TracedInstruction) -> TracedInstruction:
+def _instruction(address: Any, text: str, *numbers: Any) -> TracedInstruction:  # noqa: ANN401  # as a file has them
+    each = TracedInstruction(int(address), text.strip(), *map(int, numbers))
     if min(each.address, each.hits, each.latency, each.idle) < 0:
         raise ValueError(f"a negative number at {each.text!r:.60}")
     return each
@@ -192,7 +190,6 @@ def _predict_entry(program: LoweredProgram) -> dict[int, float]:
 
 
 def _match(program: LoweredProgram, loop: Sequence[TracedInstruction]) -> list[int | None]:
-    """The entry that each instruction of the loop belongs to."""
     own = [entry for entry in program.kernel if entry.executed_by(0)]
     planned = [
         (entry.op.kind, entry.time_slot)
@@ -247,7 +244,7 @@ def _check_same(planned: Sequence[OpKind], seen: Sequence[TracedInstruction]) ->
     )
 
 
-def _unread(message: str) -> MeasureError:
+def _refuse(message: str) -> MeasureError:
     return MeasureError.of(
         "M301",
         message,

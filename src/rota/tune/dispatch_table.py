@@ -23,22 +23,8 @@ from rota.tune.tune_library import DeviceTable, TunedLibrary
 from rota.tune.winners import MEASURED, Configuration, winners_used
 from rota.values.compiled_loop import CompiledLoop
 
-COLUMNS = (
-    "device",
-    "M",
-    "N",
-    "K",
-    "type",
-    "out",
-    "kernel",
-    "tile",
-    "split_k",
-    "us",
-    "predicted_us",
-    "basis",
-    "near",
-    "next",
-)
+_OWN = "device,M,N,K,type,out,kernel,tile,split_k,us,predicted_us,basis,near,next"
+COLUMNS = tuple(_OWN.split(","))
 """Of rota's own table; `us` is measured or empty; `near` counts those that the model can't tell from the winner."""
 _AITER = (
     "gfx,cu_num,M,N,K,bias,dtype,outdtype,scaleAB,bpreshuffle,libtype,solidx,splitK,us,kernelName,err_ratio,tflops,bw"
@@ -76,7 +62,6 @@ def _times(choice: dict[str, Any]) -> tuple[str, str]:
 
 
 def by_kernel(table: DeviceTable) -> dict[tuple[str, int], Configuration]:
-    """The configurations of a table by kernel and split."""
     return {(each.kernel, each.split_k): each for each in table.ranking.configurations}
 
 
@@ -93,9 +78,7 @@ def _own(table: DeviceTable) -> Iterator[Sequence[object]]:
 
 def _aiter(table: DeviceTable) -> Iterator[Sequence[object]]:
     device = device_named(table.device)
-    numbers = {
-        kernel: number for number, kernel in enumerate(sorted({each.kernel for each in by_kernel(table).values()}))
-    }
+    numbers = {kernel: n for n, kernel in enumerate(sorted({each.kernel for each in by_kernel(table).values()}))}
     for shape, choice in table.choices.items():
         measured, predicted = _times(choice)
         tflops = f"{2 * shape.m * shape.n * shape.k / choice['us'] / 1e6:.2f}" if measured else ""
@@ -122,14 +105,12 @@ def _vllm(table: DeviceTable) -> Iterator[tuple[str, str]]:
                 "kpack": 1,
             }
     for (n, k), by_m in files.items():
-        name = (
-            f"N={n},K={k},device_name=AMD_Instinct_{table.device},dtype=fp8_w8a8,block_shape=[{_BLOCK},{_BLOCK}].json"
-        )
-        yield f"vllm/{name}", json.dumps({str(m): by_m[m] for m in sorted(by_m)}, indent=4) + "\n"
+        about = f"device_name=AMD_Instinct_{table.device},dtype=fp8_w8a8,block_shape=[{_BLOCK},{_BLOCK}]"
+        text = json.dumps({str(m): by_m[m] for m in sorted(by_m)}, indent=4)
+        yield f"vllm/N={n},K={k},{about}.json", f"{text}\n"
 
 
 def coverage(table: DeviceTable) -> tuple[int, int]:
-    """Shapes with a kernel, and all."""
     return len(table.choices), len(table.choices) + len(table.untuned)
 
 
@@ -138,14 +119,11 @@ def shapes_in(table: DeviceTable) -> list[ProblemShape]:
     return sorted(table.choices, key=lambda shape: (shape.n, shape.k, shape.m, shape.result))
 
 
-# The dispatch table for C++.
-#
-# A problem that isn't in the table is told: `ROTA_UNTUNED(M, N, K)` is called for each lookup that finds nothing,
-# and the lookup says so. Nothing is guessed for it.
-
-
 def dispatch_header(table: DeviceTable, *, launchers: dict[str, str] | None = None) -> str:
-    """The header; `launchers` are the symbols of emitted kernels by the table's name, whose launchers it includes."""
+    """The table for C++; `launchers` are the symbols of emitted kernels by name, whose launchers it includes.
+
+    Nothing is guessed for a problem that isn't in the table: the lookup calls `ROTA_UNTUNED(M, N, K)`.
+    """
     return "\n".join([*_lines(table, launchers or {}), ""])
 
 
@@ -154,10 +132,7 @@ def _lines(table: DeviceTable, launchers: dict[str, str]) -> Iterator[str]:
     space = identifier(f"rota_{table.device.lower()}_{table.ranking.element}")
     yield f"// Which kernel for which GEMM of {table.ranking.element} on {table.device}: {len(table.choices)} problems,"
     yield f"// {len(kernels)} kernels, each proved for every trip count.  Times are predicted where not `measured`."
-    yield "#pragma once"
-    yield "#include <algorithm>"
-    yield "#include <cstdio>"
-    yield "#include <iterator>"
+    yield from ("#pragma once", "#include <algorithm>", "#include <cstdio>", "#include <iterator>")
     yield from (f'#include "{launchers[kernel]}.h"' for kernel in kernels if kernel in launchers)
     yield ""
     yield "#ifndef ROTA_UNTUNED  // what happens when a problem has no kernel in the table"
@@ -181,33 +156,33 @@ def _lines(table: DeviceTable, launchers: dict[str, str]) -> Iterator[str]:
             f"  {{{shape.n}, {shape.k}, {shape.m}, {size[shape.result]}, kernel::{identifier(choice['kernel'])}, "
             f"{choice['split_k']}, {choice['us']:.3f}f, {measured}}},"
         )
-    yield "};"
-    yield ""
-    yield "// The entry of a problem, or nullptr if it has none."
-    yield "inline const entry* find(int M, int N, int K, int result = 2) {"
-    yield "  const auto less = [](const entry& one, const entry& other) {"
-    yield "    if (one.N != other.N) return one.N < other.N;"
-    yield "    if (one.K != other.K) return one.K < other.K;"
-    yield "    return one.M != other.M ? one.M < other.M : one.result < other.result;"
-    yield "  };"
-    yield "  const entry wanted = {N, K, M, result, kernel{}, 1, 0.0f, false};"
-    yield "  const entry* const at = std::lower_bound(std::begin(table), std::end(table), wanted, less);"
-    yield "  if (at != std::end(table) && !less(wanted, *at)) return at;"
-    yield "  ROTA_UNTUNED(M, N, K);"
-    yield "  return nullptr;"
-    yield "}"
+    yield _FIND
     yield f"}}  // namespace {space}"
 
 
-# The kernels of a library as source.
-#
-# A schedule is made again from what the search found, checked and proved again; a kernel whose proof doesn't hold
-# is not written.
+_FIND = """\
+};
+
+// The entry of a problem, or nullptr if it has none.
+inline const entry* find(int M, int N, int K, int result = 2) {
+  const auto less = [](const entry& one, const entry& other) {
+    if (one.N != other.N) return one.N < other.N;
+    if (one.K != other.K) return one.K < other.K;
+    return one.M != other.M ? one.M < other.M : one.result < other.result;
+  };
+  const entry wanted = {N, K, M, result, kernel{}, 1, 0.0f, false};
+  const entry* const at = std::lower_bound(std::begin(table), std::end(table), wanted, less);
+  if (at != std::end(table) && !less(wanted, *at)) return at;
+  ROTA_UNTUNED(M, N, K);
+  return nullptr;
+}"""
+
+
+# A schedule is made again from what the search found, checked and proved again; a kernel whose proof doesn't hold is
+# not written.
 
 
 class EmittedKernel(NamedTuple):
-    """A kernel of the dispatch table and its source; `symbol` is its function's name."""
-
     kernel: str
     symbol: str
     configuration: Configuration
@@ -217,28 +192,20 @@ class EmittedKernel(NamedTuple):
 
 
 def emit_kernels(table: DeviceTable) -> Iterator[EmittedKernel]:
-    """Each kernel that some shape was given."""
     known = {(each.row.key, each.swizzle): each for each in table.ranking.configurations}
-    for key, swizzle in winners_used(table.choices.values()):
-        configuration = known[key, swizzle]
-        yield emit_configuration(configuration)
+    for each in winners_used(table.choices.values()):
+        yield emit_configuration(known[each])
 
 
 def emit_configuration(configuration: Configuration) -> EmittedKernel:
-    """One kernel, proved again."""
-    row, swizzle = configuration.row, configuration.swizzle
+    row = configuration.row
     compiled = schedule_again(row.point, row.answer)
     if compiled.certificate is None:
         raise TuneError.of("S401", f"{row.point.name} has no proof any more, and is not written", fixes=())
-    asked, geometry = whole_of(*swizzle), row.point.shape().geometry
-    return EmittedKernel(
-        configuration.kernel,
-        whole_name(compiled, asked),
-        configuration,
-        compiled,
-        emit_whole(compiled, geometry, asked),
-        emit_launcher(compiled, geometry, asked),
-    )
+    asked, geometry = whole_of(*configuration.swizzle), row.point.shape().geometry
+    source, launcher = emit_whole(compiled, geometry, asked), emit_launcher(compiled, geometry, asked)
+    symbol = whole_name(compiled, asked)
+    return EmittedKernel(configuration.kernel, symbol, configuration, compiled, source, launcher)
 
 
 def library_files(library: TunedLibrary, tell: Callable[[str], None] = lambda _: None) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import IO, Protocol, cast
 
-from rota.tune.point import Job, PointLimits, PointRow, PointStatus, row_of
+from rota.tune.point import Job, PointLimits, PointRow, row_of
 
 DEATHS = 3
 """Of workers over one job, before it is given up."""
@@ -59,7 +59,6 @@ class Nursery:
         return row_of(line)
 
     def end(self) -> None:
-        """Ends the process, and what it computes."""
         self.process.kill()
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
@@ -84,7 +83,7 @@ class LocalPool:
                 self._start(selector, todo)
             while selector.get_map():
                 for ready, _ in selector.select():
-                    yield from self._heard(selector, cast("Nursery", ready.data), todo, died)
+                    yield from self._hear(selector, cast("Nursery", ready.data), todo, died)
         finally:
             for each in list(selector.get_map().values()):
                 cast("Nursery", each.data).end()
@@ -96,37 +95,27 @@ class LocalPool:
             nursery.give(todo.popleft())
             selector.register(nursery.rows, selectors.EVENT_READ, nursery)
 
-    def _heard(
+    def _hear(
         self, selector: selectors.BaseSelector, nursery: Nursery, todo: deque[Job], died: dict[str, int]
     ) -> Iterator[Sequence[PointRow]]:
         row = nursery.row()
+        if row is not None and todo:
+            nursery.give(todo.popleft())
+        else:
+            selector.unregister(nursery.rows)
+            nursery.end()
         if row is not None:
-            if todo:
-                nursery.give(todo.popleft())
-            else:
-                selector.unregister(nursery.rows)
-                nursery.end()
             yield (row,)
             return
-        selector.unregister(nursery.rows)
-        nursery.end()
         for job in nursery.jobs:
             died[job.key] += 1
             if died[job.key] < DEATHS:
                 todo.appendleft(job)
             else:
-                yield (given_up(job, died[job.key]),)
+                yield (give_up(job, died[job.key]),)
         self._start(selector, todo)
 
 
-def given_up(job: Job, deaths: int) -> PointRow:
+def give_up(job: Job, deaths: int) -> PointRow:
     """The row of a job over which every worker died."""
-    return PointRow(
-        key=job.key,
-        kind=job.kind,
-        point=job.point,
-        status=PointStatus.FAILED,
-        code="S305",
-        message=f"{deaths} workers ended over it without a row",
-        attempts=deaths,
-    )
+    return job.fail("S305", f"{deaths} workers ended over it without a row", attempts=deaths)

@@ -22,7 +22,7 @@ from functools import cache
 from time import perf_counter
 from typing import NoReturn
 
-from rota.tune.point import Job, JobKind, PointLimits, PointRow, PointStatus, compute, job_of, row_of
+from rota.tune.point import Job, JobKind, PointLimits, PointRow, compute, job_of, row_of
 
 ATTEMPTS = 3
 """Of a point whose process somebody else killed."""
@@ -36,7 +36,6 @@ _NO_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "failed to m
 
 
 def main() -> None:
-    """Until there are no more jobs."""
     limits = PointLimits(float(sys.argv[1]), int(sys.argv[2]))
     rows = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what others print is not a row
@@ -66,54 +65,34 @@ def nurse(job: Job, limits: PointLimits) -> PointRow:
     _load()
     if job.kind is JobKind.SOLVE and (own := job.point.key()) != job.key:
         message = f"the worker computes {own[:12]} where {job.key[:12]} was asked for"
-        return _report_failure(job, "S304", f"{message}: its rota, its solver or its facts differ", limits)
+        return job.fail("S304", f"{message}: its rota, its solver or its facts differ", facts=limits._asdict())
     took = 0.0
     for attempt in range(1, ATTEMPTS + 1):
         started = perf_counter()
         ended, said, noise = _in_child(job, limits)
         took = perf_counter() - started
-        row = _judge(job, limits, ended=ended, said=said, noise=noise, took=took)
-        if row is not None:
-            return replace(row, attempts=attempt)
-    return _report_failure(
-        job, "S301", f"its process was killed {ATTEMPTS} times by somebody else", limits, took=took, attempts=ATTEMPTS
-    )
+        if said.endswith("\n"):
+            return replace(row_of(said), attempts=attempt)
+        failure = _explain(limits, ended, noise, took)
+        if failure is not None:
+            return job.fail(*failure, facts=limits._asdict(), seconds=took, attempts=attempt)
+    message = f"its process was killed {ATTEMPTS} times by somebody else"
+    return job.fail("S301", message, facts=limits._asdict(), seconds=took, attempts=ATTEMPTS)
 
 
-def _judge(job: Job, limits: PointLimits, *, ended: int, said: str, noise: str, took: float) -> PointRow | None:
-    """The row; None if the process was killed by somebody else, and is to be tried again."""
-    if said.endswith("\n"):
-        return row_of(said)
+def _explain(limits: PointLimits, ended: int, noise: str, took: float) -> tuple[str, str] | None:
+    """Code and message of a failure; None if somebody else killed the process, and it is to be tried again."""
     if took >= limits.seconds:
-        return _report_failure(job, "S303", f"it was not done after {limits.seconds:g} s", limits, took=took)
+        return "S303", f"it was not done after {limits.seconds:g} s"
     short = os.WIFEXITED(ended) and os.WEXITSTATUS(ended) == _MEMORY_STATUS
     if short or any(words in noise for words in _NO_MEMORY):
-        return _report_failure(job, "S302", f"it took more than {limits.megabytes:,} MiB", limits, took=took)
+        return "S302", f"it took more than {limits.megabytes:,} MiB"
     last = "".join(noise.strip().splitlines()[-1:])[:_LONGEST]
-    if os.WIFSIGNALED(ended):
-        number = os.WTERMSIG(ended)
-        if number == signal.SIGKILL:
-            return None
-        return _report_failure(
-            job, "S301", f"its process ended with {signal.Signals(number).name}. {last}", limits, took=took
-        )
-    status = os.WEXITSTATUS(ended)
-    return _report_failure(job, "S301", f"its process ended with status {status}. {last}", limits, took=took)
-
-
-def _report_failure(
-    job: Job, code: str, message: str, limits: PointLimits, *, took: float = 0.0, attempts: int = 1
-) -> PointRow:
-    return PointRow(
-        key=job.key,
-        kind=job.kind,
-        point=job.point,
-        status=PointStatus.FAILED,
-        code=code,
-        message=message.strip(),
-        facts={"seconds": limits.seconds, "megabytes": limits.megabytes},
-        seconds=took,
-        attempts=attempts,
+    if not os.WIFSIGNALED(ended):
+        return "S301", f"its process ended with status {os.WEXITSTATUS(ended)}. {last}"
+    number = os.WTERMSIG(ended)
+    return (
+        None if number == signal.SIGKILL else ("S301", f"its process ended with {signal.Signals(number).name}. {last}")
     )
 
 

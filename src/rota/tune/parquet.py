@@ -5,6 +5,7 @@ A place is whatever fsspec opens: a folder, s3://bucket/path, gs://bucket/path, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rota.errors import ToolchainError, TuneError
@@ -28,45 +29,26 @@ def write_parquet(library: TunedLibrary, place: str) -> list[str]:
         for name, rows in (("points", _points(library)), ("choices", _choices(library))):
             path = f"{root.rstrip('/')}/{name}.parquet"
             with files.open(path, "wb") as out:
-                parquet.write_table(pa.Table.from_pylist(rows), out)
+                parquet.write_table(pa.Table.from_pylist(list(rows)), out)
             written.append(f"{place.rstrip('/')}/{name}.parquet")
     except (OSError, ValueError, ImportError) as error:
         raise TuneError.of("S201", f"{place} can't be written: {error}") from error
     return written
 
 
-def _points(library: TunedLibrary) -> list[dict[str, Any]]:
-    return [
-        {
-            "key": row.key,
-            "name": row.point.name,
-            "device": row.point.device,
-            "type": row.point.element,
-            "tile": "x".join(map(str, row.point.tile)),
-            "waves": row.point.waves,
-            "status": row.status.value,
-            "code": row.code,
-            "message": row.message,
-            "loop_clocks": row.facts.get("loop_clocks"),
-            "matrix_clocks": row.facts.get("matrix_clocks"),
-            "seconds": row.seconds,
-            "attempts": row.attempts,
-        }
-        for row in library.rows
-    ]
+def _points(library: TunedLibrary) -> Iterator[dict[str, Any]]:
+    for row in library.rows:
+        point = row.point
+        about: dict[str, Any] = {"key": row.key, "name": point.name, "device": point.device, "type": point.element}
+        about |= {"tile": "x".join(map(str, point.tile)), "waves": point.waves, "status": row.status.value}
+        clocks = {name: row.facts.get(name) for name in ("loop_clocks", "matrix_clocks")}
+        said = {"code": row.code, "message": row.message, **clocks, "seconds": row.seconds, "attempts": row.attempts}
+        yield about | said
 
 
-def _choices(library: TunedLibrary) -> list[dict[str, Any]]:
-    return [
-        {
-            "device": table.device,
-            "m": shape.m,
-            "n": shape.n,
-            "k": shape.k,
-            "type": table.ranking.element,
-            "out": shape.result,
-            **{name: choice[name] for name in ("kernel", "split_k", "us", "basis", "near")},
-        }
-        for table in library.tables
-        for shape, choice in table.choices.items()
-    ]
+def _choices(library: TunedLibrary) -> Iterator[dict[str, Any]]:
+    for table in library.tables:
+        for shape, choice in table.choices.items():
+            sides = {"m": shape.m, "n": shape.n, "k": shape.k, "type": table.ranking.element, "out": shape.result}
+            chosen = {name: choice[name] for name in ("kernel", "split_k", "us", "basis", "near")}
+            yield {"device": table.device, **sides, **chosen}

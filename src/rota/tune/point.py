@@ -50,9 +50,7 @@ class ShapeOfLoop(Protocol):
     """What a maker of one's own gives: `GemmShape` is one."""
 
     @property
-    def geometry(self) -> KernelGeometry:
-        """The workgroup's tile and the matrix instruction."""
-        ...
+    def geometry(self) -> KernelGeometry: ...
 
     def loop(self, *, instructions: bool = True) -> LoopSpec:
         """The loop in single instructions, or in quadrants."""
@@ -103,27 +101,22 @@ class LoopPoint:
     def name(self) -> str:
         """What tells it from the other points of a space, as part of a kernel's name."""
         words = [self.element, "x".join(map(str, self.tile)), f"w{self.waves}", f"mma{self.mma}"]
-        words += [f"d{self.depth}"] if self.depth is not None else []
-        words += [f"s{self.slack}"] if self.slack is not None else []
-        words += [
-            word
-            for word, said in (
-                ("stagger", self.stagger),
-                ("fewest", self.fewest_barriers),
-                ("quadrants", not self.instructions),
-            )
-            if said
-        ]
-        words += [f"seed{self.seed}"] if self.seed else []
-        words += [self.make.rpartition(":")[2]] if self.make else []
-        return "_".join([*words, self.device.lower()])
+        optional = (
+            (f"d{self.depth}", self.depth is not None),
+            (f"s{self.slack}", self.slack is not None),
+            ("stagger", self.stagger),
+            ("fewest", self.fewest_barriers),
+            ("quadrants", not self.instructions),
+            (f"seed{self.seed}", self.seed),
+            (self.make.rpartition(":")[2], self.make),
+        )
+        return "_".join([*words, *(word for word, said in optional if said), self.device.lower()])
 
     @property
     def target(self) -> Device:
         return device_named(self.device)
 
     def shape(self) -> ShapeOfLoop:
-        """The shape: a GEMM's, or what the maker gives."""
         if self.make:
             return _maker(self.make)(self)
         device = self.target
@@ -153,7 +146,6 @@ class LoopPoint:
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
     def data(self) -> dict[str, Any]:
-        """As JSON has it."""
         return asdict(self)
 
 
@@ -179,10 +171,7 @@ def instruction_of(device: Device, element: str, side: int) -> tuple[str, int]:
 
 
 def versions() -> tuple[str, str, str]:
-    """rota's version, the digest of its code as far as it decides about loops, and the solver's version.
-
-    Modules of facts are left out: facts are part of a key by value, those of the key's own device alone.
-    """
+    """rota's version, the digest of the code that decides about loops (facts are in a key by value), the solver's."""
     facts = {place.partition(":")[0].rpartition(".")[2] for place in (*BUILT_IN.values(), *ARCHITECTURES.values())}
     return __version__, code_digest(_DECIDE, frozenset(facts)), solver_version()
 
@@ -205,22 +194,13 @@ def _maker(place: str) -> Callable[[LoopPoint], ShapeOfLoop]:
         ) from error
 
 
-# What became of a point.
-#
-# A failure is a row, too: it says which finding ended the point, and costs nothing else.
-
-
 class PointStatus(enum.Enum):
-    """How a point ended."""
-
     PROVED = "proved"  # scheduled, with a certificate; of an audit: the machine code is the schedule
     REFUSED = "refused"  # rota ended in a finding
     FAILED = "failed"  # the process ended without an answer: a crash, memory, time
 
 
 class JobKind(enum.Enum):
-    """What is done with a point."""
-
     SOLVE = "solve"
     AUDIT = "audit"
 
@@ -241,9 +221,16 @@ class Job(NamedTuple):
     answer: str = ""
 
     def line(self) -> str:
-        """As a worker reads it."""
         said = {"key": self.key, "kind": self.kind.value, "point": self.point.data(), "answer": self.answer}
         return json.dumps(said) + "\n"
+
+    def end(self, status: PointStatus, code: str, message: str, **more: Any) -> PointRow:  # its fields
+        return PointRow(
+            key=self.key, kind=self.kind, point=self.point, status=status, code=code, message=message, **more
+        )
+
+    def fail(self, code: str, message: str, **more: Any) -> PointRow:  # fields of the row
+        return self.end(PointStatus.FAILED, code, message.strip(), **more)
 
 
 def job_of(line: str) -> Job:
@@ -253,11 +240,7 @@ def job_of(line: str) -> Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointRow:
-    """One row.
-
-    `facts` are numbers of what was proved: clocks, interval, LDS, registers; of a failure the limits that it met.
-    `answer` is what the search found, from which the schedule is made again without a search, and proved again.
-    """
+    """One row; a failure is one, too. `facts` are numbers of what was proved, or the limits that a failure met."""
 
     key: str
     kind: JobKind
@@ -266,42 +249,25 @@ class PointRow:
     code: str = ""
     message: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    answer: str = ""
+    answer: str = ""  # what the search found, from which the schedule is made and proved again without a search
     seconds: float = 0.0
     attempts: int = 1
 
     @property
     def finding(self) -> Finding | None:
-        """Why it isn't proved; None if it is."""
         return Finding(self.code, f"{self.point.name}: {self.message}") if self.code else None
 
     def line(self) -> str:
-        """As a worker writes it."""
-        said = {
-            "key": self.key,
-            "kind": self.kind.value,
-            "point": self.point.data(),
-            "status": self.status.value,
-            "code": self.code,
-            "message": self.message,
-            "facts": dict(self.facts),
-            "answer": self.answer,
-            "seconds": self.seconds,
-            "attempts": self.attempts,
-        }
-        return json.dumps(said) + "\n"
+        return json.dumps(asdict(self) | {"kind": self.kind.value, "status": self.status.value}) + "\n"
 
 
 def row_of(line: str) -> PointRow:
-    said = json.loads(line)
-    return PointRow(
-        **{
-            **said,
-            "kind": JobKind(said["kind"]),
-            "point": point_of(said["point"]),
-            "status": PointStatus(said["status"]),
-        }
-    )
+    return make_row(json.loads(line))
+
+
+def make_row(said: Mapping[str, Any]) -> PointRow:
+    kind, status, point = JobKind(said["kind"]), PointStatus(said["status"]), point_of(said["point"])
+    return PointRow(**{**said, "kind": kind, "status": status, "point": point})
 
 
 _AUDITED_BY = ("audit", "emit", "isa")
@@ -322,24 +288,14 @@ def compute(job: Job) -> PointRow:
     except RotaError as error:
         worst = error.findings[0]
         facts, answer, status, code, message = {}, "", PointStatus.REFUSED, worst.code, worst.message
-    return PointRow(
-        key=job.key,
-        kind=job.kind,
-        point=point,
-        status=status,
-        code=code,
-        message=message,
-        facts=facts,
-        answer=answer,
-        seconds=perf_counter() - started,
-    )
+    return job.end(status, code, message, facts=facts, answer=answer, seconds=perf_counter() - started)
 
 
 def _solve(point: LoopPoint) -> tuple[dict[str, Any], str]:
     from rota.emit.whole.whole_kernel import emit_whole
     from rota.predict.predict_problem import tiled_gemm
 
-    with tempfile.TemporaryDirectory() as folder, kept_in(Path(folder)):
+    with tempfile.TemporaryDirectory() as folder, keep_searches_in(Path(folder)):
         compiled = schedule_of(point)
         answer = {file.stem: json.loads(file.read_text()) for file in Path(folder).glob("*.json")}
     gemm = tiled_gemm(compiled, point.tile)
@@ -366,7 +322,6 @@ def _solve(point: LoopPoint) -> tuple[dict[str, Any], str]:
 
 
 def schedule_of(point: LoopPoint) -> CompiledLoop:
-    """The loop, scheduled and proved."""
     from rota.order.modulo.scheduler import ModuloScheduler
     from rota.values.compile_loop import compile_loop
 
@@ -386,7 +341,7 @@ def schedule_again(point: LoopPoint, answer: str) -> CompiledLoop:
     with tempfile.TemporaryDirectory() as folder:
         for name, found in (json.loads(answer) if answer else {}).items():
             (Path(folder) / f"{name}.json").write_text(json.dumps(found))
-        with kept_in(Path(folder)):
+        with keep_searches_in(Path(folder)):
             return schedule_of(point)
 
 
@@ -397,7 +352,7 @@ def digest_of(compiled: CompiledSchedule) -> str:
 
 
 @contextmanager
-def kept_in(folder: Path) -> Iterator[None]:
+def keep_searches_in(folder: Path) -> Iterator[None]:
     """Searches keep and recall what they find in a folder; the setting is the process's, as the memory asks for it."""
     before = os.environ.get(SETTING)
     os.environ[SETTING] = str(folder)
@@ -413,8 +368,7 @@ def kept_in(folder: Path) -> Iterator[None]:
 
 def audit_key(key: str, toolchain: str) -> str:
     """Of the audit of a point by a compiler: another compiler or another audit is another key."""
-    said = json.dumps([key, toolchain, code_digest(_AUDITED_BY)])
-    return hashlib.sha256(said.encode()).hexdigest()
+    return hashlib.sha256(json.dumps([key, toolchain, code_digest(_AUDITED_BY)]).encode()).hexdigest()
 
 
 def _audit(point: LoopPoint, answer: str) -> dict[str, Any]:
@@ -426,17 +380,12 @@ def _audit(point: LoopPoint, answer: str) -> dict[str, Any]:
     compiled, asked, geometry = schedule_again(point, answer), whole_of(), point.shape().geometry
     code = find_toolchain().compile(emit_whole(compiled, geometry, asked), point.target.toolchain)
     found = audit_gemm(compiled, geometry, code, kernel=whole_name(compiled, asked))
-    worst = next(iter(found.findings), None)
-    notes: Mapping[str, str] = {} if worst is None else {"severity": worst.severity.value}
-    errors = [each for each in found.findings if each.severity is Severity.ERROR]
-    first = errors[0] if errors else worst
-    return {
-        "code": "" if first is None else first.code,
-        "message": "" if first is None else first.message,
-        "toolchain": found.toolchain,
-        "vgprs": found.facts.vgprs,
-        **notes,
-    }
+    facts = {"code": "", "message": "", "toolchain": found.toolchain, "vgprs": found.facts.vgprs}
+    if found.findings:
+        errors = [each for each in found.findings if each.severity is Severity.ERROR]
+        first = (errors or found.findings)[0]
+        facts |= {"code": first.code, "message": first.message, "severity": found.findings[0].severity.value}
+    return facts
 
 
 def whole_of(xcds: int | None = None, group: int | None = None) -> WholeGemm:

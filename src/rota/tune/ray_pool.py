@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rota.errors import ToolchainError, TuneError
-from rota.tune.local_pool import DEATHS, Nursery, given_up
+from rota.tune.local_pool import DEATHS, Nursery, give_up
 from rota.tune.point import Job, PointLimits, PointRow, job_of, row_of
 
 BATCH_SECONDS = 30.0
 """What a batch should take; its size follows the mean of the rows so far."""
 _FIRST_GUESS = 5.0  # seconds of a point, while nothing is known
-_PATIENCE = 10.0  # seconds for a cluster to answer
+_ANSWER_SECONDS = 10.0  # for a cluster
 _AHEAD = 2  # batches per worker that wait or run: no worker is idle while the driver writes
 
 
@@ -31,7 +31,6 @@ class RayPool:
 
     @property
     def workers(self) -> int:
-        """How many jobs are computed at once."""
         return self._asked if self.address is None else max(1, int(_ray().cluster_resources().get("CPU", 1)))
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Sequence[PointRow]]:
@@ -51,7 +50,9 @@ class RayPool:
     def _connect(self, ray: Any) -> None:  # noqa: ANN401  # Ray's module
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
         try:
-            _answers(self.address)
+            host, colon, port = (self.address or "").removeprefix("ray://").rpartition(":")
+            if colon and port.isdecimal():  # Ray itself would try for minutes
+                socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS).close()
             if self.address is None:
                 ray.init(num_cpus=self._asked, include_dashboard=False, **options)
             else:
@@ -72,25 +73,17 @@ class RayPool:
                 mean = seconds / count if count else _FIRST_GUESS
                 size = max(1, min(int(BATCH_SECONDS / max(mean, 0.01)), -(-len(todo) // workers)))
                 batch = [todo.popleft() for _ in range(min(size, len(todo)))]
-                reference = task.remote([job.line() for job in batch], tuple(self.limits))
-                running[reference] = batch
+                running[task.remote([job.line() for job in batch], tuple(self.limits))] = batch
             for done in ray.wait(list(running), num_returns=1)[0]:
                 batch = running.pop(done)
                 try:
                     lines = ray.get(done)
                 except (ray.exceptions.RayError, BatchLostError):
-                    yield tuple(given_up(job, DEATHS) for job in batch)
+                    yield tuple(give_up(job, DEATHS) for job in batch)
                     continue
                 rows = tuple(map(row_of, lines))
                 seconds, count = seconds + sum(row.seconds for row in rows), count + len(rows)
                 yield rows
-
-
-def _answers(address: str | None) -> None:
-    """True if anybody listens at host:port; Ray itself would try for minutes."""
-    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
-    if colon and port.isdecimal():
-        socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
 
 
 class BatchLostError(Exception):

@@ -27,10 +27,8 @@ from rota.tune.point import LoopPoint
 from rota.values.buffer_depth import check_registers
 from rota.verify.machine_limits import find_impossible
 
-# Shapes to be tuned for.
-#
-# Which of them a file is, is seen from its first line. What can't be read ends in S103; nothing is left out
-# silently.
+# Shapes to tune for. The first line says which format a file has; what can't be read ends in S103, nothing is left
+# out silently.
 
 TOKENS = tuple(2**power for power in range(15))
 """Rows of A that a model's layers are asked for, where nobody says which."""
@@ -72,12 +70,9 @@ def _of_rows(name: str, text: str) -> Iterator[ProblemShape]:
     header = [word.strip() for word in rows[0]] if rows else []
     sides = {word.lower(): word for word in header if word.lower() in ("m", "n", "k")}
     if len(sides) < 3:
-        raise _refuse_shapes(
-            name,
-            1,
-            f"its first line is {','.join(header)!r:.60}; M, N and K have to be among its columns",
-            "M,N,K as the first line; AITER's untuned CSV, and a model's config.json are read, too",
-        )
+        why = f"its first line is {','.join(header)!r:.60}; M, N and K have to be among its columns"
+        fix = "M,N,K as the first line; AITER's untuned CSV, and a model's config.json are read, too"
+        raise _refuse_shapes(name, 1, why, fix)
     if text and not text.endswith("\n") and len(rows[-1]) < len(header):
         raise _refuse_shapes(name, len(rows), "it ends inside a line, so its last number may be cut", "export it again")
     for number, row in enumerate(rows[1:], 2):
@@ -132,12 +127,8 @@ def _of_model(name: str, text: str, tokens: Sequence[int], parallel: int) -> Ite
 def _count(name: str, data: Mapping[str, Any], word: str) -> int:
     value = data.get(word)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise _refuse_shapes(
-            name,
-            0,
-            f"{word} is {value!r:.40}; a model's config says it as a whole number",
-            "a CSV of M, N and K is read, too",
-        )
+        why = f"{word} is {value!r:.40}; a model's config says it as a whole number"
+        raise _refuse_shapes(name, 0, why, "a CSV of M, N and K is read, too")
     return value
 
 
@@ -173,8 +164,6 @@ class Swizzle(NamedTuple):
 
 
 class Pruned(NamedTuple):
-    """A configuration that can't be a kernel, and the finding that says why."""
-
     name: str
     code: str
     message: str
@@ -205,7 +194,6 @@ class TuneSpace:
     effort: float = 60.0
 
     def points(self) -> Iterator[LoopPoint]:
-        """Every loop of the space, whether or not it can be a kernel."""
         dimensions = {name: getattr(self, name) for name in _OF_LOOPS}
         for values in itertools.product(*dimensions.values()):
             each: dict[str, Any] = dict(zip(dimensions, values, strict=True))
@@ -220,13 +208,10 @@ class TuneSpace:
 
     @property
     def variants(self) -> int:
-        """Configurations of each loop: splits of K, and orders of workgroups."""
         return len(self.split_k) * len(self.swizzle)
 
 
 class Sifted(NamedTuple):
-    """The loops that may be kernels, and those that can't."""
-
     points: tuple[LoopPoint, ...]
     pruned: tuple[Pruned, ...]
 
@@ -254,7 +239,6 @@ def sift(space: TuneSpace) -> Sifted:
 
 
 def _check(point: LoopPoint) -> None:
-    """Arithmetic alone."""
     loop, device = point.loop(), point.target
     problem_facts_of(device)
     found = next(find_impossible(loop, device), None)
@@ -273,6 +257,7 @@ def _check(point: LoopPoint) -> None:
 
 
 def read_space(path: Path) -> TuneSpace:
+    """A space from a TOML file; S101 where it is malformed."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from rota.errors import TuneError
-from rota.tune.point import JobKind, PointRow, PointStatus, point_of
+from rota.tune.point import PointRow, make_row
 
 FILE, LOCK = "library.sqlite", "library.lock"
 FORMAT = 1
@@ -43,8 +43,6 @@ _POINT = "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
 
 
 class Store:
-    """A folder's store, to write to or to read from."""
-
     def __init__(self, folder: Path, *, write: bool = False) -> None:
         self.folder, self.path = folder, folder / FILE
         self._lock: IO[str] | None = None
@@ -59,12 +57,12 @@ class Store:
             )
         try:
             with self._findings():
-                self._base = self._opened(write=write)
+                self._base = self._open(write=write)
         except BaseException:
             self._release()
             raise
 
-    def _opened(self, *, write: bool) -> sqlite3.Connection:
+    def _open(self, *, write: bool) -> sqlite3.Connection:
         if write:
             base = sqlite3.connect(self.path, isolation_level=None)
             base.execute("PRAGMA journal_mode = WAL")
@@ -75,10 +73,10 @@ class Store:
             base.executescript(f"BEGIN EXCLUSIVE; {_TABLES} COMMIT;")
         found = base.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
-            raise self._damaged(found)
+            raise self._refuse_damaged(found)
         row = base.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
         if row is None or row[0] != str(FORMAT):
-            raise self._damaged(f"its format is {row and row[0]}; this rota writes {FORMAT}")
+            raise self._refuse_damaged(f"its format is {row and row[0]}; this rota writes {FORMAT}")
         return base
 
     def __enter__(self) -> Self:
@@ -99,10 +97,7 @@ class Store:
             self._lock = None
 
     def put(self, *rows: PointRow) -> None:
-        """Rows, all or none of them: whoever is killed afterwards leaves them there.
-
-        What comes together is written together: the disk is waited for once.
-        """
+        """Write all rows or none, waiting for the disk once; whoever is killed afterwards leaves them there."""
         with self._findings(), self._transaction():
             self._base.executemany(_POINT, map(_values, rows))
 
@@ -112,7 +107,12 @@ class Store:
         with self._findings():
             wanted = None if keys is None else frozenset(keys)
             found = self._base.execute(f"SELECT {names} FROM points ORDER BY name, key").fetchall()  # noqa: S608  # fixed
-        return {values[0]: _row(values) for values in found if wanted is None or values[0] in wanted}
+        said = (dict(zip(names.split(", "), values, strict=True)) for values in found)
+        return {
+            each["key"]: make_row(each | {name: json.loads(each[name]) for name in ("point", "facts")})
+            for each in said
+            if wanted is None or each["key"] in wanted
+        }
 
     def say(self, **values: object) -> None:
         """Facts about the library as a whole, such as what it was asked for."""
@@ -120,8 +120,7 @@ class Store:
             for name, value in values.items():
                 self._base.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, json.dumps(value)))
 
-    def said(self, name: str) -> Any:  # noqa: ANN401  # whatever was said
-        """A fact about the library; None if nothing was said."""
+    def recall(self, name: str) -> Any:  # noqa: ANN401  # whatever was said
         with self._findings():
             row = self._base.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return None if row is None else json.loads(row[0])
@@ -134,14 +133,12 @@ class Store:
                 ((ranking, shape, json.dumps(choice, sort_keys=True)) for shape, choice in choices),
             )
 
-    def chosen(self, ranking: str) -> dict[str, dict[str, Any]]:
-        """By shape, what was chosen under a ranking."""
+    def list_choices(self, ranking: str) -> dict[str, dict[str, Any]]:
         with self._findings():
             found = self._base.execute("SELECT shape, choice FROM choices WHERE ranking = ?", (ranking,)).fetchall()
         return {shape: json.loads(choice) for shape, choice in found}
 
     def forget_rankings(self, but: Sequence[str]) -> None:
-        """Drop the choices of rankings that nobody asks for any more."""
         marks = ", ".join("?" * len(but))
         with self._findings(), self._transaction():
             self._base.execute(f"DELETE FROM choices WHERE ranking NOT IN ({marks})", tuple(but))  # noqa: S608  # marks
@@ -151,7 +148,7 @@ class Store:
         with self._findings(), self._transaction():
             self._base.executemany("INSERT OR REPLACE INTO measured VALUES (?, ?, ?, ?, ?, ?, ?, ?)", runs)
 
-    def measured(self) -> list[tuple[str, str, int, int, int, int, float, str]]:
+    def list_runs(self) -> list[tuple[str, str, int, int, int, int, float, str]]:
         """All measured runs, in an order of their own."""
         with self._findings():
             return self._base.execute(
@@ -176,10 +173,10 @@ class Store:
         except (sqlite3.Error, OSError) as error:
             name = getattr(error, "sqlite_errorname", "") or type(error).__name__
             if name.startswith(_DAMAGED) or "no such table" in str(error):
-                raise self._damaged(str(error)) from error
-            raise unusable(self.path, str(error), name) from error
+                raise self._refuse_damaged(str(error)) from error
+            raise refuse_unusable(self.path, str(error), name) from error
 
-    def _damaged(self, why: str) -> TuneError:
+    def _refuse_damaged(self, why: str) -> TuneError:
         return TuneError.of(
             "S202",
             f"{self.path.name} is damaged, or is not a store: {why}",
@@ -191,7 +188,7 @@ class Store:
         )
 
 
-def unusable(path: Path, why: str, name: str = "") -> TuneError:
+def refuse_unusable(path: Path, why: str, name: str = "") -> TuneError:
     """S201: nothing is lost of what was written before."""
     full = "full" in why.lower() or name.startswith(("SQLITE_FULL", "SQLITE_IOERR"))
     fixes = ("make room on the disk",) if full else ("a folder that can be written to: -o",)
@@ -209,7 +206,7 @@ def _lock(folder: Path) -> IO[str]:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / LOCK).open("a+", encoding="utf-8")
     except OSError as error:
-        raise unusable(folder / FILE, error.strerror or str(error)) from error
+        raise refuse_unusable(folder / FILE, error.strerror or str(error)) from error
     try:
         import fcntl
 
@@ -238,19 +235,3 @@ def _values(row: PointRow) -> tuple[object, ...]:
     point, facts = json.dumps(row.point.data()), json.dumps(dict(row.facts))
     told = row.status.value, row.code, row.message, facts, row.answer, row.seconds, row.attempts
     return row.key, row.kind.value, row.point.name, point, *told, time.time()
-
-
-def _row(values: Sequence[Any]) -> PointRow:
-    key, kind, point, status, code, message, facts, answer, seconds, attempts = values
-    return PointRow(
-        key=key,
-        kind=JobKind(kind),
-        point=point_of(json.loads(point)),
-        status=PointStatus(status),
-        code=code,
-        message=message,
-        facts=json.loads(facts),
-        answer=answer,
-        seconds=seconds,
-        attempts=attempts,
-    )

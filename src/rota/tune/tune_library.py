@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from rota.errors import Finding, TuneError
 from rota.targets.registry import device_named
 from rota.tune.local_pool import LocalPool, Pool
-from rota.tune.point import Job, JobKind, PointLimits, PointRow, PointStatus, audit_key
+from rota.tune.point import Job, JobKind, PointLimits, PointRow, PointStatus, audit_key, point_of
 from rota.tune.space import ProblemShape, Pruned, Swizzle, TuneSpace, sift
 from rota.tune.store import Store
 from rota.tune.winners import KernelRun, Ranking, choices, fits, rank, shape_key
@@ -28,8 +28,6 @@ Tell = Callable[["Tally"], None]
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """How far a run is: counted up while it runs."""
-
     asked: int = 0
     hits: int = 0
     done: int = 0
@@ -61,8 +59,6 @@ class DeviceTable(NamedTuple):
 
 
 class TunedLibrary(NamedTuple):
-    """What a run found."""
-
     folder: Path
     tables: tuple[DeviceTable, ...]
     rows: tuple[PointRow, ...]
@@ -114,7 +110,7 @@ def tune_library(
         rows = runner.run([Job(point.key(), JobKind.SOLVE, point) for point in sifted.points])
         proved = [row for row in rows if row.status is PointStatus.PROVED]
         if audit:
-            proved = runner.audited(proved)
+            proved = runner.audit(proved)
         tally.solve_seconds = perf_counter() - tally.started
         tables = _tables(store, proved, shapes, space, tally)
         store.forget_rankings([table.ranking.digest for table in tables])
@@ -129,7 +125,6 @@ class _Runner:
         self.store, self.pool, self.tally, self.tell, self.retry = store, pool, tally, tell, retry
 
     def run(self, jobs: Sequence[Job]) -> list[PointRow]:
-        """The rows of all jobs, in their order."""
         there = self.store.rows(job.key for job in jobs)
         found = {key: row for key, row in there.items() if not self._again(row)}
         for row in found.values():
@@ -155,8 +150,7 @@ class _Runner:
             or row.code in ("S304", "S305")
         )
 
-    def audited(self, proved: Sequence[PointRow]) -> list[PointRow]:
-        """Those whose machine code is the schedule."""
+    def audit(self, proved: Sequence[PointRow]) -> list[PointRow]:
         from rota.isa.binary.toolchain import find_toolchain
 
         toolchain = find_toolchain().name
@@ -171,7 +165,7 @@ def _tables(
     store: Store, proved: Sequence[PointRow], shapes: Sequence[ProblemShape], space: TuneSpace, tally: Tally
 ) -> tuple[DeviceTable, ...]:
     """The formula level: what was chosen before under the same ranking is not evaluated again."""
-    runs = [KernelRun(*values) for values in store.measured()]
+    runs = [KernelRun(*values) for values in store.list_runs()]
     tally.doing = "choosing"
     tables = []
     for name in dict.fromkeys(device_named(device).name for device in space.device):
@@ -179,7 +173,7 @@ def _tables(
             mine = [row for row in proved if row.point.element == element]
             ranking = rank(name, mine, space.split_k, space.swizzle, runs)
             wanted = [shape for shape in shapes if fits(ranking, shape)] if ranking.configurations else []
-            there = store.chosen(ranking.digest)
+            there = store.list_choices(ranking.digest)
             missing = [shape for shape in wanted if shape_key(shape) not in there]
             started = perf_counter()
             new = dict(choices(ranking, missing))
@@ -187,8 +181,7 @@ def _tables(
             tally.evaluated += len(missing) * len(ranking.configurations)
             tally.kept += (len(wanted) - len(missing)) * len(ranking.configurations)
             store.choose(ranking.digest, new.items())
-            both = there | new
-            tables.append(_table(element, ranking, shapes, wanted, both))
+            tables.append(_table(element, ranking, shapes, wanted, there | new))
     return tuple(tables)
 
 
@@ -200,53 +193,49 @@ def _table(
     found: dict[str, dict[str, Any]],
 ) -> DeviceTable:
     tuned = {shape: found[shape_key(shape)] for shape in wanted}
-    untuned = tuple((shape, _why(element, ranking, shape)) for shape in shapes if shape not in tuned)
-    return DeviceTable(ranking.device, ranking, tuned, untuned)
-
-
-def _why(element: str, ranking: Ranking, shape: ProblemShape) -> str:
-    """Why a shape has no kernel."""
-    if not ranking.configurations:
-        return f"no loop of {element} was proved"
-    if not fits(ranking, shape):
-        return f"the space is of {element}, the shape of {shape.element}"
-    return "the run has not come so far"
+    untuned = []
+    for shape in shapes:
+        if shape not in tuned:
+            why = "the run has not come so far"
+            if not ranking.configurations:
+                why = f"no loop of {element} was proved"
+            elif not fits(ranking, shape):
+                why = f"the space is of {element}, the shape of {shape.element}"
+            untuned.append((shape, why))
+    return DeviceTable(ranking.device, ranking, tuned, tuple(untuned))
 
 
 def library_in(folder: Path) -> TunedLibrary:
-    """What a folder's last run found, read without computing anything but what the store lacks of choices."""
+    """What a folder's last run found, without choices that the store lacks."""
     with Store(folder) as store:
-        points, shapes = store.said("points"), store.said("shapes")
-        if points is None or shapes is None:
+        if store.recall("points") is None or store.recall("shapes") is None:
             raise TuneError.of("S401", f"nothing was tuned into {folder.name} yet", fixes=("run `rota tune`",))
         return _read(folder, store)
 
 
 def _read(folder: Path, store: Store) -> TunedLibrary:
-    from rota.tune.point import point_of
-
-    points = [point_of(data) for data in store.said("points")]
-    shapes = [ProblemShape(*data) for data in store.said("shapes")]
-    splits, swizzles = store.said("split_k"), [Swizzle(*each) for each in store.said("swizzle")]
+    points = [point_of(data) for data in store.recall("points")]
+    shapes = [ProblemShape(*data) for data in store.recall("shapes")]
+    splits, swizzles = store.recall("split_k"), [Swizzle(*each) for each in store.recall("swizzle")]
     rows = store.rows()
     own = [rows[key] for key in (point.key() for point in points) if key in rows]
     tally = Tally(asked=len(points))
     for row in own:
         tally.count(row, hit=True)
     proved = [row for row in own if row.status is PointStatus.PROVED]
-    if store.said("audit"):
+    if store.recall("audit"):
         exact = {row.point for row in rows.values() if row.kind is JobKind.AUDIT and row.status is PointStatus.PROVED}
         proved = [row for row in proved if row.point in exact]
-    runs = [KernelRun(*values) for values in store.measured()]
+    runs = [KernelRun(*values) for values in store.list_runs()]
     tables = []
     for name in dict.fromkeys(point.device for point in points):
         for element in dict.fromkeys(point.element for point in points if point.device == name):
             mine = [row for row in proved if row.point.element == element]
             ranking = rank(name, mine, splits, swizzles, runs)
-            there = store.chosen(ranking.digest)
+            there = store.list_choices(ranking.digest)
             wanted = [shape for shape in shapes if shape_key(shape) in there and fits(ranking, shape)]
             tables.append(_table(element, ranking, shapes, wanted, there))
-    pruned = tuple(Pruned(*each) for each in store.said("pruned"))
+    pruned = tuple(Pruned(*each) for each in store.recall("pruned"))
     return TunedLibrary(folder, tuple(tables), tuple(own), pruned, tally)
 
 
@@ -267,7 +256,6 @@ def progress_line(tally: Tally) -> str:
 
 
 def summary(tally: Tally) -> str:
-    """What a run did, when it is over."""
     evaluated = f"{tally.evaluated:,} points by formula"
     if tally.evaluated and tally.formula_seconds > 0:
         evaluated += f" in {tally.formula_seconds:.2f} s ({tally.evaluated / tally.formula_seconds:,.0f}/s)"

@@ -6,7 +6,7 @@ Coverage of the shapes, efficiency by M and N, winners, ties that the model can'
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from math import floor, log2
 from typing import NamedTuple
 
@@ -17,19 +17,17 @@ from rota.targets.registry import device_named
 from rota.tune.dispatch_table import by_kernel, coverage
 from rota.tune.tune_library import DeviceTable, TunedLibrary
 from rota.tune.winners import MEASURED
-from rota.view.draw import DARK, HUES, LIGHT, Theme, ink
+from rota.view.draw import DARK, HUES, LIGHT, Theme, ink, mix
 from rota.view.page import render
 
 _STEPS = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 """From which share of the best rate on a cell gets the next shade."""
-_THEMES = (LIGHT, DARK)
+
 _MOST_KERNELS = 40
 _MOST_PRUNED = 12
 
 
 class Cell(NamedTuple):
-    """A cell of a heat map: what it says, its shade, and its tooltip."""
-
     text: str
     shade: int
     title: str
@@ -43,8 +41,6 @@ class HeatMap(NamedTuple):
 
 
 class Winner(NamedTuple):
-    """A kernel that shapes were given."""
-
     kernel: str
     shapes: int
     share: str
@@ -56,8 +52,6 @@ class Winner(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A device's part of the page."""
-
     title: str
     tuned: int
     asked: int
@@ -83,22 +77,14 @@ def report_page(library: TunedLibrary) -> str:
         refusals=[(code, count, CODES[code]) for code, count in sorted(refusals.items())],
         pruned=[(code, count, CODES[code]) for code, count in sorted(pruned.items())],
         refused=[(row.point.name, row.code, row.message) for row in library.rows if row.code][:_MOST_PRUNED],
-        light=LIGHT,
-        dark=DARK,
-        shades={
-            theme: {"efficiency": _shades(Lane.LDS, theme), "doubt": _shades(Lane.GLOBAL, theme)} for theme in _THEMES
-        },
+        shades={t: {"efficiency": _shades(Lane.LDS, t), "doubt": _shades(Lane.GLOBAL, t)} for t in (LIGHT, DARK)},
     )
 
 
 def _shades(lane: Lane, theme: Theme) -> list[tuple[str, str]]:
     """Seven, from nearly the page's own colour to the hue, with the ink that reads on each."""
-    hue, page = ([int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in (HUES[lane], theme.background))
     keeps = [(number + 0.4) / (len(_STEPS) + 0.4) for number in range(len(_STEPS) + 1)]
-    colours = [
-        "#" + "".join(f"{round(keep * own + (1 - keep) * back):02x}" for own, back in zip(hue, page, strict=True))
-        for keep in keeps
-    ]
+    colours = [mix(HUES[lane], theme.background, keep) for keep in keeps]
     return [(colour, ink(colour)) for colour in colours]
 
 
@@ -108,8 +94,7 @@ def _section(table: DeviceTable) -> Section:
     used = Counter(choice["kernel"] for choice in table.choices.values())
     winners = []
     for kernel, count in used.most_common(_MOST_KERNELS):
-        row = known[kernel].row
-        facts = row.facts
+        facts = known[kernel].row.facts
         winners.append(
             Winner(
                 kernel,
@@ -161,20 +146,19 @@ def _heat(table: DeviceTable, about: str, best: float) -> HeatMap:
             value = float(choice["near"] > 1)
         cells.setdefault((floor(log2(shape.m)), floor(log2(shape.n))), []).append(value)
     rows, columns = (sorted({key[side] for key in cells}) for side in (0, 1))
+
+    def cell(values: Sequence[float]) -> Cell:
+        if not values:
+            return Cell("", 0, "no shapes")
+        mean = sum(values) / len(values)
+        shade = sum(mean >= step for step in _STEPS)
+        return Cell(f"{100 * mean:.0f}", shade, f"{len(values)} shapes, {mean:.1%} in the mean")
+
     return HeatMap(
         tuple(_from(power) for power in columns),
-        tuple((_from(m), tuple(_cell(cells.get((m, n), ())) for n in columns)) for m in rows),
+        tuple((_from(m), tuple(cell(cells.get((m, n), [])) for n in columns)) for m in rows),
     )
 
 
 def _from(power: int) -> str:
     return f"{2**power:,}" if power < 10 else f"{2 ** (power - 10):,} Ki"
-
-
-def _cell(values: Iterable[float]) -> Cell:
-    listed = list(values)
-    if not listed:
-        return Cell("", 0, "no shapes")
-    mean = sum(listed) / len(listed)
-    shade = sum(mean >= step for step in _STEPS)
-    return Cell(f"{100 * mean:.0f}", shade, f"{len(listed)} shapes, {mean:.1%} in the mean")

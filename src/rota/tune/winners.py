@@ -36,9 +36,7 @@ from rota.targets.registry import device_named
 from rota.tune.point import PointRow
 from rota.tune.space import ProblemShape, Swizzle
 
-# The formula, for many at once.
-#
-# It is `rota.predict.predict_problem`'s figure, which a test compares: the same model, with arrays for numbers.
+# The formula is `rota.predict.predict_problem`'s, which a test compares: the same model, with arrays for numbers.
 
 Floats = NDArray[np.float64]
 
@@ -58,52 +56,37 @@ class Candidate(NamedTuple):
 
 def predict_times(candidates: Sequence[Candidate], shapes: Sequence[ProblemShape]) -> Floats:
     """Microseconds by shape and candidate; infinite where K is too short to be split so."""
+    gemms = [each.gemm for each in candidates]
+    facts = [type_facts_of(gemm) for gemm in gemms]
+    best = _row(np.inf if own.best is None else own.best.value for own in facts)
+    tile = tuple(_row(gemm.tile[side] for gemm in gemms) for side in range(3))
+    split = _row(each.split_k for each in candidates)
+    outside = _row(each.tiles_outside for each in candidates)
+    pairs = zip(candidates, facts, strict=True)
+    each_has = [parameters_of(each.gemm.device, own, each.correction) for each, own in pairs]
+    columns: Any = [_row(values) for values in zip(*each_has, strict=True)]  # arrays represent numbers
+    kernels = {
+        "tile": tile,
+        "split_k": split,
+        "units": _row(gemm.device.timing.compute_units.value for gemm in gemms),
+        "element_bytes": _row(gemm.element_bytes for gemm in gemms),
+        "mma": _row(gemm.matrix_clocks for gemm in gemms),
+        "loop": _row(gemm.loop_clocks for gemm in gemms),
+    }
+    arrays: Any = work_of_problem  # takes arrays as it takes numbers
     found = np.empty((len(shapes), len(candidates)))
     rows = max(1, CHUNK // max(1, len(candidates)))
-    kernels = _Kernels(candidates)
     for first in range(0, len(shapes), rows):
-        found[first : first + rows] = kernels.times(shapes[first : first + rows])
-    return found
-
-
-class _Kernels:
-    """The candidates' columns."""
-
-    def __init__(self, candidates: Sequence[Candidate]) -> None:
-        gemms = [each.gemm for each in candidates]
-        self.tile = tuple(_row(gemm.tile[side] for gemm in gemms) for side in range(3))
-        self.mma, self.loop = _row(gemm.matrix_clocks for gemm in gemms), _row(gemm.loop_clocks for gemm in gemms)
-        self.size, self.split = _row(gemm.element_bytes for gemm in gemms), _row(each.split_k for each in candidates)
-        self.units = _row(gemm.device.timing.compute_units.value for gemm in gemms)
-        self.outside = _row(each.tiles_outside for each in candidates)
-        facts = [type_facts_of(gemm) for gemm in gemms]
-        self.best = _row(np.inf if own.best is None else own.best.value for own in facts)
-        each_has = [
-            parameters_of(each.gemm.device, own, each.correction) for each, own in zip(candidates, facts, strict=True)
-        ]
-        columns: Any = [_row(values) for values in zip(*each_has, strict=True)]  # arrays represent numbers
-        self.at = ModelParameters(*columns)
-
-    def times(self, shapes: Sequence[ProblemShape]) -> Floats:
-        """Some shapes by all candidates."""
-        m, n, k = (np.array([shape[side] for shape in shapes], float)[:, None] for side in range(3))
-        arrays: Any = work_of_problem  # takes arrays as it takes numbers
-        work = arrays(
-            sides=(m, n, k),
-            tile=self.tile,
-            split_k=self.split,
-            units=self.units,
-            element_bytes=self.size,
-            result_bytes=np.array([_RESULT_BYTES[shape.result] for shape in shapes])[:, None],
-            mma=self.mma,
-            loop=self.loop,
-        )
-        fastest = 2 * m * n * k / (ABOVE_BEST * self.best) / 1e6
-        us = np.maximum(np.asarray(times_of(work, self.at).total), fastest)
+        some = shapes[first : first + rows]
+        m, n, k = (np.array([shape[side] for shape in some], float)[:, None] for side in range(3))
+        result_bytes = np.array([_RESULT_BYTES[shape.result] for shape in some])[:, None]
+        work = arrays(sides=(m, n, k), result_bytes=result_bytes, **kernels)
+        fastest = 2 * m * n * k / (ABOVE_BEST * best) / 1e6
+        us = np.maximum(np.asarray(times_of(work, ModelParameters(*columns)).total), fastest)
         # As the emitted launcher has it: loops that are filled and drained once each need K enough.
-        long_enough = (self.split == 1) | ((k // self.tile[2]) // self.split >= 2 * np.maximum(self.outside, 1))
-        found: Floats = np.where(long_enough, us, np.inf)
-        return found
+        long_enough = (split == 1) | ((k // tile[2]) // split >= 2 * np.maximum(outside, 1))
+        found[first : first + rows] = np.where(long_enough, us, np.inf)
+    return found
 
 
 def _row(values: Any) -> Floats:  # noqa: ANN401  # any numbers
@@ -117,8 +100,6 @@ MEASURED, CALIBRATED, PREDICTED = "measured", "calibrated", "predicted"
 
 
 class KernelRun(NamedTuple):
-    """A measured run of a configuration, as the store has it."""
-
     kernel: str
     device: str
     m: int
@@ -130,8 +111,6 @@ class KernelRun(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """A proved loop, how K is split, and the order of workgroups."""
-
     row: PointRow
     split_k: int
     swizzle: Swizzle
@@ -192,7 +171,6 @@ def rank(
 
 
 def gemm_of(row: PointRow) -> TiledGemm:
-    """The kernel of a proved row."""
     return TiledGemm(
         name=row.point.name,
         device=row.point.target,
@@ -241,25 +219,18 @@ def choices(ranking: Ranking, shapes: Sequence[ProblemShape]) -> list[tuple[str,
         column = int(best[row])
         chosen = ranking.configurations[column]
         corrected = ranking.candidates[column].correction is not None
-        found.append(
-            (
-                str(shape_key(shape)),
-                {
-                    "kernel": chosen.kernel,
-                    "key": chosen.row.key,
-                    "split_k": chosen.split_k,
-                    "swizzle": list(chosen.swizzle),
-                    "us": float(times[row, column]),
-                    "basis": MEASURED if (row, column) in measured else CALIBRATED if corrected else PREDICTED,
-                    "near": int(near[row].sum()),
-                    "next": [
-                        [ranking.configurations[int(each)].kernel, ranking.configurations[int(each)].split_k]
-                        for each in order[row][1:]
-                        if near[row, int(each)]
-                    ],
-                },
-            )
-        )
+        following = [ranking.configurations[int(each)] for each in order[row][1:] if near[row, int(each)]]
+        choice = {
+            "kernel": chosen.kernel,
+            "key": chosen.row.key,
+            "split_k": chosen.split_k,
+            "swizzle": list(chosen.swizzle),
+            "us": float(times[row, column]),
+            "basis": MEASURED if (row, column) in measured else CALIBRATED if corrected else PREDICTED,
+            "near": int(near[row].sum()),
+            "next": [[each.kernel, each.split_k] for each in following],
+        }
+        found.append((shape_key(shape), choice))
     return found
 
 
@@ -268,7 +239,6 @@ def shape_key(shape: ProblemShape) -> str:
 
 
 def fits(ranking: Ranking, shape: ProblemShape) -> bool:
-    """True if the shape has the type that the kernels multiply."""
     return shape.element in ("", ranking.element)
 
 
@@ -280,16 +250,18 @@ def winners_used(chosen: Iterable[Mapping[str, Any]]) -> dict[tuple[str, Swizzle
     return found
 
 
-# Measured microseconds for a library.
-#
-# The column `kernel` names a kernel as the dispatch table does. A row about another kernel ends in M204: a time
-# that is put to the wrong kernel would decide wrongly from then on.
-
-
 def read_measured(path: Path, known: Collection[str]) -> list[KernelRun]:
-    """The runs of a file, which may be of several devices."""
+    """The runs of a file, which may be of several devices; `kernel` is a name of the dispatch table.
+
+    A row about another kernel ends in M204: a time that is put to the wrong kernel would decide wrongly from then on.
+    """
     found: list[KernelRun] = []
-    for device in _devices(path):
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            devices = list(dict.fromkeys(row["device"] for row in csv.DictReader(file) if row.get("device")))
+    except (OSError, UnicodeDecodeError) as error:
+        raise MeasureError.of("M201", f"{path.name}: it can't be read: {error}") from error
+    for device in devices or [""]:  # what is malformed is left to `read_runs`, whose findings say it
         for run in read_runs(path, device_named(device)).runs:
             if run.kernel not in known:
                 raise MeasureError.of(
@@ -301,12 +273,3 @@ def read_measured(path: Path, known: Collection[str]) -> list[KernelRun]:
             sides = run.problem.m, run.problem.n, run.problem.k, run.problem.split_k
             found.append(KernelRun(run.kernel, device_named(device).name, *sides, run.us, path.name))
     return found
-
-
-def _devices(path: Path) -> list[str]:
-    """What the file's rows were measured on; what can't be read is left to the reader, whose findings say it."""
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            return list(dict.fromkeys(row["device"] for row in csv.DictReader(file) if row.get("device"))) or [""]
-    except (OSError, UnicodeDecodeError) as error:
-        raise MeasureError.of("M201", f"{path.name}: it can't be read: {error}") from error

@@ -146,7 +146,7 @@ class OrderSearch:
 
     def _list_orders(self, order: list[int], ahead: int, wave: OrderPace) -> list[int]:
         """List scheduling: among the next few entries take the one that stalls least."""
-        pace = wave.settled(*self._trips(order))
+        pace = wave.settle(*self._trips(order))
         left, listed = list(order), list[int]()
         while left:
             best = place = 0

@@ -55,8 +55,6 @@ class Row(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A number of both schedules."""
-
     name: str
     before: float
     after: float
@@ -82,7 +80,6 @@ class ScheduleDiff:
 
     @property
     def same(self) -> bool:
-        """The entries are equal, one by one."""
         return all(row.change is Change.SAME for _, rows in self.phases for row in rows)
 
     def __str__(self) -> str:
@@ -100,33 +97,19 @@ class ScheduleDiff:
 
 def diff(before: Lowerable, after: Lowerable, cycles: tuple[float, float] | None = None) -> ScheduleDiff:
     """Compare two schedules; `cycles` are the clocks a K-tile that were predicted for them."""
-    figures = [
-        Figure(f"{phase.value.lower()} {name}", one, other)
-        for phase in Phase
-        for name, one, other in zip(
-            ("entries", "waits", "barriers"),
-            _counts(_list_entries(before, phase)),
-            _counts(_list_entries(after, phase)),
-            strict=True,
-        )
-    ]
+    figures, phases = [], []
+    for phase in Phase:
+        # As a schedule's own listing, without barriers that only its roles add.
+        one, other = ([entry for entry in each.lowered.phase(phase) if entry.listed] for each in (before, after))
+        counts = zip(("entries", "waits", "barriers"), _counts(one), _counts(other), strict=True)
+        figures += [Figure(f"{phase.value.lower()} {name}", *pair) for name, *pair in counts]
+        phases.append((phase, tuple(_with_moves(_align(one, other)))))
     if cycles is not None:
         words = dict.fromkeys(a_tile(tile_word(each)) for each in (before, after))
         figures.insert(0, Figure(f"clk {', '.join(words)}, {PREDICTED}", *cycles))
     return ScheduleDiff(
-        before=before.lowered.name,
-        after=after.lowered.name,
-        figures=tuple(figures),
-        phases=tuple(
-            (phase, tuple(_with_moves(_align(_list_entries(before, phase), _list_entries(after, phase)))))
-            for phase in Phase
-        ),
+        before=before.lowered.name, after=after.lowered.name, figures=tuple(figures), phases=tuple(phases)
     )
-
-
-def _list_entries(schedule: Lowerable, phase: Phase) -> tuple[Entry, ...]:
-    """What a schedule's own listing shows: no barriers that only its roles add."""
-    return tuple(entry for entry in schedule.lowered.phase(phase) if entry.listed)
 
 
 def _counts(entries: Sequence[Entry]) -> tuple[int, int, int]:
@@ -183,10 +166,6 @@ def _with_moves(rows: Iterator[Row]) -> list[Row]:
     return [row for number, row in enumerate(every) if number not in left_out]
 
 
-def _with_cause(row: Row) -> str:
-    return f"  {row!s:40}  {row.cause}" if row.cause else f"  {row}"
-
-
 def _listing(phase: Phase, rows: Sequence[Row]) -> list[str]:
     """The rows that changed, with how many equal ones lie between; nothing for a phase without a change."""
     if all(row.change is Change.SAME for row in rows):
@@ -194,5 +173,6 @@ def _listing(phase: Phase, rows: Sequence[Row]) -> list[str]:
     lines = [f"{phase.value.lower()}:"]
     for same, run in groupby(rows, key=lambda row: row.change is Change.SAME):
         part = list(run)
-        lines += [f"      {len(part)} the same"] if same else [_with_cause(row) for row in part]
+        changed = (f"  {row!s:40}  {row.cause}" if row.cause else f"  {row}" for row in part)
+        lines += [f"      {len(part)} the same"] if same else changed
     return lines

@@ -12,25 +12,17 @@ from typing import NamedTuple, Protocol, TypeVar
 from xml.sax.saxutils import escape, quoteattr
 
 from rota.cycles.timeline import Lane
-from rota.view.scene import PREDICTED, Bar, Buffer, Curve, Mark, Scene, Stripe, clipped, ticks
+from rota.view.scene import PREDICTED, Bar, Buffer, Curve, Mark, Scene, Stripe, clip, ticks
 
-# Colours.
-#
-# The hues are of Okabe and Ito's set (Color Universal Design, 2008). A unit's bars are in a lane of their own,
-# and a stage's shade differs in lightness, so nothing depends on hue.
-
-Rgb = tuple[int, int, int]
+# The hues are of Okabe and Ito's set (Color Universal Design, 2008). A unit's bars are in a lane of their own, and a
+# stage's shade differs in lightness, so nothing depends on hue.
 
 HUES: dict[Lane, str] = {Lane.MMA: "#d55e00", Lane.VALU: "#cc79a7", Lane.LDS: "#009e73", Lane.GLOBAL: "#0072b2"}
 SHADES = (1.0, 0.62, 0.42, 0.27)
 """How much of the hue a stage keeps; the rest is white, which is seen on dark too.  Later stages begin again."""
 
-_WHITE = 255
-
 
 class Theme(NamedTuple):
-    """The colours of page and lines."""
-
     background: str
     panel: str
     text: str
@@ -46,9 +38,12 @@ DARK = Theme("#14171b", "#1d2126", "#e8eaed", "#9aa3ad", "#2c3138", "#8a939d", "
 
 
 def fill(lane: Lane, stage: int) -> str:
-    """The colour of a bar, on any page."""
-    keep = SHADES[stage % len(SHADES)]
-    return _hex(tuple(round(keep * own + (1 - keep) * _WHITE) for own in _rgb(HUES[lane])))
+    return mix(HUES[lane], "#ffffff", SHADES[stage % len(SHADES)])
+
+
+def mix(colour: str, other: str, keep: float) -> str:
+    pairs = zip(_rgb(colour), _rgb(other), strict=True)
+    return "#" + "".join(f"{round(keep * own + (1 - keep) * back):02x}" for own, back in pairs)
 
 
 def ink(background: str) -> str:
@@ -63,26 +58,17 @@ def contrast(one: str, other: str) -> float:
 
 
 def _luminance(colour: str) -> float:
-    linear = [_linear(part / 255) for part in _rgb(colour)]
+    parts = [part / 255 for part in _rgb(colour)]
+    # An sRGB component as light (IEC 61966-2-1).
+    linear = [float(part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4) for part in parts]
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
-def _linear(part: float) -> float:
-    """An sRGB component as light (IEC 61966-2-1)."""
-    return float(part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4)
+def _rgb(colour: str) -> list[int]:
+    return [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
 
 
-def _rgb(colour: str) -> Rgb:
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
-
-
-def _hex(parts: tuple[int, ...]) -> str:
-    return "#" + "".join(f"{part:02x}" for part in parts)
-
-
-# The look of a picture.
-#
-# It stands inside every picture, so that a saved file needs nothing else.
+# The style sheet is part of every picture, so that a saved file needs nothing else.
 
 _SHAPE = """
 .rota{font:12px/1.35 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
@@ -108,24 +94,19 @@ _SHAPE = """
 
 
 def class_of(lane: Lane, stage: int) -> str:
-    """The style class of a bar."""
     return f"{lane.name.lower()}{stage % len(SHADES)}"
 
 
 @cache
 def style_sheet() -> str:
     """Shapes, light colours, and dark ones for readers who prefer them."""
-    return f"{_SHAPE}{_bars()}{_colours(LIGHT)}@media (prefers-color-scheme:dark){{\n{_colours(DARK)}}}\n"
-
-
-def _bars() -> str:
-    """A class is more particular than `.rota text`, so its ink stays."""
-    rules = []
+    bars = ""
     for lane in Lane:
         for stage in range(len(SHADES)):
+            # A class is more particular than `.rota text`, so its ink stays.
             name, colour = f".rota .{class_of(lane, stage)}", fill(lane, stage)
-            rules.append(f"{name} rect{{fill:{colour}}}\n{name} text{{fill:{ink(colour)}}}\n")
-    return "".join(rules)
+            bars += f"{name} rect{{fill:{colour}}}\n{name} text{{fill:{ink(colour)}}}\n"
+    return f"{_SHAPE}{bars}{_colours(LIGHT)}@media (prefers-color-scheme:dark){{\n{_colours(DARK)}}}\n"
 
 
 def _colours(theme: Theme) -> str:
@@ -151,28 +132,16 @@ def _colours(theme: Theme) -> str:
         (".rota .edge", f"stroke:{theme.panel};stroke-width:.7"),
         (".rota text.halo,.rota .halo text", f"stroke:{theme.background};stroke-opacity:.85"),
         (".rota .bar:hover rect,.rota .bar.lit rect", f"stroke:{theme.text};stroke-width:2"),
+        (".rota .halo text", f"fill:{theme.text}"),
     ]
-    rules.append((".rota .halo text", f"fill:{theme.text}"))
     return "".join(f"{selector}{{{body}}}\n" for selector, body in rules)
 
 
-# SVG elements.
-#
-# Times become per cents of the plot's width. Who widens the plot stretches the time axis and no letter; a label
-# says in `data-need` how many pixels it takes and in `data-share` how much of the axis it has, so a page can show
-# it when it fits.
+# Times become per cents of the plot's width. Who widens the plot stretches the time axis and no letter; a label says in
+# `data-need` how many pixels it takes and in `data-share` how much of the axis it has, so a page can show it when it
+# fits.
 
 _LETTER = 0.6  # mean width of a letter in ems, on the generous side for the fonts of the style sheet
-
-
-def attribute(text: str) -> str:
-    """A text as a quoted attribute value."""
-    return quoteattr(text)
-
-
-def content(text: str) -> str:
-    """A text between tags."""
-    return escape(text)
 
 
 def title(details: Sequence[str]) -> str:
@@ -189,9 +158,7 @@ class Plot:
     """A stretch of time drawn `width` pixels wide; elements are collected in `parts`, later ones over earlier ones."""
 
     def __init__(self, start: float, end: float, width: float) -> None:
-        self.start = start
-        self.span = max(end - start, 1)
-        self.width = width
+        self.start, self.span, self.width = start, max(end - start, 1), width
         self.parts: list[str] = []
         self._labels: list[str] = []
 
@@ -200,11 +167,9 @@ class Plot:
         return (time - self.start) / self.span
 
     def x(self, time: float) -> str:
-        """The same as a coordinate."""
         return _percent(self.share(time))
 
     def add(self, markup: str) -> None:
-        """Append finished markup."""
         self.parts.append(markup)
 
     def add_label(self, style: str, markup: str) -> None:
@@ -212,18 +177,15 @@ class Plot:
         self._labels.append(f'<g class="{style}">{markup}</g>')
 
     def flush(self) -> None:
-        """Append the labels kept so far."""
         self.parts += self._labels
         self._labels = []
 
     def rect(self, stretch: tuple[float, float], y: float, height: float, extra: str = "") -> str:
-        """A rectangle over a stretch of time."""
         start, end = stretch
         wide = _percent((end - start) / self.span)
         return f'<rect x="{self.x(start)}" y="{y:g}" width="{wide}" height="{height:g}"{extra}/>'
 
     def vertical(self, time: float, top: float, bottom: float, style: str) -> str:
-        """A line at one time."""
         return f'<line x1="{self.x(time)}" x2="{self.x(time)}" y1="{top:g}" y2="{bottom:g}" class="{style}"/>'
 
     def label(self, text: str, stretch: tuple[float, float], y: float, size: float = 11) -> str:
@@ -247,17 +209,11 @@ def _percent(share: float) -> str:
 
 
 class Extent(Protocol):
-    """Something with a beginning and an end."""
+    @property
+    def start(self) -> float: ...
 
     @property
-    def start(self) -> float:
-        """When it begins."""
-        ...
-
-    @property
-    def end(self) -> float:
-        """When something else may begin."""
-        ...
+    def end(self) -> float: ...
 
 
 T = TypeVar("T", bound=Extent)
@@ -292,36 +248,30 @@ class _Drawing:
     """Walks down the picture: `y` is where the next element goes."""
 
     def __init__(self, scene: Scene, width: int) -> None:
-        self.scene = scene
-        self.width = width
+        self.scene, self.width = scene, width
         self.plot = Plot(scene.start, scene.end, width - LEFT - RIGHT)
         self.names: list[str] = []
         self.y: float = _TOP
 
     def svg(self) -> str:
-        """The finished markup."""
         for band in self.scene.bands:
             self._band(band, named=len(self.scene.bands) > 1)
         if self.scene.buffers:
             self._buffers(self.scene.buffers)
-        bottom = self.y
-        axis = self._axis(bottom)
+        axis = self._axis(self.y)
         foot = self._foot()
         height = self.y + 6
-        head = (
-            f'<text x="16" y="26" class="title">{content(self.scene.title)}</text>'
-            f'<text x="16" y="46" class="faint">{content(" · ".join((*self.scene.facts, PREDICTED)))}</text>'
-        )
-        inner = self.plot.width
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="rota" width="{self.width}" height="{height:g}" role="img"'
-            f" aria-label={attribute(self.scene.headline)}>"
+            f" aria-label={quoteattr(self.scene.headline)}>"
             f"<style>{style_sheet()}</style>{HATCH}"
             f'<rect class="ground" width="100%" height="100%"/>'
-            f'<svg class="plot" x="{LEFT}" width="{inner:g}" height="{height:g}" overflow="visible">'
+            f'<svg class="plot" x="{LEFT}" width="{self.plot.width:g}" height="{height:g}" overflow="visible">'
             f"{axis}{''.join(self.plot.parts)}</svg>"
             f'<g class="names"><rect class="ground" width="{LEFT - 6}" height="{height:g}"/>{"".join(self.names)}</g>'
-            f'<g class="head">{head}{foot}</g></svg>\n'
+            f'<g class="head"><text x="16" y="26" class="title">{escape(self.scene.title)}</text>'
+            f'<text x="16" y="46" class="faint">{escape(" · ".join((*self.scene.facts, PREDICTED)))}</text>'
+            f"{foot}</g></svg>\n"
         )
 
     def _axis(self, bottom: float) -> str:
@@ -335,8 +285,8 @@ class _Drawing:
         # A page that is stretched draws the marks anew, as close as they then fit.
         where = f'data-span="{plot.span:g}" data-top="{_TOP}" data-bottom="{bottom:g}"'
         parts = [f'<g class="axis" {where}>{"".join(marks)}</g>']
-        for start, end in zip(scene.windows, scene.windows[1:], strict=False):
-            inside = clipped(start, end, scene)
+        for start, end in pairwise(scene.windows):
+            inside = clip(start, end, scene)
             if inside is not None:
                 parts.append(plot.rect(inside, _TOP - 35, 15, ' class="panel"'))
                 parts.append(plot.vertical(inside[0], _TOP - 35, bottom, "window"))
@@ -349,7 +299,7 @@ class _Drawing:
     def _band(self, band: Stripe, *, named: bool) -> None:
         top = self.y
         if named:
-            self.names.append(f'<text x="16" y="{self.y + 12:g}" class="small name">{content(band.name)}</text>')
+            self.names.append(f'<text x="16" y="{self.y + 12:g}" class="small name">{escape(band.name)}</text>')
             self.y += 18
         first = self.y
         for lane, bars in band.lanes:
@@ -358,14 +308,11 @@ class _Drawing:
             self._name("stalled", self.y + 11)
             self._stalls(band, self.y, _STALL, labelled=True)
             self.y += _STALL + 2
-        for mark in band.barriers:
-            if self.scene.start <= mark.at <= self.scene.end:
-                line = self.plot.vertical(mark.at, first - 3, self.y, "barrier")
-                self.plot.add(f'<g class="mark" stroke-width="2">{title(mark.details)}{line}</g>')
-        for mark in band.arrivals:
-            if self.scene.start <= mark.at <= self.scene.end:
-                line = self.plot.vertical(mark.at, first - 3, self.y, "barrier arrival")
-                self.plot.add(f'<g class="mark" stroke-width="2">{title(mark.details)}{line}</g>')
+        for style, marks in (("barrier", band.barriers), ("barrier arrival", band.arrivals)):
+            for mark in marks:
+                if self.scene.start <= mark.at <= self.scene.end:
+                    line = self.plot.vertical(mark.at, first - 3, self.y, style)
+                    self.plot.add(f'<g class="mark" stroke-width="2">{title(mark.details)}{line}</g>')
         self.plot.flush()
         self._marks(band.waits)
         for curve in band.curves:
@@ -376,7 +323,7 @@ class _Drawing:
 
     def _lane(self, lane: Lane, bars: Sequence[Bar], band: Stripe) -> None:
         """One row of bars, or as many thinner ones as bars overlap: loads are in flight together."""
-        tracks = pack([bar for bar in bars if clipped(bar.start, bar.end, self.scene)])
+        tracks = pack([bar for bar in bars if clip(bar.start, bar.end, self.scene)])
         rows = 1 + max((track for _, track in tracks), default=0)
         each = next(height for most, height in _TRACK_HEIGHTS if rows <= most)
         self._name(lane.value, self.y + 16)
@@ -385,14 +332,13 @@ class _Drawing:
         if lane is Lane.MMA:  # shows through wherever the unit has nothing to do
             self._stalls(band, self.y, height, labelled=False)
         for bar, track in tracks:
-            inside = clipped(bar.start, bar.end, self.scene) or (bar.start, bar.end)
-            links = f" data-key={attribute(bar.key)} data-needs={attribute(' '.join(bar.needs))}" if bar.key else ""
+            inside = clip(bar.start, bar.end, self.scene) or (bar.start, bar.end)
+            links = f" data-key={quoteattr(bar.key)} data-needs={quoteattr(' '.join(bar.needs))}" if bar.key else ""
             y = self.y + track * each
             thin = each - 2 if each > 4 else each - 1
             shade = class_of(lane, bar.stage)
-            self.plot.add(
-                f'<g class="bar {shade}"{links}>{title(bar.details)}{self._shape(bar, inside, y + 1, thin)}</g>'
-            )
+            shape = self._shape(bar, inside, y + 1, thin)
+            self.plot.add(f'<g class="bar {shade}"{links}>{title(bar.details)}{shape}</g>')
             if thin >= 11:
                 halo = " halo" if bar.pieces else ""
                 room = self._clear(bar.label, inside, band)
@@ -406,36 +352,31 @@ class _Drawing:
         middle = sum(inside) / 2
         if all(abs(cut - middle) > need / 2 for cut in cuts):
             return inside
-        parts = pairwise((inside[0], *sorted(cuts), inside[1]))
-        return max(
-            (part for part in parts if part[1] - part[0] >= need), key=lambda part: part[1] - part[0], default=inside
-        )
+        parts = [part for part in pairwise((inside[0], *sorted(cuts), inside[1])) if part[1] - part[0] >= need]
+        return max(parts, key=lambda part: part[1] - part[0], default=inside)
 
     def _shape(self, bar: Bar, inside: tuple[float, float], y: float, height: float) -> str:
         """One box with an edge where that doesn't eat it up, or a pale one around the pieces."""
         wide = (inside[1] - inside[0]) / self.plot.span * self.plot.width
         if not bar.pieces:
             return self.plot.rect(inside, y, height, ' class="edge"' if wide >= 6 else "")
-        pieces = [clipped(start, end, self.scene) for start, end in bar.pieces]
+        pieces = [clip(start, end, self.scene) for start, end in bar.pieces]
         boxes = "".join(self.plot.rect(piece, y, height) for piece in pieces if piece)
         return self.plot.rect(inside, y, height, ' class="around"') + boxes
 
     def _name(self, text: str, y: float) -> None:
-        self.names.append(f'<text x="16" y="{y:g}">{content(text)}</text>')
+        self.names.append(f'<text x="16" y="{y:g}">{escape(text)}</text>')
 
     def _stalls(self, band: Stripe, y: float, height: float, *, labelled: bool) -> None:
         for stall in band.stalls:
-            inside = clipped(stall.start, stall.end, self.scene)
+            inside = clip(stall.start, stall.end, self.scene)
             if inside is not None:
                 label = self.plot.label(stall.cause, inside, y + 11, 10) if labelled else ""
                 box = self.plot.rect(inside, y + 0.5, height - 1, ' fill="url(#rota-hatch)"')
                 self.plot.add(f'<g class="{"stall" if labelled else "idle"}">{title(stall.details)}{box}{label}</g>')
 
     def _marks(self, marks: Sequence[Mark]) -> None:
-        """Triangles with the wait's name, in the first of three rows that has room; the rest keep the triangle.
-
-        Triangles are in the first row, so a name that would run into the next one goes below.
-        """
+        """Triangles in one row, with the wait's name in the first of three rows that has room, if any."""
         inside = sorted((mark for mark in marks if self.scene.start <= mark.at <= self.scene.end), key=lambda m: m.at)
         ends = [float("-inf")] * _MARK_ROWS
         used = 0
@@ -455,7 +396,7 @@ class _Drawing:
             self.plot.add(
                 f'<g class="mark">{title(mark.details)}'
                 f'<svg x="{self.plot.x(mark.at)}" y="{self.y:g}" overflow="visible">{_TRIANGLE}</svg>'
-                f'<text x="{self.plot.x(mark.at)}" dx="5" y="{y:g}" {place}{tight}>{content(mark.label)}</text></g>'
+                f'<text x="{self.plot.x(mark.at)}" dx="5" y="{y:g}" {place}{tight}>{escape(mark.label)}</text></g>'
             )
         self.y += _ROW * max(used, 1) + 3 if inside else 0
 
@@ -494,10 +435,10 @@ class _Drawing:
         self.names.append(f'<text x="16" y="{self.y + 11:g}" class="small name">LDS buffers in use</text>')
         self.y += 18
         for buffer in buffers:
-            self.names.append(f'<text x="16" y="{self.y + 9:g}" class="small">{content(buffer.name)}</text>')
+            self.names.append(f'<text x="16" y="{self.y + 9:g}" class="small">{escape(buffer.name)}</text>')
             self.plot.add(f'<rect class="panel" y="{self.y:g}" width="100%" height="{_BUFFER}"/>')
             for span in buffer.spans:
-                inside = clipped(span.start, span.end, self.scene)
+                inside = clip(span.start, span.end, self.scene)
                 if inside is not None:
                     first, last = span.start - self.scene.start, span.end - self.scene.start
                     text = f"{buffer.name}: in use from {first:,.0f} to {last:,.0f}"
@@ -517,58 +458,52 @@ class _Drawing:
                 f'<rect x="{16 * place / len(lanes):g}" width="{16 / len(lanes):g}" height="10"/></g></svg>'
                 for place, lane in enumerate(lanes)
             )
-            yield (
-                "".join(boxes),
-                f"{self.scene.tile} {stage}" + (" (in the first row: a wave)" if shared and not stage else ""),
-            )
+            note = " (in the first row: a wave)" if shared and not stage else ""
+            yield "".join(boxes), f"{self.scene.tile} {stage}{note}"
 
     def _foot(self) -> str:
-        """The legend, then the notes."""
-        self.y += 16
-        x = float(LEFT)
-        parts = []
-        keys = [*self._shades()]
-        keys += [
-            ('<g class="stall"><rect x="{x}" y="{y}" width="16" height="10" fill="url(#rota-hatch)"/></g>', "stalled"),
-            ('<rect class="wait" x="{bar}" y="{y}" width="2" height="11"/>', "barrier"),
-        ]
+        arrival = '<svg x="{bar}" y="{y}" overflow="visible"><path class="barrier arrival" d="M0,0v11"/></svg>'
+        passed = '<svg x="{bar}" y="{y}" overflow="visible"><path class="wait" d="M0,2l3,6h-6z"/></svg>'
+        keys = [*self._shades(), (KEY_HATCHED, "stalled"), (KEY_BARRIER, "barrier")]
         if any(band.arrivals for band in self.scene.bands):
-            keys.append(
-                (
-                    '<svg x="{bar}" y="{y}" overflow="visible"><path class="barrier arrival" d="M0,0v11"/></svg>',
-                    "arrival, without waiting",
-                )
-            )
-        keys += [
-            (
-                '<svg x="{bar}" y="{y}" overflow="visible"><path class="wait" d="M0,2l3,6h-6z"/></svg>',
-                "a wait is passed",
-            )
-        ]
+            keys.append((arrival, "arrival, without waiting"))
+        keys.append((passed, "a wait is passed"))
         if self.scene.buffers:
-            pale = f'<g class="bar {class_of(Lane.GLOBAL, 1)}"><rect x="{{x}}" y="{{y}}" width="16" height="10"/></g>'
-            keys.append((pale, "an LDS buffer in use"))
+            keys.append((key_box(Lane.GLOBAL, 1), "an LDS buffer in use"))
         if any(band.curves for band in self.scene.bands):
-            keys.append(
-                (
-                    '<rect class="gauge" x="{x}" y="{y}" width="16" height="10"/>',
-                    "in flight or live; small bar: of how many",
-                )
-            )
-        for shape, text in (*keys, ("", "point at anything: entry, source line, why it is there")):
-            wide = 22 + width_of(text, 10.5)
-            if x + wide > self.width - RIGHT and x > LEFT:
-                x, self.y = float(LEFT), self.y + 15
-            parts.append(shape.format(x=f"{x:g}", y=f"{self.y - 9:g}", bar=f"{x + 8:g}"))
-            parts.append(
-                f'<text x="{x + (22 if shape else 0):g}" y="{self.y:g}" class="small faint">{content(text)}</text>'
-            )
-            x += wide + 18
+            gauge = '<rect class="gauge" x="{x}" y="{y}" width="16" height="10"/>'
+            keys.append((gauge, "in flight or live; small bar: of how many"))
+        keys.append(("", "point at anything: entry, source line, why it is there"))
+        legend, self.y = lay_out_legend(keys, LEFT, self.width - RIGHT, self.y + 16, line=15, space=18)
+        parts = [legend]
         for note in self.scene.notes:
             self.y += 15
-            parts.append(f'<text x="{LEFT}" y="{self.y:g}" class="small faint">{content(note)}</text>')
+            parts.append(f'<text x="{LEFT}" y="{self.y:g}" class="small faint">{escape(note)}</text>')
         self.y += 6
         return "".join(parts)
+
+
+KEY_HATCHED = '<g class="stall"><rect x="{x}" y="{y}" width="16" height="10" fill="url(#rota-hatch)"/></g>'
+KEY_BARRIER = '<rect class="wait" x="{bar}" y="{y}" width="2" height="11"/>'
+
+
+def key_box(lane: Lane, stage: int) -> str:
+    return f'<g class="bar {class_of(lane, stage)}"><rect x="{{x}}" y="{{y}}" width="16" height="10"/></g>'
+
+
+def lay_out_legend(
+    keys: Iterable[tuple[str, str]], left: int, right: float, y: float, *, line: int, space: int
+) -> tuple[str, float]:
+    """Shapes, which have {x}, {y} or {bar}, each with its text, in as many lines as it takes; and where the last is."""
+    x, parts = float(left), []
+    for shape, text in keys:
+        wide = 22 + width_of(text, 10.5)
+        if x + wide > right and x > left:
+            x, y = float(left), y + line
+        parts.append(shape.format(x=f"{x:g}", y=f"{y - 9:g}", bar=f"{x + 8:g}"))
+        parts.append(f'<text x="{x + (22 if shape else 0):g}" y="{y:g}" class="small faint">{escape(text)}</text>')
+        x += wide + space
+    return "".join(parts), y
 
 
 _TRIANGLE = '<path class="wait" d="M0,0l3,6h-6z"/>'

@@ -19,22 +19,18 @@ from rota.program.lowered import Lowerable
 from rota.registry import Registry
 from rota.view.diff import ScheduleDiff
 from rota.view.draw import DARK, LEFT, LIGHT, RIGHT, draw
-from rota.view.scene import Key, PredictedSpeed, Scene, arrange, reasons_of
+from rota.view.scene import Key, Scene, arrange, reasons_of
 from rota.view.terminal import text_timeline
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-
-# Pages from templates.
-#
-# A template says `|safe` of what is markup already; everything else, such as the names that authors give, stays
-# text.
+    from rota.cycles.predict import Prediction
 
 
 def render(name: str, **values: object) -> str:
-    """One template, filled in."""
-    return _templates().get_template(name).render(values)
+    """Fill in a template, which says `|safe` of what is markup already; names that authors give stay text."""
+    return _templates().get_template(name).render(values, light=LIGHT, dark=DARK)
 
 
 @cache
@@ -52,8 +48,6 @@ def _templates() -> Environment:
 
 
 class _Row(NamedTuple):
-    """An entry in the folded table."""
-
     slot: int
     op: str
     source: str
@@ -62,34 +56,24 @@ class _Row(NamedTuple):
 
 
 def page(scene: Scene, compiled: Lowerable) -> str:
-    """A whole document."""
-    return render(
-        "page.html",
-        headline=scene.headline,
-        picture=draw(scene),
-        phases=_phases(compiled),
-        margin=LEFT + RIGHT,
-        light=LIGHT,
-        dark=DARK,
-    )
+    values = {"headline": scene.headline, "picture": draw(scene), "phases": _phases(compiled)}
+    return render("page.html", **values, margin=LEFT + RIGHT)
 
 
 def fragment(scene: Scene, compiled: Lowerable) -> str:
     """The same without scripts, for inside another page such as a notebook."""
-    return render("fragment.html", picture=draw(scene), phases=_phases(compiled), light=LIGHT, dark=DARK)
+    return render("fragment.html", picture=draw(scene), phases=_phases(compiled))
 
 
 def _phases(compiled: Lowerable) -> list[tuple[str, list[_Row]]]:
     """All entries with source line and reason, a table per phase."""
     reasons, program = reasons_of(compiled), compiled.lowered
     names = [role.name for role in program.roles]
-    return [
-        (
-            phase.value.lower(),
-            [_row(each, names, reasons[Key(phase, each.time_slot)].lines) for each in program.phase(phase)],
-        )
-        for phase in Phase
-    ]
+    phases: dict[str, list[_Row]] = {}
+    for phase in Phase:
+        rows = [_row(each, names, reasons[Key(phase, each.time_slot)].lines) for each in program.phase(phase)]
+        phases[phase.value.lower()] = rows
+    return list(phases.items())
 
 
 def _row(entry: Entry, names: Sequence[str], why: Iterable[str]) -> _Row:
@@ -104,19 +88,15 @@ def _row(entry: Entry, names: Sequence[str], why: Iterable[str]) -> _Row:
 
 
 def diff_page(diff: ScheduleDiff) -> str:
-    """A whole document."""
-    return render("diff.html", diff=diff, light=LIGHT, dark=DARK)
-
-
-# For notebooks.
-#
-# As a notebook's last expression it is the picture with a folded table of entries; printed, the terminal's
-# timeline.
+    return render("diff.html", diff=diff)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A schedule with the scene of its predicted steady state; every rendering is made when it is asked for."""
+    """A schedule with the scene of its predicted steady state; every rendering is made when it is asked for.
+
+    As a notebook's last expression it is the picture with a folded table of entries; printed, the terminal's timeline.
+    """
 
     compiled: Lowerable
     scene: Scene
@@ -125,7 +105,6 @@ class Shown:
         return text_timeline(self.scene)
 
     def text(self, columns: int) -> str:
-        """The timeline as text, that wide."""
         return text_timeline(self.scene, columns)
 
     def __repr__(self) -> str:
@@ -138,34 +117,25 @@ class Shown:
         return self.svg()
 
     def svg(self) -> str:
-        """The picture alone."""
         return draw(self.scene)
 
     def html(self) -> str:
-        """The picture on a page of its own, with entries and controls."""
         return page(self.scene, self.compiled)
 
 
 def show(
     compiled: Lowerable,
     timeline: Timeline,
-    prediction: PredictedSpeed | None = None,
+    prediction: Prediction | None = None,
     *,
     measured: Mapping[Key, str] | None = None,
 ) -> Shown:
-    """The steady state of a schedule, ready to be shown; a prediction adds speed and bound to the headline.
-
-    What was `measured` of an entry is told with it.
-    """
+    """The steady state of a schedule, ready to be shown, with speed and bound predicted and what was `measured`."""
     return Shown(compiled=compiled, scene=arrange(compiled, timeline, prediction, measured=measured))
 
 
-# Views by name.
-#
-# A view is a function of what is shown (`rota.view.show.Shown`), a compiled schedule and the scene of its predicted
-# steady state, that gives text.
-
 View: TypeAlias = "Callable[[Shown], str]"
+"""A function of what is shown, a compiled schedule and the scene of its predicted steady state, that gives text."""
 
 VIEWS: Registry[View] = Registry(
     what="view",

@@ -49,8 +49,6 @@ class _Kind(enum.IntEnum):
 
 
 class _Event(NamedTuple):
-    """A slice's beginning or end, or a counter's new value."""
-
     time: int
     kind: _Kind
     track: _Track
@@ -106,10 +104,8 @@ def _slices(timeline: Timeline, reasons: Mapping[Key, Reason]) -> Iterator[_Even
             notes = (*_notes(piece, reasons), ("instructions", piece.instructions), ("result at", piece.done))
             key = Key(piece.at.phase, piece.at.slot)
             block = (("block", blocks[key]),) if key in blocks else ()
-            name = stable_name(piece.label)
-            yield _Event(
-                piece.start, _Kind.BEGIN, place, name, (*notes, *block), tuple(feeds[number]), tuple(fed[number])
-            )
+            name, flows = stable_name(piece.label), (tuple(feeds[number]), tuple(fed[number]))
+            yield _Event(piece.start, _Kind.BEGIN, place, name, (*notes, *block), *flows)
             yield _Event(piece.end, _Kind.END, place)
 
 
@@ -138,10 +134,8 @@ def _notes(stretch: Slice | Stall, reasons: Mapping[Key, Reason]) -> tuple[tuple
         notes += [("stage", reason.stage)]
         notes += [("declared at", reason.source)] * bool(reason.source)
         notes += [("why", "; ".join(reason.lines))] * bool(reason.lines)
-        if reason.needs:
-            notes.append(
-                ("binding edge", f"{reasons[reason.needs[0]].entry.op} ({reason.needs[0]}) -> {reason.entry.op}")
-            )
+        for need in reason.needs[:1]:
+            notes.append(("binding edge", f"{reasons[need].entry.op} ({need}) -> {reason.entry.op}"))
     return tuple(notes)
 
 
@@ -168,8 +162,7 @@ def _describe(trace: proto.Trace, timeline: Timeline, tracks: Iterable[_Track]) 
     order = (*UNITS, WAITS, *(counter for counter, _ in timeline.counter_limits), REGISTERS)
     ordered = sorted(tracks, key=lambda track: (track.wave, order.index(track.lane), track.number))
     for number, track in enumerate(ordered, _FIRST_FREE + timeline.waves):
-        rank = order.index(track.lane)
-        descriptor = _track(trace, number, _FIRST_FREE + track.wave, track.lane, rank)
+        descriptor = _track(trace, number, _FIRST_FREE + track.wave, track.lane, order.index(track.lane))
         if track.lane not in (*UNITS, WAITS):
             descriptor.counter.unit_name = "registers" if track.lane == REGISTERS else "tokens"
         numbers[track] = number
@@ -177,8 +170,7 @@ def _describe(trace: proto.Trace, timeline: Timeline, tracks: Iterable[_Track]) 
 
 
 def _track(trace: proto.Trace, number: int, parent: int | None, name: str, rank: int) -> proto.TrackDescriptor:
-    packet = trace.packet.add(trusted_packet_sequence_id=_SEQUENCE)
-    descriptor = packet.track_descriptor
+    descriptor = trace.packet.add(trusted_packet_sequence_id=_SEQUENCE).track_descriptor
     descriptor.uuid = number
     descriptor.child_ordering = descriptor.EXPLICIT
     descriptor.sibling_order_rank = rank
@@ -189,8 +181,7 @@ def _track(trace: proto.Trace, number: int, parent: int | None, name: str, rank:
 
 
 def _write(trace: proto.Trace, event: _Event, number: int) -> None:
-    packet = trace.packet.add(trusted_packet_sequence_id=_SEQUENCE, timestamp=event.time)
-    written = packet.track_event
+    written = trace.packet.add(trusted_packet_sequence_id=_SEQUENCE, timestamp=event.time).track_event
     written.track_uuid = number
     if event.kind is _Kind.LEVEL:
         written.type = written.TYPE_COUNTER

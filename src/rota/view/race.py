@@ -9,10 +9,21 @@ import re
 from collections.abc import Sequence
 from textwrap import wrap
 from typing import NamedTuple
+from xml.sax.saxutils import escape, quoteattr
 
 from rota.cycles.timeline import Lane
 from rota.errors import Concern, Finding, several
-from rota.view.draw import DARK, HATCH, LIGHT, attribute, class_of, content, style_sheet, title, width_of
+from rota.view.draw import (
+    HATCH,
+    KEY_BARRIER,
+    KEY_HATCHED,
+    class_of,
+    key_box,
+    lay_out_legend,
+    style_sheet,
+    title,
+    width_of,
+)
 from rota.view.page import render
 
 _EPOCH = re.compile(r"epoch (\d+)[^:]*: (.+)")
@@ -40,11 +51,9 @@ class Race(NamedTuple):
 
     @property
     def barriers(self) -> int:
-        """How many barriers lie between the two."""
         return max(self.then.passed - self.first.passed, 0)
 
     def __str__(self) -> str:
-        """The two lanes as text."""
         first, then = f"[{self.first.does}]", f"[{self.then.does}]"
         lane = max(len(self.first.wave), len(self.then.wave)) + 2
         bars = "│" * self.barriers
@@ -90,8 +99,8 @@ def _in_machine_code(finding: Finding, evidence: dict[str, str]) -> Race | None:
 
 def _in_schedule(finding: Finding, evidence: dict[str, str]) -> Race | None:
     """Both ends say in which stretch between barriers, an epoch, they are and what they do to which place."""
-    ends = [(concern, _EPOCH.search(concern.role)) for concern in finding.concerns[:2]]
-    (one, first), (other, then) = ends
+    one, other = finding.concerns[:2]
+    first, then = _EPOCH.search(one.role), _EPOCH.search(other.role)
     if first is None or then is None:
         return None
     return Race(
@@ -111,12 +120,9 @@ def _access(wave: str, concern: Concern, passed: int) -> WaveAccess:
 
 
 def stretch_name(passed: int) -> str:
-    """A stretch between barriers, in words."""
     return f"after {several(passed, 'barrier')}" if passed else "before the first barrier"
 
 
-# Pictures of races.
-#
 # Time goes to the right. A box is an access as it is issued, the hatched stretch after it the time in which it may
 # be in flight, for nothing waits for it; vertical lines are barriers, and what is dashed is missing.
 
@@ -124,12 +130,13 @@ WIDTH = 740
 _LEFT, _RIGHT, _TOP, _LANE, _BOX = 84, 20, 74, 62, 26
 _MOST_BARRIERS = 4
 _SMALL = 10.5
+_KEY_CLASH = '<rect class="clash" x="{x}" y="{y}" width="16" height="10"/>'
 _DASHED = '<svg x="{bar}" y="{y}" overflow="visible"><path class="barrier missing" stroke-width="2" d="M0,0v11"/></svg>'
 
 
 def draw_race(race: Race) -> str:
-    """The race as one self-contained SVG."""
-    boxes = [_box_width(each) for each in (race.first, race.then)]
+    ends = (race.first, race.then)
+    boxes = [max(width_of(end.does, 11), width_of(end.source, _SMALL)) + 14 for end in ends]
     shown = min(race.barriers, _MOST_BARRIERS)
     x_first = _LEFT + 16.0
     x_wait = x_first + boxes[0] + 16
@@ -140,46 +147,55 @@ def draw_race(race: Race) -> str:
     first, then = _TOP + 18, _TOP + 18 + _LANE
     bottom = then + _BOX + 22
     notes = [*wrap(f"missing: {race.missing}", 100), f"same bytes: {race.place}"]
-    legend, lowest = _legend(bottom + 26, wide - _RIGHT, barrier=bool(shown))
+    keys = [(key_box(Lane.GLOBAL, 0), "the first access"), (key_box(Lane.MMA, 0), "the second")]
+    keys += [(KEY_HATCHED, "may be in flight"), (_KEY_CLASH, "both at once")]
+    if shown:
+        keys += [(KEY_BARRIER, "barrier"), (_DASHED, "the wait that is missing")]
+    legend, lowest = lay_out_legend(keys, _LEFT, wide - _RIGHT, bottom + 26, line=16, space=14)
     height = lowest + 20 + 15 * len(notes)
+    start, end = x_first + boxes[0], x_then + boxes[1] + 16
+    size = f'width="{end - start:g}" height="{_BOX - 6}"'
+    in_flight = f'<rect x="{start:g}" y="{first + 3}" {size} fill="url(#rota-hatch)"/>'
     parts = [
-        f'<text x="16" y="26" class="title">{content(race.code)}</text>',
-        f'<text x="{16 + width_of(race.code, 17) + 8:g}" y="26">{content(race.message)}</text>',
+        f'<text x="16" y="26" class="title">{escape(race.code)}</text>',
+        f'<text x="{16 + width_of(race.code, 17) + 8:g}" y="26">{escape(race.message)}</text>',
         *(
             f'<rect class="panel" x="{_LEFT}" y="{y - 8}" width="{wide - _LEFT - _RIGHT:g}" height="{_BOX + 16}"/>'
             for y in (first, then)
         ),
-        f'<text x="16" y="{first + 17}" class="name">{content(race.first.wave)}</text>',
-        f'<text x="16" y="{then + 17}" class="name">{content(race.then.wave)}</text>',
-        f'<text x="{_LEFT + 4}" y="{_TOP - 10}" class="small faint">{content(stretch_name(race.first.passed))}</text>',
-        _clash(x_then, boxes[1], first, then),
-        _under_way(x_first + boxes[0], x_then + boxes[1] + 16, first),
+        f'<text x="16" y="{first + 17}" class="name">{escape(race.first.wave)}</text>',
+        f'<text x="16" y="{then + 17}" class="name">{escape(race.then.wave)}</text>',
+        f'<text x="{_LEFT + 4}" y="{_TOP - 10}" class="small faint">{escape(stretch_name(race.first.passed))}</text>',
+        f'<rect class="clash" x="{x_then:g}" y="{first - 8}" width="{boxes[1]:g}" height="{_LANE + _BOX + 16}"/>',
+        f'<g class="stall">{title(("may be in flight: nothing waits for it",))}{in_flight}</g>',
     ]
     if shown:
         named = x_barrier + 34 * (shown - 1) + 6
         parts.append(
-            f'<text x="{named:g}" y="{_TOP - 10}" class="small faint">{content(stretch_name(race.then.passed))}</text>'
+            f'<text x="{named:g}" y="{_TOP - 10}" class="small faint">{escape(stretch_name(race.then.passed))}</text>'
         )
         parts += [_barrier(x_barrier + 34 * number, bottom) for number in range(shown)]
-        parts.append(_missing_wait(x_wait + need / 2 - 6, first))
+        x = f"{x_wait + need / 2 - 6:g}"
+        parts.append(
+            f'<line x1="{x}" x2="{x}" y1="{first - 14}" y2="{first + _BOX + 8}" class="barrier missing" '
+            f'stroke-width="2"/><text x="{x}" y="{first + _BOX + 18}" class="small mid halo">missing</text>'
+        )
     else:
         parts.append(
             f'<text x="{x_then + boxes[1] + 8:g}" y="{then - 14}" class="small">no barrier between the two</text>'
         )
-    parts += [
-        _box(race.first, x_first, first, boxes[0], Lane.GLOBAL),
-        _box(race.then, x_then, then, boxes[1], Lane.MMA),
-    ]
+    parts.append(_box(race.first, x_first, first, boxes[0], Lane.GLOBAL))
+    parts.append(_box(race.then, x_then, then, boxes[1], Lane.MMA))
     parts.append(legend)
     parts += [
-        f'<text x="{_LEFT}" y="{lowest + 20 + 15 * number}" class="small">{content(note)}</text>'
+        f'<text x="{_LEFT}" y="{lowest + 20 + 15 * number}" class="small">{escape(note)}</text>'
         for number, note in enumerate(notes)
     ]
-    told = f"{race.code}: {race.message}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="rota race" viewBox="0 0 {wide:g} {height}" width="{wide:g}" '
-        f'height="{height}" role="img" aria-label={attribute(told)}><style>{style_sheet()}</style>{HATCH}'
-        f'<rect class="ground" width="100%" height="100%"/>{"".join(parts)}</svg>\n'
+        f'height="{height}" role="img" aria-label={quoteattr(f"{race.code}: {race.message}")}>'
+        f'<style>{style_sheet()}</style>{HATCH}<rect class="ground" width="100%" height="100%"/>'
+        f"{''.join(parts)}</svg>\n"
     )
 
 
@@ -191,70 +207,17 @@ def race_page(findings: Sequence[tuple[str, Finding]]) -> str:
         "races.html",
         headline=f"{several(len(shown), 'finding')}, {several(races, 'race')}",
         findings=[(subject, text, draw_race(race) if race else "") for subject, text, race in shown],
-        light=LIGHT,
-        dark=DARK,
     )
 
 
-def _box_width(access: WaveAccess) -> float:
-    return max(width_of(access.does, 11), width_of(access.source, _SMALL)) + 14
-
-
 def _box(access: WaveAccess, x: float, y: float, wide: float, lane: Lane) -> str:
-    label = f'<text x="{x + wide / 2:g}" y="{y + 17}" class="mid">{content(access.does)}</text>'
-    source = f'<text x="{x:g}" y="{y + _BOX + 18}" class="small faint halo">{content(access.source)}</text>'
+    label = f'<text x="{x + wide / 2:g}" y="{y + 17}" class="mid">{escape(access.does)}</text>'
+    source = f'<text x="{x:g}" y="{y + _BOX + 18}" class="small faint halo">{escape(access.source)}</text>'
     told = title((access.does, access.source, stretch_name(access.passed)))
     box = f'<rect x="{x:g}" y="{y}" width="{wide:g}" height="{_BOX}"/>'
     return f'<g class="bar {class_of(lane, 0)}">{told}{box}{label}</g>{source}'
 
 
-def _under_way(start: float, end: float, y: float) -> str:
-    box = f'<rect x="{start:g}" y="{y + 3}" width="{end - start:g}" height="{_BOX - 6}" fill="url(#rota-hatch)"/>'
-    return f'<g class="stall">{title(("may be in flight: nothing waits for it",))}{box}</g>'
-
-
-def _clash(x: float, wide: float, first: float, then: float) -> str:
-    return f'<rect class="clash" x="{x:g}" y="{first - 8}" width="{wide:g}" height="{then - first + _BOX + 16}"/>'
-
-
 def _barrier(x: float, bottom: float) -> str:
     line = f'<line x1="{x:g}" x2="{x:g}" y1="{_TOP - 4}" y2="{bottom}" class="barrier" stroke-width="2"/>'
     return f'<g class="mark">{title(("a barrier, which both waves pass",))}{line}</g>'
-
-
-def _missing_wait(x: float, y: float) -> str:
-    line = f'<line x1="{x:g}" x2="{x:g}" y1="{y - 14}" y2="{y + _BOX + 8}" class="barrier missing" stroke-width="2"/>'
-    return f'{line}<text x="{x:g}" y="{y + _BOX + 18}" class="small mid halo">missing</text>'
-
-
-def _legend(y: int, right: float, *, barrier: bool) -> tuple[str, int]:
-    """In as many lines as it takes; and where the last one is."""
-    keys = [
-        (
-            f'<g class="bar {class_of(Lane.GLOBAL, 0)}"><rect x="{{x}}" y="{{y}}" width="16" height="10"/></g>',
-            "the first access",
-        ),
-        (
-            f'<g class="bar {class_of(Lane.MMA, 0)}"><rect x="{{x}}" y="{{y}}" width="16" height="10"/></g>',
-            "the second",
-        ),
-        (
-            '<g class="stall"><rect x="{x}" y="{y}" width="16" height="10" fill="url(#rota-hatch)"/></g>',
-            "may be in flight",
-        ),
-        ('<rect class="clash" x="{x}" y="{y}" width="16" height="10"/>', "both at once"),
-    ]
-    if barrier:
-        keys += [
-            ('<rect class="wait" x="{bar}" y="{y}" width="2" height="11"/>', "barrier"),
-            (_DASHED, "the wait that is missing"),
-        ]
-    x, parts = float(_LEFT), []
-    for shape, text in keys:
-        wide = 22 + width_of(text, _SMALL)
-        if x + wide > right:
-            x, y = float(_LEFT), y + 16
-        parts.append(shape.format(x=f"{x:g}", y=f"{y - 9:g}", bar=f"{x + 8:g}"))
-        parts.append(f'<text x="{x + 22:g}" y="{y:g}" class="small faint">{text}</text>')
-        x += wide + 14
-    return "".join(parts), y

@@ -11,13 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import PurePath
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.cycles.timeline import At, Cause, Crossing, Lane, Slice, Timeline
 from rota.program.entry import WORKGROUP, Effect, Entry, Op, Place, Space
 from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import Lowerable, LoweredProgram, TileSum, Unstated
+
+if TYPE_CHECKING:
+    from rota.cycles.predict import Prediction
 
 
 class Key(NamedTuple):
@@ -44,12 +47,8 @@ def subject_of(schedule: Lowerable) -> Subject:
     if isinstance(schedule, CompiledSchedule):
         added = {Key(repair.phase, repair.slot): repair.reason for repair in schedule.repairs}
         return Subject(schedule.lowered, schedule.headline, added, schedule.planned)
-    return Subject(schedule.lowered, (), {}, _as_written)
-
-
-def _as_written(op: Op) -> str:
-    """What an op was in somebody else's words, where these are kept."""
-    return op.declared if isinstance(op.declared, str) else ""
+    # What an op was in somebody else's words, where these are kept.
+    return Subject(schedule.lowered, (), {}, lambda op: op.declared if isinstance(op.declared, str) else "")
 
 
 def tile_word(schedule: Lowerable) -> str:
@@ -61,10 +60,8 @@ def a_tile(word: str) -> str:
     return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"
 
 
-# Why an entry is where it is.
-#
-# Found by walking the loop, three trips deep, with the last writer and the last readers of every place: what a
-# reader of the listing would trace by hand.
+# Why an entry is where it is: found by walking the loop, three trips deep, with the last writer and the last readers of
+# every place, as a reader of the listing would by hand.
 
 _TRIPS = 3
 _MOST_NAMED = 4
@@ -82,8 +79,6 @@ class Reason(NamedTuple):
 
 
 class _Ran(NamedTuple):
-    """An entry as it ran, in running order."""
-
     order: int
     key: Key
     trip: int
@@ -102,11 +97,7 @@ def reasons_of(schedule: Lowerable) -> Mapping[Key, Reason]:
 
 
 class _Walk:
-    """The state of the walk: who wrote each place last, and who read it since.
-
-    Registers and counters belong to a wave, so each role has its own; of an entry that several roles execute, the first
-    one's is told.
-    """
+    """Who wrote each place last, and who read it since; each role has registers and counters of its own."""
 
     def __init__(self, subject: Subject) -> None:
         self.reasons: dict[Key, Reason] = {}
@@ -121,10 +112,9 @@ class _Walk:
     def run(self, entries: tuple[Entry, ...], trip: int) -> None:
         """One phase, or one trip of the kernel; a later trip's reasons replace an earlier one's."""
         for entry in entries:
-            key = Key(entry.phase, entry.time_slot)
             self._count += 1
-            ran = _Ran(self._count, key, trip, entry)
-            self.reasons[key] = self._reason(ran)
+            ran = _Ran(self._count, Key(entry.phase, entry.time_slot), trip, entry)
+            self.reasons[ran.key] = self._reason(ran)
             self._record(ran)
 
     def _record(self, ran: _Ran) -> None:
@@ -158,8 +148,8 @@ class _Walk:
         if users:
             lines.append("overwrites a buffer last read by " + _name_places(users[:1], ran))
         if effect.kind is OpKind.WAIT and effect.counter is not None:
-            lines.append(self._waited(self._pending.get((role, effect.counter), []), effect, ran))
-        lines += self._met(effect)
+            lines.append(self._explain_wait(self._pending.get((role, effect.counter), []), effect, ran))
+        lines += self._explain_barrier(effect)
         lines += filter(None, [self._subject.planned(entry.op)])
         if entry.origin is not None and not entry.origin.repair:
             lines.append(f"made by: {entry.origin.cause}")
@@ -173,14 +163,14 @@ class _Walk:
         )
 
     @staticmethod
-    def _waited(pending: list[_Ran], effect: Effect, ran: _Ran) -> str:
+    def _explain_wait(pending: list[_Ran], effect: Effect, ran: _Ran) -> str:
         over = pending[: max(len(pending) - effect.wait_value, 0)]
         count = f"{len(pending)} of {effect.counter} are pending"
         if not over:
             return f"{count} here, so it holds nobody up"
         return f"waits for {_name_places(_latest_first(over), ran)}: {count}, {effect.wait_value} may stay"
 
-    def _met(self, effect: Effect) -> list[str]:
+    def _explain_barrier(self, effect: Effect) -> list[str]:
         """Whom an entry meets, unless that is everybody at the one barrier, with one instruction."""
         program = self._subject.program
         if effect.kind is not OpKind.BARRIER or effect.arrives == effect.awaits == WORKGROUP:
@@ -197,23 +187,15 @@ def _where(place: Place, roles: Iterable[int]) -> tuple[tuple[int, Place], ...]:
     return tuple((role, place) for role in roles) if place.space.is_private else ((_ALL, place),)
 
 
-_Tile = Callable[[Effect, int], int]
-
-
-def _tiles_of(program: LoweredProgram) -> _Tile:
-    """Which K-tile of the trip an entry works for, which is also its buffer where tiles have as many copies.
-
-    An op of a loop by values says its iteration.  An op on tiles works for the buffer that it reads or writes, any
-    other for the K-tile of its operands.
-    """
-
-    def by_iteration(effect: Effect, _operands: int) -> int:
-        return effect.instance.iteration % program.tiles_per_trip
+def _tiles_of(program: LoweredProgram) -> Callable[[Effect, int], int]:
+    """Which K-tile of the trip an entry works for: by its iteration, or by the buffer of its tile or operands."""
 
     def by_buffer(effect: Effect, operands: int) -> int:
         return next((p.copy for p in (*effect.reads, *effect.writes) if p.space is Space.LDS), operands)
 
-    return by_buffer if isinstance(program.semantics, TileSum) else by_iteration
+    if isinstance(program.semantics, TileSum):
+        return by_buffer
+    return lambda effect, _: effect.instance.iteration % program.tiles_per_trip
 
 
 def _latest_first(runs: Iterable[_Ran]) -> list[_Ran]:
@@ -224,15 +206,9 @@ def _latest_first(runs: Iterable[_Ran]) -> list[_Ran]:
 def _name_places(runs: list[_Ran], reader: _Ran) -> str:
     texts = []
     for ran in runs[:_MOST_NAMED]:
-        back = reader.trip - ran.trip
-        same = ran.key.phase is reader.key.phase
-        where = (
-            ""
-            if same and back == 0
-            else " of the trip before"
-            if same and back == 1
-            else f" ({ran.key.phase.value.lower()})"
-        )
+        where = f" ({ran.key.phase.value.lower()})"
+        if ran.key.phase is reader.key.phase and reader.trip - ran.trip <= 1:
+            where = " of the trip before" if ran.trip < reader.trip else ""
         texts.append(f"{ran.key} {ran.entry.op}{where}")
     more = len(runs) - len(texts)
     return ", ".join(texts) + (f" and {more} more" if more > 0 else "")
@@ -242,23 +218,19 @@ PREDICTED = "predicted, not measured"
 
 
 class Bar(NamedTuple):
-    """An entry at work on a unit, in one go or in `pieces`.
-
-    `stage` picks the shade; `key` names the entry and `needs` those that it reads from.
-    """
+    """An entry at work on a unit, in one go or in `pieces`."""
 
     start: float
     end: float
     label: str
-    stage: int
+    stage: int  # picks the shade
     details: tuple[str, ...]
     key: str = ""
-    needs: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()  # the keys of what it reads from
     pieces: tuple[tuple[float, float], ...] = ()
 
     @property
     def worked(self) -> tuple[tuple[float, float], ...]:
-        """When the unit was really held."""
         return self.pieces or ((self.start, self.end),)
 
 
@@ -289,52 +261,39 @@ class Curve(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A buffer in use, from its first write to its last read."""
-
     start: float
     end: float
 
 
 class Buffer(NamedTuple):
-    """One copy of an LDS tile and when it is in use."""
-
     name: str
     spans: tuple[Span, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stripe:
-    """One wave: what its entries do on each unit, where it stalls, and what its counters hold.
-
-    `arrivals` are those at which it doesn't wait at once, as at a barrier in two parts.
-    """
+    """One wave: what its entries do on each unit, where it stalls, and what its counters hold."""
 
     name: str
     lanes: tuple[tuple[Lane, tuple[Bar, ...]], ...]
     stalls: tuple[StallMark, ...] = ()
     waits: tuple[Mark, ...] = ()
     barriers: tuple[Mark, ...] = ()
-    arrivals: tuple[Mark, ...] = ()
+    arrivals: tuple[Mark, ...] = ()  # at which it doesn't wait at once, as at a barrier in two parts
     curves: tuple[Curve, ...] = ()
 
     def bars(self, lane: Lane) -> tuple[Bar, ...]:
-        """The bars of one lane; none if the band doesn't have it."""
         return next((bars for own, bars in self.lanes if own is lane), ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """A stretch of time and everything that happens in it.
-
-    `facts` are the headline: interval, busy share, bound.  `windows` are the times at which an iteration begins.
-    """
-
     title: str
-    facts: tuple[str, ...]
+    facts: tuple[str, ...]  # of the headline: interval, busy share, bound
     start: float
     end: float
     bands: tuple[Stripe, ...]
-    windows: tuple[float, ...] = ()
+    windows: tuple[float, ...] = ()  # where iterations begin
     buffers: tuple[Buffer, ...] = ()
     notes: tuple[str, ...] = ()
     tile: str = "K-tile"
@@ -345,7 +304,7 @@ class Scene:
         return " · ".join((self.title, *self.facts, PREDICTED))
 
 
-def clipped(start: float, end: float, scene: Scene) -> tuple[float, float] | None:
+def clip(start: float, end: float, scene: Scene) -> tuple[float, float] | None:
     """The part of a stretch that lies in the scene, if there is any."""
     first, last = max(start, scene.start), min(end, scene.end)
     return (first, last) if first < last else None
@@ -361,8 +320,6 @@ def ticks(span: float, most: int) -> tuple[int, ...]:
 _STEPS = (4, 8, 16, 32, 64, *(digit * 10**power for power in range(2, 15) for digit in (1, 2, 5)))
 
 
-# Arrangement.
-#
 # The bands are the waves of one SIMD, which share its MMA unit, and a wave of every role that isn't among them.
 
 _MOST_CAUSES = 3
@@ -371,39 +328,10 @@ _AT_WORK = frozenset({Cause.MMA_BUSY, Cause.VALU_BUSY, Cause.ISSUE})
 """Causes that mean that the SIMD is busy: not what a reader looks for among stalls."""
 
 
-class PredictedSpeed(Protocol):
-    """What a headline tells of a prediction; `rota.cycles.predict` has the values."""
-
-    @property
-    def cycles(self) -> float:
-        """Clocks a K-tile, in the mean of the trips after which everything repeats."""
-        ...
-
-    @property
-    def mma_share(self) -> float:
-        """How much of that the MMA units are at work."""
-        ...
-
-    @property
-    def bound_by(self) -> str:
-        """What limits it: a unit, or what the idle one waited for."""
-        ...
-
-    @property
-    def ceiling(self) -> str:
-        """The most that the loop alone could reach, in words, with the clock for which that holds."""
-        ...
-
-    @property
-    def idle_causes(self) -> tuple[tuple[str, float], ...]:
-        """Why MMA units were idle, in clocks a K-tile, longest first."""
-        ...
-
-
 def arrange(
     schedule: Lowerable,
     timeline: Timeline,
-    prediction: PredictedSpeed | None = None,
+    prediction: Prediction | None = None,
     *,
     measured: Mapping[Key, str] | None = None,
 ) -> Scene:
@@ -413,28 +341,29 @@ def arrange(
     for key, words in (measured or {}).items():
         if key in reasons:
             reasons[key] = reasons[key]._replace(lines=(words, *reasons[key].lines))
-    waves = _sharing(timeline)
+    waves = _find_sharers(timeline)
     shown = {timeline.roles[wave] for wave in waves}
     others = [timeline.roles.index(role) for role in dict.fromkeys(timeline.roles) if role not in shown]
     bands = [_band(timeline, wave, reasons) for wave in (*waves, *others)]
     if len(waves) > 1:
         bands.insert(0, _find_shared_unit(timeline, waves))
     trip = (end - start) / timeline.tiles_per_trip
+    program, tile = schedule.lowered, tile_word(schedule)
+    lifted = (program.origin,) if isinstance(program.semantics, Unstated) and program.origin else ()
     return Scene(
         title=timeline.name,
-        facts=_facts(subject_of(schedule).facts, timeline, prediction, tile_word(schedule)),
+        facts=_facts(subject_of(schedule).facts, timeline, prediction, tile),
         start=start,
         end=end,
         bands=tuple(bands),
         windows=tuple(start + trip * number for number in range(timeline.tiles_per_trip + 1)),
         buffers=_buffers(timeline),
-        notes=(*_books(prediction, tile_word(schedule)), *_notes(timeline), *_readings(schedule)),
-        tile=tile_word(schedule),
+        notes=(*_books(prediction, tile), *_notes(timeline), *lifted),
+        tile=tile,
     )
 
 
 def key_of(at: At) -> Key:
-    """The entry that was executed."""
     return Key(at.phase, at.slot)
 
 
@@ -458,7 +387,7 @@ def busy_share(timeline: Timeline) -> float:
     """How much of the steady trip the MMA unit of the SIMD that is drawn is at work."""
     start, end = timeline.window
     busy, covered = 0, start
-    for piece in _of_waves(timeline.slices, _sharing(timeline), Lane.MMA):
+    for piece in _of_waves(timeline.slices, _find_sharers(timeline), Lane.MMA):
         first, last = max(piece.start, covered), min(piece.end, end)
         if first < last:
             busy += last - first
@@ -466,23 +395,17 @@ def busy_share(timeline: Timeline) -> float:
     return busy / max(end - start, 1)
 
 
-def _multiplying(timeline: Timeline) -> int:
+def _find_multiplier(timeline: Timeline) -> int:
     """The first wave that uses an MMA unit; what another one waits for matters less."""
     return min((piece.wave for piece in timeline.slices if piece.lane is Lane.MMA), default=0)
 
 
-def _sharing(timeline: Timeline) -> range:
+def _find_sharers(timeline: Timeline) -> range:
     """The waves of the SIMD of the first wave that uses an MMA unit."""
-    return range(_multiplying(timeline) % timeline.simds, timeline.waves, timeline.simds)
+    return range(_find_multiplier(timeline) % timeline.simds, timeline.waves, timeline.simds)
 
 
-def _readings(schedule: Lowerable) -> tuple[str, ...]:
-    """What a program that was lifted from machine code rests on."""
-    program = schedule.lowered
-    return (program.origin,) if isinstance(program.semantics, Unstated) and program.origin else ()
-
-
-def _facts(said: tuple[str, ...], timeline: Timeline, prediction: PredictedSpeed | None, tile: str) -> tuple[str, ...]:
+def _facts(said: tuple[str, ...], timeline: Timeline, prediction: Prediction | None, tile: str) -> tuple[str, ...]:
     start, end = timeline.window
     per = a_tile(tile)
     facts = [timeline.machine, *said]
@@ -499,7 +422,7 @@ def _facts(said: tuple[str, ...], timeline: Timeline, prediction: PredictedSpeed
     )
 
 
-def _books(prediction: PredictedSpeed | None, tile: str) -> tuple[str, ...]:
+def _books(prediction: Prediction | None, tile: str) -> tuple[str, ...]:
     """Where the clocks of a K-tile go, by the model's books: the matrix unit at work, and why it was idle."""
     if prediction is None or not prediction.mma_share:
         return ()
@@ -515,16 +438,14 @@ def _books(prediction: PredictedSpeed | None, tile: str) -> tuple[str, ...]:
 def _notes(timeline: Timeline) -> tuple[str, ...]:
     """What the first wave that multiplies waits for, the longest first."""
     start, end = timeline.window
-    wave = _multiplying(timeline)
+    wave = _find_multiplier(timeline)
     lost: defaultdict[str, int] = defaultdict(int)
     for stall in timeline.stalls:
         if stall.wave == wave and stall.cause not in _AT_WORK:
             lost[str(stall.cause)] += max(min(stall.end, end) - max(stall.start, start), 0)
     worst = sorted(((round(100 * clocks / (end - start)), cause) for cause, clocks in lost.items()), reverse=True)
     shares = ", ".join(f"{cause} {share} %" for share, cause in worst[:_MOST_CAUSES] if share)
-    if not shares:
-        return ()
-    return (f"wave {wave} stands still for: {shares} of the time",)
+    return (f"wave {wave} stands still for: {shares} of the time",) if shares else ()
 
 
 def _band(timeline: Timeline, wave: int, reasons: Mapping[Key, Reason]) -> Stripe:
@@ -574,7 +495,6 @@ def _find_shared_unit(timeline: Timeline, waves: Sequence[int]) -> Stripe:
 
 
 def _bar(pieces: Sequence[Slice], reasons: Mapping[Key, Reason], timeline: Timeline) -> Bar:
-    """All that one entry did on one unit, from its first instruction to its last."""
     piece = pieces[0]
     key = key_of(piece.at)
     reason = reasons.get(key)
@@ -616,7 +536,6 @@ def _stalls(timeline: Timeline, wave: int, reasons: Mapping[Key, Reason]) -> Ite
 
 
 def _story(name: str, at: At, wave: int, reasons: Mapping[Key, Reason]) -> tuple[str, ...]:
-    """The entry, where it was declared, and why it is there."""
     head = f"{name} · {key_of(at)} · trip {at.trip} · wave {wave}"
     reason = reasons.get(key_of(at))
     if reason is None:
@@ -643,9 +562,8 @@ def _buffers(timeline: Timeline) -> tuple[Buffer, ...]:
 
 
 def _of_waves(slices: Iterable[Slice], waves: Sequence[int], lane: str) -> list[Slice]:
-    return sorted(
-        (piece for piece in slices if piece.wave in waves and piece.lane == lane), key=lambda piece: piece.start
-    )
+    own = (piece for piece in slices if piece.wave in waves and piece.lane == lane)
+    return sorted(own, key=lambda piece: piece.start)
 
 
 def _id(key: Key) -> str:

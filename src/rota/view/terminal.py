@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from rota.cycles.timeline import Lane
-from rota.view.scene import Bar, Mark, Scene, StallMark, Stripe, clipped, ticks
+from rota.view.scene import Bar, Scene, StallMark, Stripe, clip, ticks
 
 COLUMNS = 100
 _NAME = 8
@@ -45,11 +45,8 @@ def text_timeline(scene: Scene, columns: int = COLUMNS) -> str:
 
 
 class _Grid:
-    """Clocks to columns."""
-
     def __init__(self, scene: Scene, width: int) -> None:
-        self.scene = scene
-        self.width = width
+        self.scene, self.width = scene, width
         self.step = max(scene.end - scene.start, 1) / width
 
     def column(self, time: float) -> int:
@@ -60,7 +57,6 @@ class _Grid:
         return f"{name:{_NAME}}{''.join(cells)}"
 
     def axis(self) -> list[str]:
-        """Round times, each at its column."""
         cells = [" "] * self.width
         for time in ticks(self.scene.end - self.scene.start, self.width // 9):
             _write(cells, self.column(self.scene.start + time), f"{time}", blank=" ")
@@ -79,7 +75,7 @@ class _Grid:
             if share > 0:
                 cells[column] = next(fill for least, fill in _FILLS if share >= least)
         for bar in bars:
-            inside = clipped(bar.start, bar.end, self.scene)
+            inside = clip(bar.start, bar.end, self.scene)
             if inside is not None:
                 first, last = self.column(inside[0]), self.column(inside[1] - self.step / 2)
                 room = last - first + 1
@@ -92,24 +88,19 @@ class _Grid:
     def marks(self, band: Stripe) -> list[str]:
         """A bar per barrier, a triangle per wait that held the wave up; names where they fit."""
         cells = [" "] * self.width
-        for arrival in band.arrivals:
-            if self._inside(arrival):
-                cells[self.column(arrival.at)] = "┆"
-        for barrier in band.barriers:
-            if self._inside(barrier):
-                cells[self.column(barrier.at)] = "│"
-        for wait in band.waits:
-            if self._inside(wait):
-                at = self.column(wait.at)
-                name = _COUNTER.sub("", wait.label)
-                cells[at] = "▲"
-                if not _write(cells, at + 1, name, blank=" "):
-                    _write(cells, at - len(name), name, blank=" ")
+        for sign, marks in (("┆", band.arrivals), ("│", band.barriers), ("▲", band.waits)):
+            for mark in marks:
+                if self.scene.start <= mark.at < self.scene.end:
+                    at = self.column(mark.at)
+                    cells[at] = sign
+                    name = _COUNTER.sub("", mark.label) if sign == "▲" else ""
+                    if name and not _write(cells, at + 1, name, blank=" "):
+                        _write(cells, at - len(name), name, blank=" ")
         return cells
 
     def _flights(self, cells: list[str], bars: Sequence[Bar]) -> None:
         """Loads in flight: a line each from its issue on, the name at the issue."""
-        inside = [bar for bar in bars if clipped(bar.start, bar.end, self.scene)]
+        inside = [bar for bar in bars if clip(bar.start, bar.end, self.scene)]
         for bar in inside:
             for column in range(self.column(bar.start), self.column(bar.end - self.step / 2) + 1):
                 cells[column] = "─"
@@ -120,16 +111,13 @@ class _Grid:
     def _shares(self, stretches: Sequence[tuple[float, float]]) -> list[float]:
         shares = [0.0] * self.width
         for start, end in stretches:
-            inside = clipped(start, end, self.scene)
+            inside = clip(start, end, self.scene)
             if inside is not None:
                 for column in range(self.column(inside[0]), self.column(inside[1]) + 1):
                     left = self.scene.start + column * self.step
                     overlap = min(inside[1], left + self.step) - max(inside[0], left)
                     shares[column] += max(overlap, 0) / self.step
         return shares
-
-    def _inside(self, mark: Mark) -> bool:
-        return self.scene.start <= mark.at < self.scene.end
 
 
 def _write(cells: list[str], at: int, text: str, blank: str) -> bool:
