@@ -86,7 +86,6 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, 
 
 
 def _is_supported(architecture: Architecture) -> bool:
-    """True if its wave size and its counters are those of the interpreter."""
     counters = {counter.name for counter in architecture.counters}
     return architecture.lanes.value == LANES and counters == set(COUNTERS)
 
@@ -106,7 +105,6 @@ def decode(
 
 @cache
 def _extensions() -> frozenset[str]:
-    """Instructions that only some architectures have."""
     return frozenset(name for each in list_architectures() for name in each.extensions)
 
 
@@ -207,7 +205,6 @@ class _Walk:
         self._skippable = 0  # an undecided branch may have skipped everything before this number
 
     def run(self) -> list[bool | None]:
-        """Whether the wave executes each instruction; None if unknown."""
         executed: list[bool | None] = [False] * len(self._steps)
         number = 0
         while number < len(self._steps):
@@ -243,7 +240,6 @@ class _Walk:
         return number + 1
 
     def _forget(self, step: Step | None) -> None:
-        """Drops what an instruction writes; an undecoded one may write anything."""
         self._known -= self._known.copy() if step is None else step.results
 
     def _is_computed(self, step: Step) -> bool:

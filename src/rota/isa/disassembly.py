@@ -69,7 +69,6 @@ class CodeListing:
 
 @lru_cache(maxsize=4)  # kernel after kernel is read from one listing
 def parse_listing(text: str) -> CodeListing:
-    """Parses the instructions of all functions in a text."""
     lines = text.splitlines()
     return _parse_disassembly(lines) if any(_ENCODED.search(line) for line in lines) else _parse_assembly(lines)
 
@@ -156,7 +155,6 @@ def join_states(state: State, other: State) -> State:
 
 
 def jump_targets(line: CodeLine, state: State) -> Values | None:
-    """The targets of s_setpc_b64 or s_swappc_b64; None if a half of the address is unknown."""
     halves = [state.get(key) for key in _registers_in(line.text.split()[-1])]
     if len(halves) != 2 or halves[0] is None or halves[1] is None:
         return None
@@ -164,7 +162,6 @@ def jump_targets(line: CodeLine, state: State) -> Values | None:
 
 
 def state_after(line: CodeLine, state: State) -> State:
-    """Transfer function: what the registers may hold after an instruction."""
     opcode, _, rest = line.text.partition(" ")
     if opcode.startswith(_RELATIVE):
         return {}
@@ -191,7 +188,6 @@ def state_after(line: CodeLine, state: State) -> State:
 
 
 def _registers_in(operand: str) -> list[Key]:
-    """The scalar registers that an operand names, and the vector registers with all of their lanes."""
     keys: list[Key] = []
     for found in _REGISTERS.finditer(operand):
         first, last = int(found["one"] or found["first"]), int(found["one"] or found["last"])
@@ -412,7 +408,6 @@ class Instruction:
 
     @property
     def mnemonic(self) -> str:
-        """The opcode without its encoding suffix."""
         return _ENCODING.sub("", self.opcode)
 
     def concern(self, role: str = "line of the listing") -> Concern:
@@ -420,7 +415,6 @@ class Instruction:
 
     @property
     def follows(self) -> int | None:
-        """The address of the next instruction, if addresses are known."""
         return None if self.address is None else self.address + 4 * len(self.encoding)
 
 
@@ -451,7 +445,6 @@ def read_listing(
 
 
 def _find_missing_labels(listing: CodeListing, flow: CodeFlow) -> list[int]:
-    """Branches in assembly whose label is missing."""
     return [
         place for place in sorted(flow.places) if listing.lines[place].label and listing.lines[place].target is None
     ]
@@ -501,7 +494,6 @@ def instruction_of(
     symbol: str | None = None,
     source: SourceLine | None = None,
 ) -> Instruction:
-    """Splits a line of a listing into opcode, operands and modifiers."""
     opcode, _, rest = line.text.partition(" ")
     operands = [part.strip() for part in _OPERANDS.split(rest.strip())] if rest.strip() else []
     modifiers: tuple[str, ...] = ()
@@ -554,7 +546,6 @@ _USED_REGISTERS = re.compile(r"(?<!\w)(?P<file>[vas])(?:\[\d+:(?P<last>\d+)\]|(?
 
 
 def check_descriptor(facts: KernelFacts, instructions: Sequence[Instruction]) -> list[Finding]:
-    """Compares the descriptor with the notes and with the registers that the instructions use."""
     return [*_check_notes(facts), *_check_registers(facts, instructions)]
 
 

@@ -127,13 +127,11 @@ def decompress(elements: Values, index: NDArray[np.uint32], start: int) -> Value
 
 
 def broadcast(blocks: int, cbsz: int, abid: int) -> NDArray[np.int64]:
-    """The block of A that each block uses: of every 2 ** cbsz the one that abid names."""
     number = np.arange(blocks)
     return (number & -(1 << cbsz)) + (abid if cbsz else 0)
 
 
 def lane_pattern(blgp: int) -> NDArray[np.int64]:
-    """The lane whose part of B each lane uses."""
     lane = np.arange(LANES)
     patterns = {0: lane, 1: lane % 32, 2: lane % 32 + 32, 3: (lane + 16) % LANES}
     return patterns.get(blgp, lane % 16 + 16 * (blgp - 4))
@@ -166,8 +164,6 @@ Product = Callable[["Wave"], Values]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """The modifiers of a matrix instruction."""
-
     left: str
     right: str
     cbsz: int = 0
@@ -178,7 +174,6 @@ class Fields:
 
 
 def decode_matrix(instruction: Instruction, architecture: Architecture) -> Step | None:
-    """Decodes a matrix instruction."""
     if not instruction.opcode.startswith(("v_mfma_", "v_smfmac_")):
         return None
     form = next((each for each in architecture.matrix_forms if each.name == instruction.opcode), None)
@@ -234,12 +229,10 @@ def _legal(form: MatrixForm, cbsz: int, abid: int, blgp: int) -> bool:
 
 
 def _index_sets(form: MatrixForm) -> int:
-    """The number of sets of two-bit indices in a register."""
     return 32 // (form.rows * form.depth // LANES)
 
 
 def index_start(form: MatrixForm, fields: Fields) -> int:
-    """The first bit of the indices that a sparse instruction uses."""
     return fields.abid * 32 // _index_sets(form) if form.sparse and not fields.cbsz else 0
 
 
@@ -263,7 +256,6 @@ def _rows(operand: Operand) -> slice:
 
 
 def _multiplier(form: MatrixForm, fields: Fields, float8: Float8, operands: tuple[Operand, ...]) -> Product:
-    """The product of the factors, blocks by rows by columns."""
     a, b = (_rows(operand) for operand in operands[:2])
     read_a, read_b = elements_of(fields.left, float8), elements_of(fields.right, float8)
     split_a, split_b = (form.left == ANY and BITS[kind] > 4 for kind in (fields.left, fields.right))

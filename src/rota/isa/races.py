@@ -198,7 +198,6 @@ class AccessOrder:
         return self._accesses[number - 1]
 
     def _report_race(self, access: LdsAccess, other: LdsAccess, octets: Octets, *, same: bool) -> None:
-        """Reports a race; `same` says that the later write changed no byte."""
         close = access.epoch == other.epoch
         verb, noun = "writes" if access.writes else "reads", "write" if other.writes else "read"
         plain = not (access.dma or other.dma or (access.reads and access.writes) or (other.reads and other.writes))
@@ -251,7 +250,6 @@ def _loads_same_words(access: LdsAccess, other: LdsAccess) -> bool:
 
 
 def _broken_rule(access: LdsAccess, other: LdsAccess) -> str:
-    """The broken rule, as described at the top of this module."""
     if other.epoch == access.epoch:
         return "no barrier"
     if not other.writes and not access.dma:
@@ -260,7 +258,6 @@ def _broken_rule(access: LdsAccess, other: LdsAccess) -> str:
 
 
 def report_unwritten(faults: Faults, instruction: Instruction, wave: int, octets: Octets) -> None:
-    """Reports a read of LDS bytes that no wave has written."""
     faults.add(
         "I301",
         instruction,
@@ -345,7 +342,6 @@ class _Access:
         return self.use is MemoryUse.WRITE
 
     def bytes(self) -> tuple[Places, NDArray[np.bool_]]:
-        """All bytes of the access, and which of them it left unchanged."""
         if not self.places:
             return np.zeros(0, np.int64), np.zeros(0, np.bool_)
         octets = [(place[:, None] + np.arange(size)).reshape(-1) for place, size, _ in self.places]
@@ -372,7 +368,6 @@ class GlobalOrder:
         self._reader: NDArray[np.int32] | None = None
 
     def begin(self, wave: Wave, instruction: Instruction, use: MemoryUse, scope: Scope = Scope.WAVE) -> int:
-        """Records the issue of an access; returns its number."""
         group = self._groups.get(wave.workgroup)
         if group is None:
             group = self._groups[wave.workgroup] = len(self._names)
@@ -403,7 +398,6 @@ class GlobalOrder:
             self._judge(self._open.pop(group))
 
     def finish(self) -> None:
-        """Checks the workgroups that are still open at the end of the launch."""
         while self._open:
             self._judge(self._open.pop(min(self._open)))
 
@@ -532,7 +526,6 @@ class _Used(NamedTuple):
 
 
 def _find_contested(used: list[_Used], size: int) -> NDArray[np.bool_]:
-    """The bytes that several waves use and at least one writes."""
     low, high = np.full(size, 127, np.int8), np.full(size, -1, np.int8)
     written = np.zeros(size, np.bool_)
     for access, octets, _ in used:

@@ -42,7 +42,6 @@ class Needed:
     proofs: int
 
     def describe(self, instructions: Sequence[Instruction]) -> str:
-        """Describe what is needed, and what can be removed."""
         parts = []
         for name, every in (("waits", self.waits), ("barriers", self.barriers)):
             removable = sum(each in self.alone for each in every)
@@ -103,7 +102,6 @@ def find_needed(
 def _find_synchronisation(
     facts: KernelFacts, instructions: Sequence[Instruction]
 ) -> tuple[tuple[Edit, ...], tuple[Edit, ...]]:
-    """Edits that remove each wait for a counter, and each barrier."""
     architecture = architecture_named(facts.arch)
     waits, barriers = [], []
     for number, each in enumerate(instructions):
@@ -133,7 +131,6 @@ class Suggestion:
     why: str = ""
 
     def describe(self, instructions: Sequence[Instruction]) -> str:
-        """Describe the edits, or why there are none."""
         if not self.edits:
             return f"no suggestion: {self.why}"
         rank = (
@@ -196,7 +193,6 @@ class _Search:
         return Suggestion(edits=edits, smallest=smallest is not None, candidates=len(self.offered), proofs=self.proofs)
 
     def _search(self, verdict: Verdict) -> frozenset[Edit] | None:
-        """The first set, by size, with which the kernel is proved."""
         start: frozenset[Edit] = frozenset()
         self.tried[start] = False
         queue: list[tuple[int, int, frozenset[Edit]]] = []
@@ -226,7 +222,6 @@ class _Search:
                     yield _merge(edits | mine)
 
     def _map_places(self, edits: frozenset[Edit]) -> list[int]:
-        """For each edited instruction, the original one that it is, or is inserted before."""
         count = [0] * len(self.instructions)
         for each in edits:
             count[each.number] += each.inserted
@@ -271,7 +266,6 @@ class _Search:
         return found
 
     def _weaken(self, edits: frozenset[Edit]) -> frozenset[Edit]:
-        """Raise each count as far as the proof allows, one after the other."""
         architecture = architecture_named(self.facts.arch)
         for each in sorted(edits):
             if each.what == BARRIER or each.most is None or architecture is None:
@@ -290,7 +284,6 @@ class _Search:
 
 
 def _merge(edits: frozenset[Edit]) -> frozenset[Edit]:
-    """Keep the stronger of two waits for one counter at one place."""
     strongest: dict[tuple[int, str, bool], Edit] = {}
     for each in edits:
         key = (each.number, each.what, each.inserted)

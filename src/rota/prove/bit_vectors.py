@@ -24,8 +24,6 @@ _BITS = 32
 
 
 class Answer(enum.Enum):
-    """Whether conditions can hold together."""
-
     NEVER = "never"
     YES = "yes"
     UNKNOWN = "unknown"
@@ -41,7 +39,6 @@ class Reply:
 
 
 def is_available() -> bool:
-    """True if z3 is installed."""
     return find_spec("z3") is not None
 
 
@@ -57,7 +54,6 @@ class BitVectors:
         self._conditions = _conditions(z3)
 
     def constant(self, number: int) -> Term:
-        """A term for a number."""
         return self._z3.BitVecVal(number, _BITS, self._own)
 
     def unknown(self, name: str) -> Term:
@@ -65,7 +61,6 @@ class BitVectors:
         return self._z3.BitVec(name, _BITS, self._own)
 
     def knows(self, op: str) -> bool:
-        """True if `apply` knows the operation."""
         return op in self._ops
 
     def apply(self, op: str, *terms: Term) -> Term:
@@ -73,19 +68,15 @@ class BitVectors:
         return self._ops[op](*terms)
 
     def compare(self, op: str, one: Term, other: Term) -> Condition:
-        """Compare two terms by eq, ne, lt_u, le_u or lt_i."""
         return self._conditions[op](one, other)
 
     def flag(self, condition: Condition) -> Term:
-        """1 if the condition holds, else 0."""
         return self._z3.If(condition, self.constant(1), self.constant(0))
 
     def choose(self, condition: Condition, one: Term, other: Term) -> Term:
-        """The first term if the condition holds, else the other."""
         return self._z3.If(condition, one, other)
 
     def ask(self, conditions: Sequence[Condition], effort: int = EFFORT) -> Reply:
-        """Ask whether all conditions can hold together."""
         if not conditions:
             return Reply(answer=Answer.YES)
         solver = self._z3.SolverFor("QF_BV", ctx=self._own)
@@ -304,7 +295,6 @@ class PathTerms:
         return term
 
     def _derive(self, symbol: Symbol, frame: int, wave: int | None) -> Term | None:
-        """The operation of a symbol on its operands; None if it isn't modelled."""
         op, args = symbol.op, symbol.args
         if op == "select" and isinstance(args[0], Symbol):
             one, other = (self.key(each, frame, wave) for each in args[1:3])
@@ -327,7 +317,6 @@ class PathTerms:
         return term
 
     def key(self, key: object, frame: int, wave: int | None) -> Term:
-        """The term of the value with that key."""
         if isinstance(key, int):
             return self.builder.constant(key & M32)
         if isinstance(key, tuple) and len(key) == 3 and isinstance(key[0], Symbol):

@@ -59,7 +59,6 @@ class SingleWorkgroup(Interleaving):
     number: int = 0
 
     def arranged(self, workgroups: Sequence[T]) -> list[T]:
-        """The one workgroup."""
         return [workgroups[self.number]]
 
 
@@ -109,7 +108,6 @@ class Replay:
 
     @cached_property
     def addresses(self) -> tuple[int, ...]:
-        """The addresses of the pointers' buffers, and of a spare one."""
         image = [np.frombuffer(self._program.image, np.uint8)] if self._program.image else []
         count = len(pointers_of(self._facts)) + 1
         memory = Memory([*image, *self._make_buffers(count)], Faults())
@@ -166,7 +164,6 @@ class Replay:
             )
 
     def _pack_arguments(self, launch: Launch) -> list[Value]:
-        """The declared arguments in the form that a dispatch takes."""
         segment = np.zeros(max(self._facts.kernarg_bytes, 4) + 16, np.uint8)
         for each in self._facts.arguments:
             if each.kind == "by_value" and each.size >= 4:
@@ -205,7 +202,6 @@ def _digest(buffers: Sequence[NDArray[np.uint8]]) -> bytes:
 
 
 def _find_outside(findings: Sequence[Finding]) -> str:
-    """The first instruction that accessed memory outside of all buffers."""
     found = (each for each in findings if each.code == "I105" and "LDS bytes" not in dict(each.evidence))
     return next((each.concerns[0].label for each in found), "")
 
@@ -252,7 +248,6 @@ class _Confirmation:
     # Feasibility.
 
     def examine(self, alarm: Alarm) -> _Case:
-        """Ask which paths of an alarm are feasible."""
         case = _Case(alarm=alarm)
         if alarm.first.severity is Severity.NOTE:
             return case
@@ -284,7 +279,6 @@ class _Confirmation:
     # Replay.
 
     def report(self, case: _Case) -> Finding:  # noqa: C901
-        """The finding of an alarm: an error if a replay shows it, else a warning."""
         alarm = case.alarm
         if alarm.first.severity is Severity.NOTE:
             return alarm.report()

@@ -50,7 +50,6 @@ START: Path = (0, None)
 
 
 def events_of(chain: Chain) -> list[Event]:
-    """The events of a chain, the first one first."""
     found: list[Event] = []
     while chain is not None:
         chain, event = chain
@@ -70,7 +69,6 @@ class StateGraph:
     known: list[Decisions | None] = field(default_factory=lambda: [None])
 
     def add_state(self, known: Decisions) -> int:
-        """Add a state from which the path goes on, and return its number."""
         number = len(self.arrivals)
         self.arrivals.append([known.path])
         known.path = (number, None)
@@ -78,7 +76,6 @@ class StateGraph:
         return number
 
     def add_arrival(self, number: int, path: Path) -> None:
-        """Add one more path to a state."""
         self.arrivals[number].append(path)
 
     def weaken(self, number: int, known: Decisions) -> None:
@@ -115,7 +112,6 @@ class Decisions:
         self.epochs: dict[Key, int] = {}
 
     def copy(self) -> Decisions:
-        """A copy for another path."""
         other = Decisions()
         other.known, other.arcs, other.trail = dict(self.known), dict(self.arcs), self.trail
         other.epochs = dict(self.epochs)
@@ -123,7 +119,6 @@ class Decisions:
         return other
 
     def record(self, event: Event) -> None:
-        """Append an event to the path."""
         self.path = (self.path[0], (self.path[1], event))
 
     def shift_epochs(self, barriers: int) -> Decisions:
@@ -147,7 +142,6 @@ class Decisions:
         return False if are_disjoint(held, wanted) else None
 
     def arc_of(self, base: Symbol, wave: int | None = None) -> Arc:
-        """The numbers that an unknown may be."""
         return self.arcs.get((base, wave), (0, min(base.bits, M32)))
 
     def is_implied_by(self, other: Decisions) -> bool:
@@ -157,7 +151,6 @@ class Decisions:
         )
 
     def decide(self, condition: Symbol, *, holds: bool, epoch: int, wave: int | None = None) -> None:
-        """Take a condition as true or false from here on."""
         self.record(Decided(condition=condition, holds=holds, wave=wave))
         self.known[condition, wave], self.epochs[condition, wave] = holds, epoch
         test = arc_where(condition)
@@ -190,12 +183,10 @@ def join_decisions(earlier: Decisions, other: Decisions, later: int, *, drop_cha
 
 
 def complement(arc: Arc) -> Arc:
-    """All numbers that are not in an arc."""
     return (arc[0] + arc[1] + 1) & M32, M32 - 1 - arc[1]
 
 
 def hull(one: Arc, other: Arc) -> Arc:
-    """The shortest arc that contains both."""
     found = []
     for first, then in ((one, other), (other, one)):
         away = (then[0] - first[0]) & M32
@@ -236,7 +227,6 @@ def _is_within(held: Arc, wanted: Arc) -> bool:
 
 
 def are_disjoint(held: Arc, wanted: Arc) -> bool:
-    """True if no number is in both arcs."""
     start = (wanted[0] - held[0]) & M32
     return start > held[1] and start + wanted[1] <= M32
 
@@ -271,7 +261,6 @@ _COUNTED = re.compile(r"^v_mbcnt_(?:lo|hi)_u32_b32")
 
 
 def span_of(value: Value, arcs: Arcs, held: ArcLookup) -> Span:
-    """The span of a value over all its lanes and waves."""
     return _Spans(arcs, held).value(value, _DEPTH)
 
 
@@ -362,7 +351,6 @@ class _Spans:
         return (min(low for low, _ in spans), max(high for _, high in spans)) if spans else ALL
 
     def _key(self, key: Hashable, depth: int) -> Span:
-        """The span of the value with that key."""
         if isinstance(key, int):
             return key, key
         if isinstance(key, tuple) and len(key) == 3 and isinstance(key[0], Symbol):
@@ -374,7 +362,6 @@ class _Spans:
 
 
 def plain_span(value: Plain) -> Span:
-    """The span of known numbers."""
     return (value, value) if isinstance(value, int) else (int(value.min()), int(value.max()))
 
 

@@ -68,14 +68,12 @@ class Evaluator:
         return value
 
     def read_halves(self, wave_set: WaveSet, operand: Operand, known: Decisions) -> list[Value]:
-        """Read an operand of 64 bits as two words."""
         if operand.file is File.LITERAL:
             number = constant_bits(operand, "U")
             return [number & M32, number >> 32]
         return [self.read_row(wave_set, row, known) for row in operand.rows]
 
     def read_row(self, wave_set: WaveSet, row: int, known: Decisions, *, everywhere: bool = False) -> Value:
-        """Read a register as the active lanes see it, or as all lanes do."""
         if row in {_EXEC_ROW, _EXEC_ROW + 1}:
             return self._read_half(wave_set.exec, row - _EXEC_ROW)
         value = wave_set.registers.get(row)
@@ -86,7 +84,6 @@ class Evaluator:
         return self.settle(value, known, None if everywhere else wave_set.exec) if isinstance(value, Linear) else value
 
     def make_initial(self, row: int) -> Linear:
-        """The unknown content of a register that nothing has written."""
         return Linear(self.symbols.make("start", (row,), spread=WAVE if SCALAR <= row < SLOTS else LANE), 1, 0)
 
     def settle(self, value: Value, known: Decisions, exec_: Mask | None = None) -> Value:
@@ -123,7 +120,6 @@ class Evaluator:
         return Linear(self.symbols.make("half", (mask, which), spread=WAVE, depth=99), 1, 0)
 
     def read_pair(self, wave_set: WaveSet, operand: Operand, known: Decisions) -> Mask:
-        """Read an operand of 64 bits as a mask."""
         waves = len(wave_set.waves)
         if operand.file is File.LITERAL:
             return self.masks.leaf((constant_bits(operand, "U"),) * waves)
@@ -147,7 +143,6 @@ class Evaluator:
         return self.masks.leaf(tuple(a | b << 32 for a, b in zip(lows, highs, strict=True)))
 
     def write_pair(self, wave_set: WaveSet, row: int, mask: Mask) -> None:
-        """Write a mask to two scalar registers, or to EXEC."""
         mask = self.limit_atoms(mask)
         if row == _EXEC_ROW:
             wave_set.exec = mask
@@ -217,7 +212,6 @@ class Evaluator:
         return self._make_choice("pick", mask, new, old)
 
     def select(self, condition: Symbol, one: Value, other: Value) -> Value:
-        """The first value if a condition of the whole workgroup holds, else the other."""
         return one if key_of(one) == key_of(other) else self._make_choice("select", condition, one, other)
 
     def _make_choice(self, op: str, chooser: Mask | Symbol, one: Value, other: Value) -> Value:
@@ -271,14 +265,12 @@ class Evaluator:
         return self.symbols.opaque(basic, (one, other), bits=1, spread=spread)
 
     def mask_of(self, result: Any, waves: int) -> Mask:  # noqa: ANN401
-        """The lanes in which a comparison holds."""
         if isinstance(result, Linear):
             mask = self.masks.unknown(result.base, waves)
             return mask if result.scale == 1 else self.masks.invert(mask)
         return self.masks.from_lanes(np.asarray(result, np.bool_), waves)
 
     def flag_of(self, result: Any) -> Value:  # noqa: ANN401
-        """The result of a comparison as SCC."""
         if isinstance(result, Linear):
             return result
         if isinstance(result, (bool, np.bool_)):
@@ -286,7 +278,6 @@ class Evaluator:
         return simplify(np.asarray(result, np.int64))
 
     def any_of(self, mask: Mask) -> Value:
-        """Whether any lane is in, as SCC."""
         if mask.leaf is not None:
             return simplify(np.array([int(number != 0) for number in mask.leaf], np.int64)[:, None])
         if mask.atom is not None and mask.atom.spread == GROUP and mask.high is not None and mask.low is not None:
@@ -302,7 +293,6 @@ class Evaluator:
     # Arithmetic.
 
     def compute(self, op: str, *values: Value) -> Value:
-        """Apply an operation of `rota.prove.symbol.ARITHMETIC`."""
         if not any(isinstance(each, Linear) for each in values):
             return narrow(ARITHMETIC[op](*values))
         simpler = SIMPLIFIERS.get(op)

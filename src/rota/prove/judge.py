@@ -50,7 +50,6 @@ class Conflict:
 
 
 def open_accesses(wave_set: WaveSet) -> list[tuple[LdsUse, InFlight]]:
-    """The open accesses of a wave set."""
     flights = (*wave_set.vm, *wave_set.ds, *(each for each, _ in wave_set.flat))
     return [*wave_set.covered.items(), *((each.access, each) for each in flights if each.access is not None)]
 
@@ -165,12 +164,10 @@ class Judge:
         self._regions = _regions(operations)
 
     def alarms(self) -> list[Alarm]:
-        """All alarms; each may be about several pairs of instructions."""
         return [*self._groups.values()]
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        """Edits that might fix each pair of instructions."""
         return tuple(self._remedies.values())
 
     # Races.
@@ -208,7 +205,6 @@ class Judge:
         return "off by one" if late else "ordered only by latency"
 
     def _last_count(self, flight: InFlight) -> int | None:
-        """The count of the last wait before the barrier."""
         if flight.last_wait < 0:
             return None
         return self._operations[flight.last_wait].waits[_COUNTERS.index(self._counter(flight.number))]
@@ -383,7 +379,6 @@ class Judge:
                 return
 
     def check_barrier_counts(self, wave_sets: Sequence[WaveSet]) -> None:
-        """Note waves that have passed fewer barriers than others when they end."""
         fewest = min(wave_sets, key=lambda wave_set: wave_set.barriers)
         most = max(wave_sets, key=lambda wave_set: wave_set.barriers)
         if fewest.barriers < most.barriers:
@@ -395,7 +390,6 @@ class Judge:
             self._add("I121", "", message, fewest.at, fewest.at, evidence, None, severity=Severity.NOTE)
 
     def report_outside(self, operation: Operation, place: int, size: int, known: Decisions) -> None:
-        """Report an access outside of the kernel's LDS."""
         message = f"an LDS access may be at byte {place}; the kernel has {size}"
         evidence = (("rule", "no synchronisation"),)
         self._add("I105", "", message, operation.number, operation.number, evidence, known)

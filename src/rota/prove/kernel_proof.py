@@ -136,7 +136,6 @@ class _Source:
 
     @property
     def may(self) -> int:
-        """The bits that may be one."""
         return M32 if self.number is None else self.number
 
 
@@ -234,8 +233,6 @@ class ReadsAtBarrier(enum.Enum):
 
 
 class VmcntOrder(enum.Enum):
-    """Whether vector memory ops return in order."""
-
     IN_ORDER = "vector memory ops return in the order of their issue"
     ANY_ORDER = "vector memory ops return in any order, so that only vmcnt(0) guarantees anything"
 
@@ -330,7 +327,6 @@ class _Proof:
         return -(-math.prod(self.block.sizes) // LANES)
 
     def confirm(self, alarms: list[Alarm], image: bytes, *, complete: bool) -> Confirmed:
-        """Drop infeasible alarms, and replay the others."""
         from rota.prove.confirmation import Replay, confirm
         from rota.prove.witness import tables_of
 
@@ -532,7 +528,6 @@ class _Proof:
 
 
 def _group(findings: Sequence[Finding]) -> list[Alarm]:
-    """One alarm for each cause, those of AMD's manual first."""
     groups: dict[tuple[object, ...], Alarm] = {}
     for each in sorted(findings, key=lambda each: dict(each.evidence)["source"] == _LLVM):
         words = each.message.split()

@@ -48,7 +48,6 @@ class TouchedBytes:
         self._one_wave: dict[Hashable, tuple[int, int | None]] = {}
 
     def find_anywhere(self, operation: Operation, how: str, waves: int) -> LdsUse:
-        """An access of any byte of LDS."""
         return self.accesses.make(operation.number, how, ((1 << self.size) - 1,) * waves, exact=False)
 
     def find(
@@ -132,7 +131,6 @@ def _extent(bounds: Span, operation: Operation, stride: int) -> Span | None:
 
 
 def _bounds(address: Linear, active: Mask, held: ArcLookup = lambda symbol: (0, min(symbol.bits, M32))) -> Span:
-    """The bounds of an address in any active lane."""
     found = [span_of(address, arcs, held) for arcs, leaf in iterate_leaves(active, {}) if any(leaf)]
     return (min(low for low, _ in found), max(high for _, high in found)) if found else (0, 0)
 
@@ -165,7 +163,6 @@ class MemorySteps:
     # Waits.
 
     def wait(self, wave_set: WaveSet, operation: Operation) -> None:
-        """Retire the ops that a wait covers."""
         vm, lgkm = operation.waits
         if vm is not None and (self._in_order or vm == 0):
             wave_set.vm = self._retire(wave_set, wave_set.vm, vm)
@@ -222,7 +219,6 @@ class MemorySteps:
     # Issues.
 
     def issue_lds(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
-        """Issue a read, write or atomic of LDS."""
         address = self._evaluator.read_row(wave_set, operation.operands[0].rows[0], product.known)
         access = self._access(wave_set, operation, operation.verb, address, product)
         self._issue_ds(wave_set, operation, access, product.epoch)
@@ -253,7 +249,6 @@ class MemorySteps:
     def _access_in_bounds(
         self, wave_set: WaveSet, operation: Operation, how: str, address: Value, known: Decisions
     ) -> LdsUse:
-        """The access at an address; reports if it may leave LDS."""
         stride, size = operation.to_lds, self._touched.size
         access, outside = self._touched.find(operation, how, address, wave_set.exec, stride)
         if outside is not None:
@@ -290,7 +285,6 @@ class MemorySteps:
         return self._outside[key][1]
 
     def issue_vector(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
-        """Issue a load, store or atomic of global memory; a load may go to LDS."""
         access: LdsUse | None = None
         if operation.to_lds:
             base = self._evaluator.read_row(wave_set, SCALAR + M0, product.known)
@@ -318,7 +312,6 @@ class MemorySteps:
             wave_set.update_pending()
 
     def _access_flat(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> LdsUse | None:
-        """The LDS access of a flat op, if the high word of its address points there."""
         how = {"load": "read", "store": "write", "atomic": "atomic"}[operation.verb]
         low, high = (self._evaluator.read_row(wave_set, row, known) for row in operation.operands[0].rows)
         if isinstance(high, int) and high == SHARED_BASE >> 32:
@@ -344,7 +337,6 @@ class MemorySteps:
                 wave_set.registers[row] = self._evaluator.merge(wave_set.exec, loaded, unknown)
 
     def _spill(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
-        """Copy registers to spill slots or back, in the active lanes."""
         stores = operation.verb == "store"
         data = rows_of(operation.reads & VECTORS if stores else operation.data)
         for row, slot in zip(data, operation.slots, strict=True):

@@ -31,8 +31,6 @@ SLOTS = 1024
 
 
 class OperationKind(enum.Enum):
-    """How the proof executes an operation."""
-
     VALUE = "computes registers"
     LDS = "accesses LDS"
     EXCHANGE = "exchanges lanes through the LDS unit"
@@ -81,27 +79,22 @@ class Operation:
 
     @property
     def is_vector(self) -> bool:
-        """True if EXEC decides which lanes it writes."""
         return self.instruction.opcode.startswith("v_")
 
 
 class UnknownOperationError(Exception):
-    """An instruction that the proof doesn't know."""
-
     def __init__(self, instruction: Instruction, what: str = "") -> None:
         super().__init__(what)
         self.instruction, self.what = instruction, what
 
 
 def rows_of(mask: int) -> Iterator[int]:
-    """The rows of a set of registers, in their order."""
     while mask:
         yield (mask & -mask).bit_length() - 1
         mask &= mask - 1
 
 
 def parse_rows(text: str) -> int:
-    """The registers that the text of an operand names."""
     return sum(1 << row for row in rows_in(text))
 
 
@@ -390,7 +383,6 @@ def _read_scalar(instruction: Instruction, number: int, architecture: Architectu
 
 
 def _read_waits(instruction: Instruction, architecture: Architecture) -> tuple[int | None, int | None]:
-    """The counts of vmcnt and lgkmcnt, None where it waits for nothing."""
     written = instruction.text.partition(" ")[2].strip()
     counts = {name: int(count) for name, count in _COUNTS.findall(written)}
     if not counts:

@@ -83,8 +83,6 @@ class ForkError(Exception):
 
 
 class Branching:
-    """Executes branches."""
-
     def __init__(self, evaluator: Evaluator, accesses: Accesses, waves: int) -> None:
         self._evaluator, self._accesses, self._view = evaluator, accesses, WaveView(evaluator, waves)
 
@@ -184,7 +182,6 @@ class _CannotJoinError(Exception):
 
 
 def join(wave_sets: list[WaveSet], masks: Masks, accesses: Accesses) -> list[WaveSet]:
-    """Join wave sets at one place with the same memory ops in flight."""
     joined: list[WaveSet] = []
     for wave_set in wave_sets:
         for place, other in enumerate(joined):
@@ -302,8 +299,6 @@ class InconclusiveError(Exception):
 
 
 class Explorer:
-    """Executes a kernel on all paths."""
-
     def __init__(
         self, operations: Sequence[Operation], sliced: BackwardSlice, evaluator: Evaluator, memory: MemorySteps,
         judge: Judge, *, kernarg_row: int, waves: int, meter: Meter, recorder: Recorder | None = None,
@@ -582,7 +577,6 @@ class Explorer:
         return several and not any(self._interacts[each.at] for each in product.wave_sets if not each.ended)
 
     def _separate(self, product: ProductState, split: WaveSet | None = None) -> None:
-        """Go on with each wave set alone, and with each wave of the set to split."""
         self.judge.check_races(product.wave_sets, product.epoch, product.known, self._spend_pairs)
         self.judge.check_barrier_counts(product.wave_sets)
         for wave_set in product.wave_sets:

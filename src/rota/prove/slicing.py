@@ -72,7 +72,6 @@ def find_call_targets(operations: Sequence[Operation]) -> frozenset[int]:
 
 
 def derive_successors(operations: Sequence[Operation]) -> list[list[int]]:
-    """The operations that may come after each."""
     anywhere = (
         sorted(find_call_targets(operations)) if any(each.kind is OperationKind.CALL for each in operations) else []
     )
@@ -108,7 +107,6 @@ def find_interacting(operations: Sequence[Operation], successors: Sequence[Seque
 
 
 def _invert(successors: Sequence[Sequence[int]]) -> list[list[int]]:
-    """The operations that may come before each."""
     into: list[list[int]] = [[] for _ in successors]
     for number, following in enumerate(successors):
         for each in following:
@@ -162,7 +160,6 @@ def _scalar_rows(operand: Operand) -> int:
 
 
 def _find_full_exec(operations: Sequence[Operation], successors: list[list[int]], *, full: bool) -> list[bool]:
-    """For each operation, whether EXEC is all ones before it on every path."""
     known: list[int | None] = [None] * len(operations)  # the scalar registers that are all ones
     work = [(0, EXEC_BITS if full else 0)]
     while work:
@@ -183,7 +180,6 @@ def _find_full_exec(operations: Sequence[Operation], successors: list[list[int]]
 
 
 def _transfer_ones(operation: Operation, ones: int) -> int:
-    """The scalar registers that are all ones after an operation, from those before it."""
     if not operation.writes & ~VECTORS:
         return ones
     after = ones & ~operation.writes
@@ -376,7 +372,6 @@ class Agreement:
         return tuple(first.setdefault(row.tobytes(), wave) for wave, row in enumerate(held))
 
     def _agree_on(self, state: dict[int, RowState], rows: int) -> Classes:
-        """The classes of waves that agree on all of these registers."""
         return _refine(self._alike, *(self._classes(state.get(row, self._alone)) for row in rows_of(rows)))
 
     def _step(self, operation: Operation, state: dict[int, RowState], *, evaluated: bool) -> None:
@@ -412,7 +407,6 @@ class Agreement:
         return not any(isinstance(each, tuple) or bool(np.any(each != M32)) for each in halves)
 
     def _compute(self, operation: Operation, state: dict[int, RowState], reads: int) -> dict[int, RowState]:
-        """The results that are known numbers, if all operands are."""
         held = {row: state.get(row, self._alone) for row in rows_of(reads)}
         if any(isinstance(each, tuple) for each in held.values()):
             return {}
@@ -438,7 +432,6 @@ def _refine(*several: Classes) -> Classes:
 
 
 def _halves(leaf: Leaf | None) -> dict[int, Lanes]:
-    """EXEC as two rows of numbers, if it is known."""
     if leaf is None:
         return {}
     numbers = np.array(leaf, np.uint64)[:, None]

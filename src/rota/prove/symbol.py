@@ -49,8 +49,6 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linear:
-    """`scale * base + offset`, in 32 bits."""
-
     base: Symbol
     scale: int
     offset: Plain
@@ -72,7 +70,6 @@ class Symbols:
         self.looping = 1  # 0 outside of loops, where symbols can't grow without end
 
     def make(self, op: str, args: tuple[Hashable, ...], *, spread: int, bits: int = M32, depth: int = 0) -> Symbol:
-        """The symbol of an operation on the keys of its operands."""
         row_waves = self.row_waves if spread and len(self.row_waves) > 1 and any(map(_rows_differ, args)) else ()
         key = (op, args, spread, bits, row_waves)
         found = self._known.get(key)
@@ -83,21 +80,17 @@ class Symbols:
         return found
 
     def every(self) -> tuple[Symbol, ...]:
-        """All symbols made so far."""
         return tuple(self._known.values())
 
     def argument(self, name: str, *key: Hashable, bits: int = M32) -> Linear:
-        """A value that the launch passes, the same for all waves."""
         return Linear(self.make(name, key, spread=GROUP, bits=bits), 1, 0)
 
     def fresh(self, op: str, spread: int, bits: int = M32) -> Linear:
-        """A new unknown, unlike every other."""
         return Linear(self.make(op, (len(self._known),), spread=spread, bits=bits, depth=_STABLE_DEPTH + 1), 1, 0)
 
     def opaque(
         self, op: str, values: tuple[Value, ...], extra: Hashable = None, *, bits: int = M32, spread: int = -1
     ) -> Linear:
-        """The unknown result of an operation on known operands."""
         keys = tuple(map(key_of, values))
         depth = self.looping + max((each.base.depth for each in values if isinstance(each, Linear)), default=0)
         wide = spread if spread >= 0 else max(map(spread_of, values), default=GROUP)
@@ -105,7 +98,6 @@ class Symbols:
 
 
 def key_of(value: Value) -> Hashable:
-    """A hashable key, equal for equal values."""
     if isinstance(value, int):
         return value
     if isinstance(value, Linear):
@@ -125,7 +117,6 @@ def _rows_differ(key: Hashable) -> bool:
 
 
 def spread_of(value: Value) -> int:
-    """The spread of a value: GROUP, WAVE or LANE."""
     if isinstance(value, int):
         return GROUP
     if isinstance(value, Linear):
@@ -134,7 +125,6 @@ def spread_of(value: Value) -> int:
 
 
 def simplify(value: Plain) -> Plain:
-    """Reduce an array to an int if all lanes and waves agree."""
     if isinstance(value, int):
         return value
     if value.size and bool((value == value.flat[0]).all()):
@@ -143,7 +133,6 @@ def simplify(value: Plain) -> Plain:
 
 
 def bits_of(value: Value) -> int:
-    """The bits of a value that may be one."""
     if isinstance(value, int):
         return value
     if isinstance(value, Linear):
@@ -156,7 +145,6 @@ def bits_of(value: Value) -> int:
 
 
 def upper_bound(value: Value) -> int | None:
-    """The largest number that a value can be; None if its sum may wrap."""
     if isinstance(value, int):
         return value
     if isinstance(value, Linear):
@@ -174,7 +162,6 @@ def linear(base: Symbol, scale: int, offset: Plain) -> Value:
 
 
 def plus(symbols: Symbols, one: Value, other: Value) -> Value:
-    """The sum in 32 bits."""
     if isinstance(one, Linear):
         if isinstance(other, Linear):
             if one.base is other.base:
@@ -197,14 +184,12 @@ def plus(symbols: Symbols, one: Value, other: Value) -> Value:
 
 
 def times(value: Value, factor: int) -> Value:
-    """The product with a constant, in 32 bits."""
     if isinstance(value, Linear):
         return linear(value.base, value.scale * factor, value.offset * factor)
     return simplify((value * factor) & M32)
 
 
 def select_waves(value: Value, rows: list[int]) -> Value:
-    """The rows of some of the waves."""
     if isinstance(value, int):
         return value
     if isinstance(value, Linear):
@@ -229,7 +214,6 @@ class Parts:
 
 
 def parts_of(base: Symbol) -> tuple[Any, Any, Any]:
-    """The chooser and both values of a `select` or a `pick`."""
     held = base.args[3]
     return held.parts if isinstance(held, Parts) else (None, 0, 0)
 
@@ -238,7 +222,6 @@ Number = Any  # an int or an array: the same expression serves both
 
 
 def signed(a: Number) -> Number:
-    """The number that 32 bits mean in two's complement."""
     return (a ^ 0x8000_0000) - 0x8000_0000
 
 
@@ -247,7 +230,6 @@ def _signed24(a: Number) -> Number:
 
 
 def multiply_high(a: Number, b: Number) -> Number:
-    """Bits 63:32 of an unsigned product."""
     # In two steps, since an int64 can't hold the whole product.
     return (((a & 0xFFFF) * b >> 16) + (a >> 16) * b) >> 16
 
@@ -340,23 +322,18 @@ COMPARISONS: dict[str, Callable[[Number, Number], Number]] = {
 
 
 class Computes(Protocol):
-    """What simplifiers need of an evaluator."""
-
     symbols: Symbols
 
-    def compute(self, op: str, *values: Value) -> Value:
-        """Compute a result of 32 bits."""
+    def compute(self, op: str, *values: Value) -> Value: ...
 
 
 def narrow(value: Any) -> Plain:  # noqa: ANN401
-    """Cut a result to 32 bits."""
     if isinstance(value, (int, np.integer)):
         return int(value) & M32
     return simplify(value & M32) if value.shape[1] == 1 else value & M32
 
 
 def result_bits(op: str, values: tuple[Value, ...]) -> int:
-    """The bits of a result that may be one."""
     if op == "and":
         return bits_of(values[0]) & bits_of(values[1])
     if op in {"or", "xor"}:

@@ -48,8 +48,6 @@ _EXEC_ROW = SCALAR + EXEC
 
 @dataclass(slots=True, eq=False)
 class _Step:
-    """One instruction of a wave set, with access to its operands and results."""
-
     evaluator: Evaluator
     wave_set: WaveSet
     operation: Operation
@@ -117,7 +115,6 @@ _SHIFT_ADD = re.compile(r"^s_lshl(?P<by>[1-4])_add_u32$")
 
 
 def evaluate_scalar(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
-    """Apply a scalar instruction to the registers of a wave set."""
     name, step = operation.name, _Step(evaluator, wave_set, operation, known)
     if name in _SCALAR_STEPS:
         _SCALAR_STEPS[name](step)
@@ -394,7 +391,6 @@ _VECTOR_COMPARE = re.compile(r"^v_cmpx?_(?P<kind>eq|ne|lt|gt|ge|le)_(?P<sign>[ui
 
 
 def evaluate_vector(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
-    """Apply a vector instruction to the registers of a wave set."""
     name, step = operation.name, _Step(evaluator, wave_set, operation, known)
     if operation.unmodelled or name.startswith(("v_mfma", "v_smfmac")):
         _forget_vector(step)
@@ -543,8 +539,6 @@ def _unknown_mask(step: _Step, values: tuple[Value, ...], extra: str) -> Mask:
 
 
 def _count_bits_below(*, high: bool) -> Callable[[_Step], None]:
-    """The set bits of a mask below each lane, plus a number."""
-
     def act(step: _Step) -> None:
         mask, more = step.read_all(1, 3)
         if isinstance(mask, Linear):
@@ -814,7 +808,6 @@ def _add_index(operation: Operation, index: int) -> Operation:
 
 
 def set_index(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
-    """Apply s_set_gpr_idx_on or s_set_gpr_idx_idx."""
     old = evaluator.read_row(wave_set, SCALAR + M0, known)
     new = evaluator.read(wave_set, operation.operands[0], known)
     on = operation.instruction.opcode == "s_set_gpr_idx_on"
@@ -826,7 +819,6 @@ def set_index(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, kno
 
 
 def evaluate_indexed(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
-    """Apply an operation in index mode."""
     found = _resolve_by_index(evaluator, wave_set, operation, known)
     row, registers = operation.operands[0].first, wave_set.registers
     if len(found) == 1:
@@ -850,7 +842,6 @@ def evaluate_indexed(evaluator: Evaluator, wave_set: WaveSet, operation: Operati
 
 
 def _join_rows(evaluator: Evaluator, values: Sequence[Value]) -> Value:
-    """The first wave's row of the first value, the second wave's of the second, and so on."""
     own = [select_waves(value, [wave]) for wave, value in enumerate(values)]
     first = own[0]
     if isinstance(first, Linear):

@@ -34,7 +34,6 @@ class Edit:
     inserted: bool = False
 
     def describe(self, instructions: Sequence[Instruction]) -> str:
-        """Describe the edit and its place in one line."""
         at = instructions[self.number]
         place = f"line {at.line}" if at.address is None else f"{at.address:#x}"
         source = "" if at.source is None else f" ({at.source.file.rpartition('/')[2]}:{at.source.line})"
@@ -120,7 +119,6 @@ class Remedy:
 
 
 def wait_before(number: int, counter: str, most: int) -> Fix:
-    """Insert a wait before an operation."""
     return (Edit(number=number, what=counter, most=most, inserted=True),)
 
 
@@ -163,11 +161,9 @@ class Alarm:
 
     @property
     def first(self) -> Finding:
-        """The first finding."""
         return next(each for each in self.pairs.values() if each is not None)
 
     def add(self, finding: Finding, path: Path | None) -> None:
-        """Add a finding, and the path that led to it."""
         pair = pair_of(finding)
         if pair not in self.pairs:
             self.pairs[pair] = finding if len(self.pairs) < _MOST_FINDINGS else None
@@ -177,7 +173,6 @@ class Alarm:
             self.paths.setdefault((path[0], id(path[1])), (pair, path))  # keeps the chain whose id is in the key
 
     def report(self, pair: Pair | None = None) -> Finding:
-        """The finding about a pair, else the first, with the number of pairs."""
         finding = (None if pair is None else self.pairs.get(pair)) or self.first
         if len(self.pairs) == 1:
             return finding
@@ -198,7 +193,6 @@ class Confirmed:
 
 
 def report_unconfirmed(alarms: Sequence[Alarm], why: str = _NOT_ASKED) -> Confirmed:
-    """Report all alarms as warnings, with the reason why no replay was made."""
     return Confirmed(findings=tuple(doubt(each.report(), why) for each in alarms))
 
 
@@ -240,14 +234,11 @@ class Budget:
 
 
 class Meter:
-    """Counts the effort of a proof and of the search for its witnesses."""
-
     def __init__(self, budget: Budget) -> None:
         self.budget, self.spent, self._most = budget, 0, budget.steps
         self._ends = None if budget.seconds is None else time.process_time() + budget.seconds
 
     def spend(self, steps: int = 0, *, registers: int = 0, pairs: int = 0, units: int = 0) -> None:
-        """Add effort."""
         self.spent += steps + registers // _REGISTERS + pairs // _PAIRS + units // _UNITS
 
     @property
@@ -259,7 +250,6 @@ class Meter:
 
     @property
     def units_left(self) -> int:
-        """The remaining steps in z3's units."""
         return max(self._most - self.spent, 0) * _UNITS
 
     def allow_search(self) -> None:
@@ -273,8 +263,6 @@ _RULES = frozenset({"I104"})
 
 
 class Status(enum.Enum):
-    """How a proof ended."""
-
     PROVED = "proved"
     REFUTED = "refuted"
     ALARM = "alarm"

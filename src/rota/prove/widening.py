@@ -110,7 +110,6 @@ class ProductState:
     history: dict[Hashable, tuple[LoopVisit, ...]] = field(default_factory=dict)
 
     def copy(self) -> ProductState:
-        """A copy for another path."""
         wave_sets = [each.copy() for each in self.wave_sets]
         known, history = self.known.copy(), dict(self.history)
         return replace(self, wave_sets=wave_sets, known=known, history=history, resumed=False, entry=None)
@@ -118,8 +117,6 @@ class ProductState:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LoopVisit:
-    """The state at an earlier checkpoint of a loop."""
-
     shape: Shape
     registers: tuple[dict[int, Value | Half], ...]
     known: Decisions
@@ -141,7 +138,6 @@ def shape_of(product: ProductState) -> Shape:
 
 
 def register_key(value: Value | Half) -> Hashable:
-    """A hashable key, equal for equal contents."""
     return ("half", value.mask, value.which) if isinstance(value, Half) else key_of(value)
 
 
@@ -241,7 +237,6 @@ class Namer:
         return self._evaluator.masks.rename(mask, renamed)
 
     def _arguments_of(self, symbol: Symbol) -> frozenset[Symbol]:
-        """The symbols without operands that a symbol is made of."""
         found = self._arguments.get(symbol)
         if found is None:
             parts = [self._arguments_of(each) for each in symbols_in(symbol.args)]
@@ -313,7 +308,6 @@ def _is_nested(base: Symbol) -> bool:
 
 
 def symbols_in(args: object) -> list[Symbol]:
-    """The symbols among the operands of a symbol."""
     found: list[Symbol] = []
     if isinstance(args, Symbol):
         found.append(args)
@@ -326,8 +320,6 @@ def symbols_in(args: object) -> list[Symbol]:
 
 
 class Recorder(Protocol):
-    """Observes a proof, without changing it."""
-
     def record_checkpoint(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
         """Record a checkpoint and the key of its state; at a loop head, `head` is the first wave that reached it."""
         ...
@@ -344,8 +336,6 @@ Bases = dict[tuple[Hashable, int], tuple[Symbol, int]]
 
 
 class Widener:
-    """Widens the counters of loops."""
-
     visits_to_widen = 10
     """Visits of a loop head after which a counter that addresses depend on is widened, keeping its low bits."""
     visits_to_forget = 40
@@ -585,7 +575,6 @@ class StateMatch:
         return True
 
     def holds(self, key: DecisionKey, *, wanted: bool) -> bool:
-        """True if the later state has decided the same."""
         condition, wave = key
         if self._is_unchanged(condition):
             return self._product.known.lookup(condition, wave) is wanted
@@ -604,7 +593,6 @@ class StateMatch:
         return all(self._is_unchanged(each) for each in symbols_in(symbol.args))
 
     def is_within(self, key: DecisionKey, arc: tuple[int, int]) -> bool:
-        """True if the value that an unknown is bound to is within an arc."""
         base, wave = key
         value: Value | None = Linear(base, 1, 0) if base.stable else self.bound.get(base)
         if isinstance(value, int):
@@ -690,7 +678,6 @@ def _join_values(  # noqa: PLR0917
     fresh: dict[Hashable, Value | Mask],
     bases: Bases,
 ) -> Value | Half:
-    """An unknown that may be either of two values."""
     pair = (register_key(old), register_key(value))
     if isinstance(old, Half) and isinstance(value, Half) and old.which == value.which:
         masks = evaluator.masks
@@ -722,7 +709,6 @@ def _join_values(  # noqa: PLR0917
 
 
 def _first_offset(*values: Value) -> int:
-    """The offset of the first unknown among values."""
     found = [each.offset for each in values if isinstance(each, Linear)]
     return found[0] if found and isinstance(found[0], int) else 0
 
@@ -837,7 +823,6 @@ class SeenStates:
         return entry.number, True
 
     def _extend_general(self, general: _Entry, product: ProductState) -> tuple[int, bool]:
-        """Extend the general state of a place by a state that it doesn't cover."""
         generalise(self._evaluator, general.registers, general.known, general.epoch, product)
         self._namer.rename(product)
         waiting = general.waiting

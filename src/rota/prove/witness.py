@@ -75,7 +75,6 @@ class Feasibility:
         return None
 
     def _from_start(self, state: int, chains: tuple[Chain, ...]) -> tuple[Chain, ...]:
-        """The first path to a state, and then these chains."""
         before: list[Chain] = []
         while state:
             state, chain = self._graph.arrivals[state][0]
@@ -125,8 +124,6 @@ Triple = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
-    """A word of memory, by buffer and byte."""
-
     buffer: int
     offset: int
     value: int
@@ -171,7 +168,6 @@ class NoLaunchError(Exception):
 
 
 def pointers_of(facts: KernelFacts) -> list[Argument]:
-    """The arguments that get a buffer."""
     return [each for each in facts.arguments if each.kind == "global_buffer" and each.size == 8]
 
 
@@ -230,14 +226,12 @@ def _constrain_addresses(terms: PathTerms) -> None:
 
 
 def _address(terms: PathTerms, symbol: Symbol) -> tuple[Term, Term]:
-    """The low and the high word of a word's address."""
     builder = terms.builder
     low, high = terms.key(symbol.args[0], 0, None), terms.key(symbol.args[1], 0, None)
     return low, builder.apply("and", high, builder.constant(0xFFFF)) if symbol.op == "buffer" else high
 
 
 def _find_small_example(terms: PathTerms, facts: KernelFacts, addresses: Sequence[int]) -> Reply:
-    """An example with valid pointers and small numbers."""
     sure = [*terms.conditions, *_fix_pointers(terms, facts, addresses), *_keep_inside(terms, addresses)]
     builder = terms.builder
     pointers = {each.offset + part for each in pointers_of(facts) for part in (0, 4)}

@@ -115,7 +115,6 @@ def kernels_of(file: ElfFile) -> tuple[KernelFacts, ...]:
 
 
 def _symbol(notes: object) -> str:
-    """The descriptor's symbol: by custom the kernel's name and .kd."""
     symbol, name = get_optional(notes, ".symbol", str), get_optional(notes, ".name", str)
     if symbol is None and name is None:
         raise damaged("no .symbol")

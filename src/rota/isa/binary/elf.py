@@ -38,7 +38,6 @@ class Segment:
     writable: bool
 
     def holds(self, address: int, count: int = 1) -> bool:
-        """True if the file has `count` bytes from `address` on."""
         return self.address <= address and address + count <= self.address + len(self.contents)
 
 
@@ -81,7 +80,6 @@ class ElfFile:
         return None
 
     def code_at(self, address: int) -> bool:
-        """True if an instruction may be there."""
         return address % _WORD == 0 and any(
             segment.executable and segment.holds(address, _WORD) for segment in self.segments
         )
@@ -237,7 +235,6 @@ _MOST = 2**32 - 1  # the descriptor holds each of these numbers in 32 bits or fe
 
 
 def unpack_notes(metadata: bytes) -> object:
-    """Unpacks the MessagePack of the notes, unchecked."""
     import msgpack
 
     try:
@@ -268,7 +265,6 @@ def get_optional(notes: object, key: str, kind: type[T]) -> T | None:
 
 
 def get_numbers(notes: object, key: str, count: int) -> tuple[int, ...] | None:
-    """A list of `count` numbers; None if it was left out."""
     value = get_optional(notes, key, list)
     if value is None:
         return None
@@ -301,7 +297,6 @@ NO_LINES = LineTable()
 
 
 def read_lines(hsaco: bytes) -> LineTable:
-    """The line table of a code object; an empty one if it has none, or a damaged one."""
     from elftools.elf.elffile import ELFFile
 
     rows: dict[int, SourceLine | None] = {}
@@ -413,7 +408,6 @@ _ABSOLUTE, _RELATIVE = 3, 13  # R_AMDGPU_ABS64, R_AMDGPU_RELATIVE64
 
 
 def build_image(file: ElfFile) -> bytes:
-    """All segments in place, with relocations applied."""
     size = max((segment.address + segment.size for segment in file.segments), default=0)
     if size > _MOST_BYTES:
         raise unreadable(f"it takes {size:,} bytes of memory; at most {_MOST_BYTES:,} are loaded")

@@ -212,14 +212,12 @@ class Toolchain:
             return self._assemble(folder, arch)
 
     def assemble(self, assembly: str, arch: str) -> CodeObject:
-        """Assembles a code object, for example from edited compiler output."""
         with tempfile.TemporaryDirectory(prefix="rota-") as name:
             folder = Path(name)
             (folder / "kernel.s").write_text(assembly, encoding="utf-8")
             return self._assemble(folder, arch)
 
     def version(self) -> str:
-        """The first line that the compiler prints about itself."""
         return self._run((*self.compiler, "--version"), Path.cwd(), "any").splitlines()[0]
 
     def _assemble(self, folder: Path, arch: str) -> CodeObject:
@@ -264,7 +262,6 @@ def find_toolchain(compiler: str | None = None) -> Toolchain:
 
 
 def find_toolchains() -> Iterator[Toolchain]:
-    """Every toolchain on this machine, the preferred one first."""
     for clang in _rocm_clangs():
         yield _clang("rocm", clang)
     for name in (*(f"clang++-{version}" for version in _VERSIONS), "clang++"):
@@ -353,7 +350,6 @@ def _absent(wanted: str) -> ToolchainError:
 
 
 def _refuse_compilation(toolchain: str, arch: str, command: tuple[str, ...], said: str) -> ToolchainError:
-    """Quotes the compiler's first errors, without the lines of context around them."""
     lines = [line for line in said.splitlines() if "error" in line.lower()] or said.splitlines()
     return ToolchainError.of(
         "T102",

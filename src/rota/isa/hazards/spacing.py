@@ -34,8 +34,6 @@ _WORD = re.compile(r"[a-z_0-9]+")
 
 
 class Kind(enum.Enum):
-    """The unit that executes an instruction."""
-
     SCALAR = "SALU"
     VECTOR = "VALU"
     MATRIX = "matrix core"
@@ -45,8 +43,6 @@ class Kind(enum.Enum):
 
 
 class Trait(enum.Flag):
-    """Other properties that wait states depend on."""
-
     NONE = 0
     TRANSCENDENTAL = enum.auto()
     DOT = enum.auto()
@@ -144,7 +140,6 @@ NOTHING = Spacing(opcode="", kind=Kind.OTHER)
 
 @lru_cache(maxsize=4096)  # an unrolled loop names the same registers again and again
 def rows_in(text: str) -> Rows:
-    """The rows that an operand names, with or without signs around it."""
     rows: set[int] = set()
     for found in _REGISTER.finditer(text):
         first, last = int(found["one"] or found["first"]), int(found["one"] or found["last"])

@@ -63,8 +63,6 @@ def still_holds(need: Need, multiplied: Rows, ended: Rows) -> bool:
 
 
 class _Rules:
-    """The rules, with the numbers of one architecture."""
-
     def __init__(self, hazards: Hazards) -> None:
         self._hazards = hazards
 
@@ -79,7 +77,6 @@ class _Rules:
             yield Need(states=states, rows=rows, why=why, rule=rule, fact=fact, reads=reads, matrix=matrix)
 
     def _always(self, rule: str, why: str) -> Iterator[Need]:
-        """A rule that isn't about registers."""
         fact: Fact = getattr(self._hazards, rule)
         yield Need(states=fact.value, rows=NO_ROWS, why=why, rule=rule, fact=fact)
 
@@ -168,7 +165,6 @@ class _Rules:
             yield from self._need("packed", named, "uses, made by a packed instruction,", reads=bool(read))
 
     def _scalar_results(self, scalars: Rows, then: Spacing) -> Iterator[Need]:
-        """Rules for scalar registers that a VALU instruction wrote."""
         if then.kind is Kind.MEMORY:
             implied = scalars & (EXEC_ROWS | M0_ROWS)
             yield from self._need("scalar", (scalars - implied) & then.reads, "reads for memory", reads=True)
@@ -332,7 +328,6 @@ class Distance(NamedTuple):
         return Distance(passed, counted + first.states, multiplied, ended, unit, begun)
 
     def missing(self, first: Spacing, then: Spacing, hazards: Hazards) -> Iterator[tuple[int, Need]]:
-        """The wait states that are missing, with the need that asks for them."""
         for need in needs(first, then, hazards):
             if need.states > self.passed and still_holds(need, self.multiplied, self.ended):
                 yield need.states - self.counted, need

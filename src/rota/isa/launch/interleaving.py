@@ -43,7 +43,6 @@ class Interleaving:
     last_first: bool = False
 
     def order_workgroups(self, workgroups: Sequence[T]) -> list[T]:
-        """Workgroups in the order in which they run."""
         order = [*workgroups]
         if self.last_first:
             order.reverse()
@@ -64,8 +63,6 @@ class Interleaving:
 
 
 class Driver:
-    """Chooses the wave that runs next and the memory ops that land."""
-
     def __init__(self, interleaving: Interleaving, random: Random) -> None:
         self._interleaving = interleaving
         self._random = random
@@ -94,22 +91,18 @@ EARLIEST = Interleaving(label="earliest", landing=Landing.EARLIEST)
 
 
 def ahead(wave: int) -> Interleaving:
-    """One wave is first at every barrier; memory ops land late."""
     return Interleaving(label=f"wave {wave} ahead", ahead=(wave,))
 
 
 def behind(wave: int) -> Interleaving:
-    """One wave is last at every barrier; memory ops land late."""
     return Interleaving(label=f"wave {wave} behind", behind=(wave,))
 
 
 def backwards(waves: int) -> Interleaving:
-    """The last wave and the last workgroup run first; memory ops land late."""
     return Interleaving(label="backwards", ahead=tuple(reversed(range(waves))), last_first=True)
 
 
 def draw_order(seed: int, landing: Landing = Landing.ANY) -> Interleaving:
-    """A seed draws the turns, and the landings unless they are fixed."""
     return Interleaving(label=f"seed {seed}, {landing.value}", landing=landing, seed=seed)
 
 

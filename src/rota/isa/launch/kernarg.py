@@ -214,7 +214,6 @@ class Dispatch:
 
     @property
     def waves(self) -> int:
-        """Waves per workgroup."""
         return waves_of(self.sizes.block)
 
     def start(self, wave: Wave, workgroup: Triple) -> None:
@@ -263,7 +262,6 @@ class Dispatch:
 
 
 def build_packet(facts: KernelFacts, sizes: Sizes, kernarg_at: int) -> bytes:
-    """The 64 bytes that a queue holds for a launch."""
     dims = max((axis + 1 for axis in range(3) if sizes.grid[axis] * sizes.block[axis] > 1), default=1)
     items = (count * size for count, size in zip(sizes.grid, sizes.block, strict=True))
     return struct.pack(

@@ -168,7 +168,6 @@ class _Arguments:
 
 
 def _triple(sizes: int | Sequence[int], name: str) -> Triple:
-    """One to three sizes; missing ones are 1."""
     given = (sizes,) if isinstance(sizes, int | np.integer) else tuple(sizes)
     if not 1 <= len(given) <= 3 or min(given) < 1:
         raise IsaError.of("I107", f"{name} is {sizes!r:.60}, not one to three sizes greater than 0")
@@ -219,7 +218,6 @@ def _check_description(description: object) -> Mapping[str, Any]:
 
 
 def _compare_outputs(launch: Mapping[str, Any]) -> Iterator[Finding]:
-    """Compares in double precision."""
     for number, value in launch.get("expected", {}).items():
         got, want = (np.asarray(each).astype(np.float64) for each in (launch["args"][number], value))
         if got.shape != want.shape:
@@ -267,7 +265,6 @@ def load_kernel(
 
 
 def load_source(path: Path, arch: str, name: str | None = None, *, compiler: str | None = None) -> LoadedKernel:
-    """Compiles a HIP source for `arch` and loads a kernel from it."""
     return load_kernel(compile_source(path, arch, compiler=compiler).hsaco, name)
 
 
@@ -281,7 +278,6 @@ def compile_source(path: Path, arch: str, *, compiler: str | None = None) -> Cod
 
 
 def read_object(source: str | PathLike[str] | bytes, arch: str | None = None) -> CodeObject:
-    """Reads and disassembles a code object."""
     contents = source if isinstance(source, bytes) else _read(Path(source))
     return read_code_object(contents, find_objdump(), arch=arch)
 

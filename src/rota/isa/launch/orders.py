@@ -99,7 +99,6 @@ def regions_of(spans: Sequence[HostSpan]) -> tuple[Region, ...]:
 
 
 def place_of(span: HostSpan, regions: Sequence[Region]) -> tuple[int, int] | None:
-    """The region of a span's first element and the offset inside; None for an empty array."""
     if span.low == span.high:
         return None
     for number, region in enumerate(regions):
@@ -263,12 +262,10 @@ class OrderRuns:
             self._note(label, self._compare(self.first.buffers, outcome.buffers))
 
     def add_error(self, label: str, error: IsaError) -> None:
-        """Adds an order that didn't reach its end."""
         self.orders.append(label)
         self._note(label, error.findings)
 
     def add_finding(self, finding: Finding) -> None:
-        """Adds a finding about the launch itself."""
         self._note(self.orders[0], (finding,))
 
     def result(self) -> LaunchResult:

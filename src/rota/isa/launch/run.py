@@ -45,7 +45,6 @@ _BUFFER = re.compile(r"\bbuffer (\d+)")
 
 
 def rename_buffers(finding: Finding, name: Callable[[int], str]) -> Finding:
-    """Replaces "buffer N" in the evidence by `name(N)`."""
     evidence = (
         (key, _BUFFER.sub(lambda found: name(int(found[1])), value) if isinstance(value, str) else value)
         for key, value in finding.evidence
@@ -60,8 +59,6 @@ def rename_buffers(finding: Finding, name: Callable[[int], str]) -> Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """A wave's state at one of its backward branches."""
-
     branches: int  # how many there were before
     pc: int
     scalars: list[int]
@@ -90,7 +87,6 @@ def is_revisited(wave: Wave, pc: int) -> bool:
 
 
 def digest_state(waves: Sequence[Wave], memory: Memory) -> bytes:
-    """A digest of where the waves are and of everything they can read."""
     digest = hashlib.blake2b(digest_size=16)
     for wave in waves:
         digest.update(repr((wave.pc, wave.waiting, wave.ended, wave.scc, wave.mode, wave.s)).encode())
@@ -112,8 +108,6 @@ MOST_ASIDE = 512
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class WaveGroup:
-    """The waves of a workgroup, and the driver that chooses between them."""
-
     number: int
     waves: list[Wave]
     driver: Driver
@@ -143,7 +137,6 @@ class WaveGroup:
         return sum(wave.executed for wave in self.waves)
 
     def has_changed(self, memory: Memory) -> bool:
-        """True if something has changed since the workgroup was put aside."""
         return digest_state(self.waves, memory) not in self.seen
 
     def _wake(self, memory: Memory) -> bool:
@@ -165,7 +158,6 @@ class WaveGroup:
         return [wave.number for wave in alive if not wave.waiting]
 
     def note_barriers(self, places: dict[int, int]) -> None:
-        """Notes that a barrier opens for waves at different s_barrier; `places` has a wave for each."""
         if len(places) > 1:
             (here, wave), (there, other) = sorted(places.items())[:2]
             self.faults.add(
@@ -179,7 +171,6 @@ class WaveGroup:
             )
 
     def count_barriers(self) -> None:
-        """Notes that a wave ended after fewer barriers than another one."""
         counts = [wave.epoch for wave in self.waves]
         fewest, most = (counts.index(count) for count in (min(counts), max(counts)))
         if counts[fewest] != counts[most]:
@@ -425,7 +416,6 @@ def _workgroup(
 
 @contextmanager
 def _add_findings(faults: Faults, before: int) -> Iterator[None]:
-    """Adds earlier faults to the error that ends a run."""
     try:
         yield
     except IsaError as error:
@@ -442,7 +432,6 @@ def _collect_findings(faults: Faults, before: int) -> list[Finding]:
 
 
 def _explain_address(finding: Finding) -> Finding:
-    """Explains an address that belongs to a runtime service, or is near null."""
     evidence = dict(finding.evidence)
     if finding.code != "I105" or not str(evidence.get("address")).startswith("0x"):
         return finding

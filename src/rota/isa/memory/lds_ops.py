@@ -51,7 +51,6 @@ def reach(
 
 
 def report_misaligned(wave: Wave, instruction: Instruction, what: str) -> None:
-    """Reports an address that the instruction can't use."""
     wave.faults.add("I105", instruction, f"{instruction.opcode}: {what}", ("wave", wave.number))
 
 
@@ -141,7 +140,6 @@ _QUAD_BIT, _ROTATE = 0x8000, 0xC000
 
 
 def decode_exchange(instruction: Instruction) -> Step | None:
-    """Decodes ds_permute, ds_bpermute and ds_swizzle."""
     if instruction.opcode == "ds_swizzle_b32":
         return _swizzle(instruction)
     if instruction.opcode not in {"ds_bpermute_b32", "ds_permute_b32"}:
@@ -267,7 +265,6 @@ _TRANSPOSED_ALIGN = {64: 8, 96: 16}  # AMD's rocRoller pads rows of 96 bits to 1
 
 
 def decode_shared(instruction: Instruction, architecture: Architecture) -> Step | None:
-    """Decodes an LDS instruction."""
     if not instruction.opcode.startswith("ds_"):
         return None
     if instruction.opcode == "ds_nop":
@@ -303,7 +300,6 @@ def _decode_move(instruction: Instruction, operands: tuple[Operand, ...], archit
 
 
 def offsets(instruction: Instruction) -> dict[str, int]:
-    """The offsets of an instruction; any other modifier is an error."""
     found = {}
     for modifier in instruction.modifiers:
         name, _, value = modifier.partition(":")
@@ -314,7 +310,6 @@ def offsets(instruction: Instruction) -> dict[str, int]:
 
 
 def _byte_offsets(instruction: Instruction, size: int) -> NDArray[np.int64]:
-    """The offsets of `size` consecutive bytes."""
     return offsets(instruction).get("offset", 0) + np.arange(size)
 
 
@@ -349,7 +344,6 @@ def _decode_read(
 
 
 def _extend(target: Operand, found: re.Match[str]) -> Callable[[Wave], Arrange]:
-    """Extends bytes and halves to a register, or puts them into one half of it."""
     kind = np.dtype(f"<{found['sign']}{int(found['bits']) // 8}")
 
     def arrange(wave: Wave) -> Arrange:

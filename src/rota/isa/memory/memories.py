@@ -50,12 +50,10 @@ class Memory:
         self.order = GlobalOrder(tuple(self._starts), at, faults)
 
     def bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The places where buffers start and end."""
         return np.array(self._starts, np.int64), np.array(self._ends, np.int64)
 
     @property
     def block(self) -> NDArray[np.uint8]:
-        """The bytes of all buffers and of the gaps between them."""
         return self._bytes
 
     def address(self, number: int) -> int:
@@ -87,7 +85,6 @@ class Memory:
         return place
 
     def get(self, place: NDArray[np.int64], size: int) -> NDArray[np.uint8]:
-        """`size` bytes from each place, places by bytes."""
         if size % 4 == 0 and not (place & 3).any():
             words: NDArray[np.uint32] = self._words[(place >> 2)[:, None] + np.arange(size >> 2)]
             return words.view(np.uint8)
@@ -159,7 +156,6 @@ class Lds:
         self.order = AccessOrder(room, waves, faults)
 
     def sample(self, index: Octets, wave: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-        """The bytes, and which of them another wave's write is changing."""
         marks = self._marks[index]
         return self.bytes[index], (marks != FREE) & (marks != wave + 1)
 
@@ -182,7 +178,6 @@ class Lds:
         self._marks[index[self._serials[index] == serial]] = FREE  # unless a later write has taken them over
 
     def within(self, address: NDArray[np.int64], size: int, instruction: Instruction) -> NDArray[np.bool_]:
-        """True for lanes that stay inside the allocation."""
         inside: NDArray[np.bool_] = (address >= 0) & (address + size <= self.size)
         if not inside.all():
             self.report_outside(int(address[~inside][0]), instruction)

@@ -25,7 +25,6 @@ _MOST_STORED = 4
 
 
 def decode_scalar_memory(instruction: Instruction) -> Step | None:
-    """Decodes a scalar memory instruction."""
     opcode = instruction.opcode
     if opcode in _HINTS:
         return make_step(instruction, lambda _: None)

@@ -55,7 +55,6 @@ class Width:
     high: bool
 
     def registers(self, octets: NDArray[np.uint8], old: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        """Rows by lanes, from lanes by bytes."""
         if self.size >= 4:
             return octets.view(np.uint32).T
         kind = np.dtype(f"<{'i' if self.signed else 'u'}{self.size}")
@@ -104,7 +103,6 @@ class Modifiers:
 
 
 def read_modifiers(instruction: Instruction) -> Modifiers:
-    """The modifiers of a vector memory instruction; an unknown one is an error."""
     offset, flags = 0, set()
     for modifier in instruction.modifiers:
         if modifier.startswith("offset:"):
@@ -222,7 +220,6 @@ _SCRATCH_OPCODE = re.compile(r"^scratch_(?P<verb>load|store)_(?P<width>\w+)$")
 
 
 def decode_scratch(instruction: Instruction) -> Step | None:
-    """Decodes a scratch load or store."""
     found = _SCRATCH_OPCODE.match(instruction.opcode)
     width = width_of(found["verb"], found["width"]) if found else None
     if found is None or width is None:
@@ -239,7 +236,6 @@ def decode_scratch(instruction: Instruction) -> Step | None:
 
 
 def _offsets(lane: Operand, base: Operand, offset: int) -> Callable[[Wave], NDArray[np.int64]]:
-    """The sum of the offsets of a lane, of the base register and of the instruction."""
     scalar = scalar_reader(base) if base.file is not File.NONE else (lambda _: 0)
     row = lane.first
 
@@ -289,7 +285,6 @@ _FLAT_OPCODE = re.compile(r"^flat_(?P<verb>load|store)_(?P<width>\w+)$")
 
 
 def decode_flat(instruction: Instruction) -> Step | None:
-    """Decodes a flat instruction."""
     if not instruction.opcode.startswith("flat_"):
         return None
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
@@ -484,8 +479,6 @@ _LANE = np.arange(LANES, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Access:
-    """The bytes per lane that an instruction moves, and their addresses."""
-
     instruction: Instruction
     size: int
     addresses: Addresses
@@ -493,7 +486,6 @@ class _Access:
 
 
 def decode_memory(instruction: Instruction, architecture: Architecture) -> Step | None:
-    """Decodes a vector or scalar memory instruction."""
     for decode in (decode_scalar_memory, decode_scratch, decode_flat):
         if (step := decode(instruction)) is not None:
             return step

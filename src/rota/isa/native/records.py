@@ -302,7 +302,6 @@ def _places(program: KernelProgram) -> NDArray[np.int32]:
 
 
 def only_registers(instruction: Instruction) -> bool:
-    """True if an instruction uses only registers and falls through."""
     opcode = instruction.opcode
     if opcode.startswith(_INDEXING):
         return False
@@ -352,7 +351,6 @@ def _fill_rest(record: Any, instruction: Instruction, architecture: Architecture
 
 
 def _fill_operands(record: Any, instruction: Instruction, *, accepts: int) -> bool:  # noqa: ANN401
-    """False if the core can't read an operand."""
     texts = instruction.operands
     if instruction.opcode == "ds_swizzle_b32":
         texts = tuple(text.split()[0] for text in texts[:2])
@@ -377,7 +375,6 @@ def _fill_operands(record: Any, instruction: Instruction, *, accepts: int) -> bo
 
 
 def _fill_modifiers(record: Any, instruction: Instruction, accepts: int) -> bool:  # noqa: ANN401
-    """False if the core doesn't honour a modifier."""
     packed = instruction.opcode.startswith("v_pk_")
     if packed:
         record["op_sel_hi"] = 0b111

@@ -88,8 +88,6 @@ def run_clean(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """One launch in one order."""
-
     new: Callable[[], _Core]
     make: Callable[[tuple[int, Triple]], WaveGroup]
     memory: Memory
@@ -97,7 +95,6 @@ class _Run:
     most: int
 
     def all(self, places: Sequence[tuple[int, Triple]], processes: int, ended: Tell) -> int | None:
-        """The instructions executed; None after a possible fault, or ENDLESS."""
         executed, began = 0, perf_counter()
         with self.new() as core:
             for done, group in enumerate(self._groups(core, places), 1):
@@ -117,7 +114,6 @@ class _Run:
         return executed
 
     def _groups(self, core: _Core, places: Sequence[tuple[int, Triple]]) -> Iterator[WaveGroup | None]:
-        """Each workgroup when it has ended; None after a possible fault."""
         for place in places:
             group = self.make(place)
             yield group if core.run(group, self.interleaving, self.most) else None
@@ -198,8 +194,6 @@ def _records(program: KernelProgram) -> Packed | None:
 
 
 class _Core:
-    """Runs the workgroups of one launch, one after the other."""
-
     def __init__(self, program: KernelProgram, packed: Packed, memory: Memory, first: WaveGroup) -> None:
         waves, lds_bytes, private = len(first.waves), first.waves[0].lds.size, first.waves[0].private.size
         core = library()
@@ -247,7 +241,6 @@ class _Core:
         self._core.rota_group_free(self._group)
 
     def run(self, group: WaveGroup, interleaving: Interleaving, most: int) -> bool:
-        """Runs one workgroup; False after a possible fault."""
         core = self._core
         core.rota_group_start(self._group, group.number)
         rank = np.array([interleaving.rank(number) for number in range(MOST_WAVES)], np.int32)
@@ -283,7 +276,6 @@ class _Core:
         core.rota_set_scc(self._group, wave.number, wave.scc, wave.mode != START)
 
     def _by_numpy(self, number: int, pc: int) -> int:
-        """Executes an instruction that uses only registers, on the registers of the core."""
         if not self._views:
             self._views = [self._registers(each) for each in range(len(self._waves))]
         wave, (vectors, scalars), core = self._waves[number], self._views[number], self._core
@@ -304,7 +296,6 @@ class _Core:
         return _GO_ON if len(wave.faults.findings()) == known else _GAVE_UP
 
     def _registers(self, wave: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """Views of a wave's registers inside the core."""
         at = self._core.rota_vectors(self._group, wave), self._core.rota_scalars(self._group, wave)
         words = [ctypes.cast(each, ctypes.POINTER(ctypes.c_uint32)) for each in at]
         return np.ctypeslib.as_array(words[0], (ROWS, LANES)), np.ctypeslib.as_array(words[1], (_SCALARS,))

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 
 def fields_of(instruction: Instruction) -> dict[str, str]:
-    """The modifiers by name; the value is empty for flags."""
     return dict(modifier.partition(":")[::2] for modifier in instruction.modifiers)
 
 
@@ -46,7 +45,6 @@ def check_modifiers(instruction: Instruction, known: Iterable[str]) -> dict[str,
 
 
 def flags(text: str, default: int, count: int) -> list[int]:
-    """A list of bits such as [1,0]."""
     return [int(flag) for flag in text.strip("[]").split(",")] if text else [default] * count
 
 
@@ -142,7 +140,6 @@ class OperandAccess:
 
 
 def parse_operands(instruction: Instruction) -> tuple[Operand, ...]:
-    """Parses the operands without sext(...), which `access` handles."""
     bare = (text[5:].removesuffix(")") if text.startswith("sext(") else text for text in instruction.operands)
     return tuple(parse_operand(text, instruction) for text in bare)
 

@@ -65,7 +65,6 @@ _PLAIN = {"f16": F16, "bf16": BF16, "fp6": FP6, "bf6": BF6, "fp4": FP4}
 
 
 def format_named(name: str, float8: Float8) -> MiniFloat:
-    """The format of that name; the architecture decides what 8-bit floats mean."""
     return {**_PLAIN, **(_OCP if float8 is Float8.OCP else _FNUZ)}[name]
 
 
@@ -92,7 +91,6 @@ def encode(values: Any, form: MiniFloat, noise: Any = None, noise_bits: int = 0)
 
 
 def decode_code(codes: Any, form: MiniFloat) -> Any:  # noqa: ANN401
-    """The values of codes, as float64."""
     raw = np.asarray(codes).astype(np.int64) & ((1 << form.bits) - 1)
     code = raw & ((1 << form.bits - 1) - 1)
     power, fraction = code >> form.mantissa, code & ((1 << form.mantissa) - 1)
@@ -210,7 +208,6 @@ def _noisy(form: MiniFloat) -> Placed:
 
 
 def noise(bits: Any, count: int) -> Any:  # noqa: ANN401
-    """The high bits of a random number."""
     return (np.asarray(bits) >> np.uint32(32 - count)).astype(np.int64)
 
 
@@ -266,7 +263,6 @@ Codes = list[Any]
 
 
 def decode_scaled(instruction: Instruction, architecture: Architecture) -> Step | None:
-    """Decodes a scaled conversion."""
     found = _NAME.match(instruction.opcode)
     if found is None:
         return None
@@ -295,7 +291,6 @@ def decode_scaled(instruction: Instruction, architecture: Architecture) -> Step 
 
 
 def _conversion(of: str, to: str, float8: Float8) -> Callable[[Any, Any, Any], Any]:
-    """Converts one code to another."""
     source = None if of == "f32" else format_named(of, float8)
     result = None if to == "f32" else format_named(to, float8)
     spare = 0 if result is None else (23 if source is None else source.mantissa) - result.mantissa

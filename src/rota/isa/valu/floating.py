@@ -80,7 +80,6 @@ The functions of float32 among them flush denormals on a machine, so that LLVM s
 
 
 def signalling(a: Any) -> Any:  # noqa: ANN401
-    """True for a NaN with a clear quiet bit."""
     values = np.asarray(a)
     bits = values.view(_BITS[values.dtype])
     return np.isnan(values) & (bits & bits.dtype.type(_QUIET[values.dtype]) == 0)

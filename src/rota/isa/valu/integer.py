@@ -124,7 +124,6 @@ def _half_differences(a: Any, b: Any) -> Any:  # noqa: ANN401
 
 
 def middle(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
-    """The median of three."""
     return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
 

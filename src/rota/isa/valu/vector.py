@@ -127,7 +127,6 @@ _SUMS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 def decode_carry(instruction: Instruction, opcode: str) -> Step | None:
-    """Decodes a sum with carry or a selection by mask."""
     if opcode in _SUMS:
         return _decode_sum(instruction, _SUMS[opcode])
     if opcode in {"v_mad_u64_u32", "v_mad_i64_i32"}:
@@ -447,7 +446,6 @@ def decode_packed(instruction: Instruction, opcode: str) -> Step | None:
 
 
 def _choices(instruction: Instruction, count: int, high: int = 1) -> tuple[list[list[int]], bool]:
-    """op_sel, op_sel_hi, neg_lo and neg_hi, and whether to clamp."""
     fields = check_modifiers(instruction, _CHOICES)
     lists = [flags(fields.get(name, ""), high * (name == "op_sel_hi"), count) for name in _CHOICES[:4]]
     if any(len(each) != count for each in lists):
@@ -475,7 +473,6 @@ def _halves(instruction: Instruction, operands: tuple[Operand, ...], function: F
 
 
 def _finish(instruction: Instruction, function: Function, clamp: bool) -> Callable[[Wave, list[Any]], Any]:
-    """Computes as MODE says, and clamps."""
     if clamp and function.result != "h":
         return saturate(instruction, function)
     plain = function.plain or function.compute
@@ -618,7 +615,6 @@ _FAMILIES = (decode_compare, decode_carry, decode_division, decode_packed, decod
 
 
 def decode_vector(instruction: Instruction, architecture: Architecture) -> Step | None:  # noqa: PLR0911
-    """Decodes a VALU instruction."""
     if not instruction.opcode.startswith("v_"):
         return None
     opcode = instruction.mnemonic
@@ -690,7 +686,6 @@ def _truth_table(instruction: Instruction, *, wide: bool) -> Function:
 
 
 def _decode_placed(instruction: Instruction, operands: tuple[Operand, ...], conversion: Placed) -> Step:
-    """A conversion into a byte or a half of its destination."""
     target, *sources = operands
     chosen = op_sel(instruction, len(sources))
     number = chosen[3] if conversion.bits == 16 else chosen[2] + 2 * chosen[3]

@@ -73,7 +73,6 @@ def check_float_mode(facts: KernelFacts) -> tuple[Finding, ...]:
 
 
 def is_supported_mode(bits: int) -> bool:
-    """True if the interpreter computes in this float mode."""
     return not bits & 0xF and bits >> 4 & 3 in {0, _KEPT} and bits >> 6 & 3 == _KEPT
 
 
@@ -109,7 +108,6 @@ _MODE_BITS = 10  # that the interpreter models: rounding, denormals, DX10_CLAMP 
 
 
 def decode_control(instruction: Instruction, places: Mapping[int, int], architecture: Architecture) -> Step | None:
-    """Decodes branches, calls, waits, barriers, hints and ends; `places` maps addresses to instruction numbers."""
     opcode = instruction.opcode
     if opcode in _CONDITIONS:
         asked = tuple(operand for name, operand in _ASKED.items() if f"_{name}" in opcode)
@@ -124,7 +122,6 @@ def decode_control(instruction: Instruction, places: Mapping[int, int], architec
 
 
 def _call(instruction: Instruction, places: Mapping[int, int]) -> Step:
-    """Decodes the instructions that read or write the program counter."""
     operands = [parse_operand(text, instruction) for text in instruction.operands[:2]]
     gives = () if instruction.opcode == "s_setpc_b64" else operands[:1]
     takes = operands[-1:] if instruction.opcode in {"s_setpc_b64", "s_swappc_b64"} else ()
@@ -211,7 +208,6 @@ def _skip(instruction: Instruction, _: Architecture) -> Step:
 
 
 def _message(instruction: Instruction, _: Architecture) -> Step:
-    """Accepts an interrupt only, which leaves the wave unchanged."""
     if instruction.operands != ("sendmsg(MSG_INTERRUPT)",):
         raise unknown(instruction, "message")
     return make_step(instruction, lambda _: None, reads=(Operand(text="m0", file=File.SCALAR, first=M0),))

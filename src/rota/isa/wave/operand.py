@@ -46,8 +46,6 @@ Writer = Callable[["Wave", Any], None]
 
 
 class File(enum.Enum):
-    """Where an operand's value lives."""
-
     VECTOR = "vector"  # VGPR or AGPR
     SCALAR = "scalar"
     LITERAL = "literal"
@@ -108,7 +106,6 @@ def unknown(instruction: Instruction, what: str = "") -> IsaError:
 
 
 def named_register(text: str) -> Operand:
-    """A scalar register by name, such as vcc."""
     first, count = _NAMED[text]
     return Operand(text=text, file=File.SCALAR, first=first, count=count)
 
@@ -158,7 +155,6 @@ def constant_bits(operand: Operand, kind: str) -> int:
 
 
 def scalar_reader(operand: Operand, *, wide: bool = False) -> Callable[[Wave], int]:
-    """Reads an unsigned number of 32 or 64 bits."""
     first = operand.first
     if operand.file is File.STATUS and first == SCC:
         return lambda wave: wave.scc
@@ -195,7 +191,6 @@ def scalar_writer(operand: Operand, *, wide: bool = False) -> Callable[[Wave, in
 
 
 def reader(operand: Operand, kind: str) -> Reader:
-    """Reads a value per lane, or one for all lanes from a scalar register or literal."""
     plain = _vector_reader(operand.first, kind) if operand.file is File.VECTOR else _uniform_reader(operand, kind)
     return with_signs(plain, operand, kind)
 

@@ -76,8 +76,6 @@ def _index(instruction: Instruction) -> Step:
 
 
 def _move(*, wide: bool, from_there: bool) -> Callable[[Instruction], Step]:
-    """Moves from or to the scalar register at the named one plus M0."""
-
     def make(instruction: Instruction) -> Step:
         target, source = (parse_operand(text, instruction) for text in instruction.operands)
         moved = source if from_there else target
@@ -119,7 +117,6 @@ _Function = Callable[[int, int, int], tuple[int, int | None]]
 
 
 def signed(value: int, bits: int = 32) -> int:
-    """The two's complement value of an unsigned number."""
     return value - (1 << bits) if value >> (bits - 1) & 1 else value
 
 
@@ -149,7 +146,6 @@ def _lowest(value: int) -> int:
 
 
 def _highest(value: int, bits: int) -> int:
-    """Number of bits above the highest set bit."""
     return bits - value.bit_length() if value else _M32
 
 
@@ -286,7 +282,6 @@ _SAVE = re.compile(r"^s_(?P<op>and|or|xor|andn[12]|orn[12]|nand|nor|xnor)_(?P<ke
 
 
 def decode_scalar(instruction: Instruction) -> Step | None:  # noqa: PLR0911  # one line per family
-    """Decodes a SALU instruction that isn't control flow."""
     opcode = instruction.opcode
     if opcode in _DECODERS:
         return _DECODERS[opcode](instruction)

@@ -94,7 +94,6 @@ def make_step(
     writes: tuple[Operand, ...] = (),
     states: int = 1,
 ) -> Step:
-    """Builds a step whose rows are those of its operands."""
     read = tuple(row for operand in reads for row in operand.rows)
     written = tuple(row for operand in writes for row in operand.rows)
     return Step(
@@ -115,7 +114,6 @@ _TINY = np.float32(2.0**-126)
 
 
 def flush_denormals(values: Any) -> Any:  # noqa: ANN401
-    """Replaces denormal float32 by zeros of the same sign."""
     return np.where(np.abs(values) < _TINY, np.copysign(np.float32(0), values), values).astype(np.float32)
 
 
@@ -209,14 +207,12 @@ class Faults:
     def confirm(
         self, code: str, instruction: Instruction, *evidence: tuple[str, str | int], other: Instruction | None = None
     ) -> None:
-        """Replaces evidence of a recorded fault."""
         known = self._found.get((code, instruction.line), {})
         end = None if other is None else other.line
         if (found := known.get(end)) is not None:
             known[end] = replace(found, evidence=tuple({**dict(found.evidence), **dict(evidence)}.items()))
 
     def merge(self, others: Faults) -> None:
-        """Adds the faults of a later part of the execution."""
         for key, found in others._found.items():
             known = self._found.setdefault(key, {})
             for end, finding in found.items():
@@ -344,7 +340,6 @@ class Wave:
         pending.finish()
 
     def report_early_use(self, instruction: Instruction, row: int) -> None:
-        """Reports the use of a register that belongs to a memory op in flight."""
         holder = self.busy[row].instruction
         name = f"v{row}" if row < ROWS // 2 else f"a{row - ROWS // 2}" if row < SCALAR else f"s{row - SCALAR}"
         self.faults.add(
