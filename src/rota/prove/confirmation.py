@@ -58,7 +58,7 @@ class SingleWorkgroup(Interleaving):
 
     number: int = 0
 
-    def arranged(self, workgroups: Sequence[T]) -> list[T]:
+    def order_workgroups(self, workgroups: Sequence[T]) -> list[T]:
         return [workgroups[self.number]]
 
 
