@@ -54,8 +54,7 @@ def events_of(chain: Chain) -> list[Event]:
     while chain is not None:
         chain, event = chain
         found.append(event)
-    found.reverse()
-    return found
+    return found[::-1]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -104,18 +103,15 @@ class Decisions:
 
     __slots__ = ("arcs", "epochs", "known", "path", "trail")
 
-    def __init__(self) -> None:
+    def __init__(self, trail: tuple[str, ...] = (), path: Path = START) -> None:
+        self.trail, self.path = trail, path
         self.known: dict[Key, bool] = {}
         self.arcs: dict[Key, Arc] = {}
-        self.trail: tuple[str, ...] = ()
-        self.path: Path = START
         self.epochs: dict[Key, int] = {}
 
     def copy(self) -> Decisions:
-        other = Decisions()
-        other.known, other.arcs, other.trail = dict(self.known), dict(self.arcs), self.trail
-        other.epochs = dict(self.epochs)
-        other.path = self.path
+        other = Decisions(self.trail, self.path)
+        other.known, other.arcs, other.epochs = dict(self.known), dict(self.arcs), dict(self.epochs)
         return other
 
     def record(self, event: Event) -> None:
@@ -129,17 +125,13 @@ class Decisions:
 
     def lookup(self, condition: Symbol, wave: int | None = None) -> bool | None:
         """Whether a condition holds, for one wave if waves don't share it; None if the path hasn't decided it."""
-        found = self.known.get((condition, wave))
-        if found is not None:
+        if (found := self.known.get((condition, wave))) is not None:
             return found
-        test = arc_where(condition)
-        if test is None:
+        if (test := arc_where(condition)) is None:
             return None
         base, wanted = test
         held = self.arc_of(base, wave)
-        if _is_within(held, wanted):
-            return True
-        return False if are_disjoint(held, wanted) else None
+        return True if _is_within(held, wanted) else False if are_disjoint(held, wanted) else None
 
     def arc_of(self, base: Symbol, wave: int | None = None) -> Arc:
         return self.arcs.get((base, wave), (0, min(base.bits, M32)))
@@ -153,8 +145,7 @@ class Decisions:
     def decide(self, condition: Symbol, *, holds: bool, epoch: int, wave: int | None = None) -> None:
         self.record(Decided(condition=condition, holds=holds, wave=wave))
         self.known[condition, wave], self.epochs[condition, wave] = holds, epoch
-        test = arc_where(condition)
-        if test is not None:
+        if (test := arc_where(condition)) is not None:
             base, arc = test
             self.arcs[base, wave] = intersect(self.arc_of(base, wave), arc if holds else complement(arc))
 
@@ -164,8 +155,7 @@ def join_decisions(earlier: Decisions, other: Decisions, later: int, *, drop_cha
 
     With `drop_changed`, arcs that differ are dropped: joined again and again, an arc would grow a little each time.
     """
-    joined = Decisions()
-    joined.trail, joined.path = other.trail, other.path
+    joined = Decisions(other.trail, other.path)
     for first, second in ((earlier, other), (other, earlier)):
         for key, holds in first.known.items():
             if key not in joined.known and second.lookup(*key) is holds:
@@ -216,9 +206,7 @@ def arc_where(condition: Symbol) -> tuple[Symbol, Arc] | None:  # noqa: PLR0911
         return None
     if value[1] == M32 and not arc[1]:  # offset - unknown == number
         return value[0], ((value[2] - arc[0]) & M32, 0)
-    if value[1] != 1:
-        return None
-    return value[0], ((arc[0] - value[2]) & M32, arc[1])
+    return (value[0], ((arc[0] - value[2]) & M32, arc[1])) if value[1] == 1 else None
 
 
 def _is_within(held: Arc, wanted: Arc) -> bool:
@@ -260,10 +248,6 @@ _MIDDLE = re.compile(r"^v_med3_(?P<sign>[ui])32")
 _COUNTED = re.compile(r"^v_mbcnt_(?:lo|hi)_u32_b32")
 
 
-def span_of(value: Value, arcs: Arcs, held: ArcLookup) -> Span:
-    return _Spans(arcs, held).value(value, _DEPTH)
-
-
 def iterate_leaves(mask: Mask, arcs: Arcs) -> Iterator[tuple[Arcs, Leaf]]:
     """Every leaf of a mask, with what the comparisons on the way to it say of unknowns."""
     if mask.leaf is not None:
@@ -276,20 +260,21 @@ def iterate_leaves(mask: Mask, arcs: Arcs) -> Iterator[tuple[Arcs, Leaf]]:
 
 def _assume(condition: Symbol, arcs: Arcs, *, holds: bool) -> Arcs | None:
     """The arcs if a condition holds or doesn't; None if that can't be."""
-    test = arc_where(condition)
-    if test is None:
+    if (test := arc_where(condition)) is None:
         return arcs
     base, arc = test
     wanted, before = arc if holds else complement(arc), arcs.get(base, ALL)
     return None if are_disjoint(before, wanted) else {**arcs, base: intersect(before, wanted)}
 
 
-class _Spans:
+class Spans:
+    """Derives the spans of values, given arcs of unknowns."""
+
     def __init__(self, arcs: Arcs, held: ArcLookup) -> None:
         self._arcs, self._held = arcs, held
         self._known: dict[Symbol, Span] = {}
 
-    def value(self, value: Value, depth: int) -> Span:
+    def value(self, value: Value, depth: int = _DEPTH) -> Span:
         if not isinstance(value, Linear):
             return plain_span(value)
         return _scale(self.symbol(value.base, depth), value.scale, plain_span(value.offset))
@@ -313,7 +298,7 @@ class _Spans:
             return low // args[1], high // args[1]
         if op == "first":  # EXEC speaks of the lanes that are active now, not of the lane that was read
             shared = {each: span for each, span in self._arcs.items() if each.spread != LANE}
-            return _Spans(shared, self._held)._key(args[0], depth)  # noqa: SLF001
+            return Spans(shared, self._held)._key(args[0], depth)  # noqa: SLF001
         spans = [self._key(each, depth) for each in args]
         if op == "+":
             return _unless_wrapped(spans[0][0] + spans[1][0], spans[0][1] + spans[1][1])
@@ -347,7 +332,7 @@ class _Spans:
         else:
             refined = [_assume(chooser, self._arcs, holds=holds) for holds in (True, False)]
             chosen = [(each, arcs) for each, arcs in zip((one, other), refined, strict=True) if arcs is not None]
-        spans = [_Spans(arcs, self._held).value(each, depth) for each, arcs in chosen]
+        spans = [Spans(arcs, self._held).value(each, depth) for each, arcs in chosen]
         return (min(low for low, _ in spans), max(high for _, high in spans)) if spans else ALL
 
     def _key(self, key: Hashable, depth: int) -> Span:
@@ -420,14 +405,10 @@ def _derive_sdwa(op: str, args: tuple[Hashable, ...], spans: list[Span]) -> Span
     return make(*taken)
 
 
-def _shift_left(by: Span, span: Span) -> Span:
-    return _unless_wrapped(span[0] << by[0], span[1] << by[1]) if by[1] < _WIDTH else ALL
-
-
 _PARTS: dict[tuple[str, int], Callable[..., Span]] = {
     ("v_mov_b32", 1): lambda one: one,
     ("v_add_u32", 2): lambda one, other: _unless_wrapped(one[0] + other[0], one[1] + other[1]),
-    ("v_lshlrev_b32", 2): _shift_left,
+    ("v_lshlrev_b32", 2): lambda by, a: _unless_wrapped(a[0] << by[0], a[1] << by[1]) if by[1] < _WIDTH else ALL,
     ("v_and_b32", 2): lambda one, other: (0, min(one[1], other[1])),
     ("v_or_b32", 2): lambda one, other: (0, (1 << max(one[1], other[1]).bit_length()) - 1),
 }

@@ -25,6 +25,7 @@ from rota.prove.symbol import (
     Symbols,
     Value,
     bits_of,
+    divide,
     key_of,
     linear,
     narrow,
@@ -351,7 +352,7 @@ class WaveView:
                 return None
             return 0 if not possible[wave] else 1 if evaluator.masks.certain(args[0])[wave] else None
         if op == "/" and isinstance(args[0], Symbol) and isinstance(args[1], int):
-            return _divide(self.symbol(args[0], wave), args[1])
+            return divide(self.symbol(args[0], wave), args[1])
         if (op not in _MODELLED and op not in COMPARISONS) or args[-1] is not None:
             return None
         values = [value for each in args[:-1] if (value := self._value(each, wave)) is not None]
@@ -364,7 +365,7 @@ class WaveView:
         result = evaluator.compute(op, *values)
         if op == "and":  # such a symbol counts in units of its mask's lowest bit
             mask = next((each for each in args[:2] if isinstance(each, int)), 1)
-            return _divide(result, mask & -mask)
+            return divide(result, mask & -mask)
         return result
 
     def _value(self, key: Hashable, wave: int) -> Value | None:
@@ -382,13 +383,3 @@ class WaveView:
         if shape != (self._waves, 1):
             return None
         return int(np.frombuffer(octets, np.int64)[wave])
-
-
-def _divide(value: Value, by: int) -> Value | None:
-    if by == 1:
-        return value
-    if isinstance(value, int):
-        return value // by
-    if isinstance(value, Linear) and isinstance(value.offset, int) and not value.scale % by and not value.offset % by:
-        return linear(value.base, value.scale // by, value.offset // by)
-    return None

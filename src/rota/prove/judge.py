@@ -87,6 +87,32 @@ def find_conflicts(  # noqa: C901
                     used |= octets
             sums[wave] = [used, written, atomic]
     conflicts: dict[tuple[int, int], Conflict] = {}
+
+    def collect(left: list[OpenAccess], right: list[OpenAccess], hit: int) -> None:
+        spend(len(left) + len(right))  # the first time, too: there may be many short searches
+        right = [each for each in right if each.octets & hit]
+        compared = 0
+        for one in left:
+            if not one.octets & hit:
+                continue
+            if len(conflicts) >= most:
+                return
+            compared += len(right)
+            if compared > _CHECK_EVERY:
+                spend(compared)
+                compared = 0
+            for other in right:
+                common = one.octets & other.octets
+                if not common or not order_matters(one.access.how, other.access.how):
+                    continue
+                in_turn = (one.flight.epoch, one.access.number) <= (other.flight.epoch, other.access.number)
+                first, then = (one, other) if in_turn else (other, one)
+                key = (first.access.number, then.access.number)
+                if key not in conflicts and len(conflicts) < most:
+                    conflict = Conflict(first=first, then=then, octets=common)
+                    if accepts(conflict):
+                        conflicts[key] = conflict
+
     order = sorted(sums)
     for place, one in enumerate(order):
         reads, writes, atomics = sums[one]
@@ -99,49 +125,13 @@ def find_conflicts(  # noqa: C901
                 | atomics2 & reads
             )
             if hit:
-                _collect(waves[one], waves[other], hit, conflicts, accepts, most, spend)
+                collect(waves[one], waves[other], hit)
     return list(conflicts.values())
-
-
-def _collect(  # noqa: PLR0917
-    left: list[OpenAccess],
-    right: list[OpenAccess],
-    hit: int,
-    conflicts: dict[tuple[int, int], Conflict],
-    accepts: Callable[[Conflict], bool],
-    most: int,
-    spend: Callable[[int], None],
-) -> None:
-    spend(len(left) + len(right))  # the first time, too: there may be many short searches
-    right = [each for each in right if each.octets & hit]
-    compared = 0
-    for one in left:
-        if not one.octets & hit:
-            continue
-        if len(conflicts) >= most:
-            return
-        compared += len(right)
-        if compared > _CHECK_EVERY:
-            spend(compared)
-            compared = 0
-        for other in right:
-            common = one.octets & other.octets
-            if not common or not order_matters(one.access.how, other.access.how):
-                continue
-            in_turn = (one.flight.epoch, one.access.number) <= (other.flight.epoch, other.access.number)
-            first, then = (one, other) if in_turn else (other, one)
-            key = (first.access.number, then.access.number)
-            if key not in conflicts and len(conflicts) < most:
-                conflict = Conflict(first=first, then=then, octets=common)
-                if accepts(conflict):
-                    conflicts[key] = conflict
 
 
 def order_matters(one: str, other: str) -> bool:
     """True if two accesses of the same bytes don't commute."""
-    if one in WRITES or other in WRITES:
-        return True
-    return {one, other} == {"read", "atomic"}
+    return one in WRITES or other in WRITES or {one, other} == {"read", "atomic"}
 
 
 _VERBS = {"read": "reads", "write": "writes", "atomic": "changes", "dma": "loads to"}
@@ -159,16 +149,12 @@ class Judge:
         self, operations: Sequence[Operation], agreement: Agreement, *, strict_reads: bool = True, stops: bool = False
     ) -> None:
         self._operations, self._agreement, self._strict_reads, self._stops = operations, agreement, strict_reads, stops
-        self._remedies: dict[tuple[str, int, int], Remedy] = {}
+        self.remedies: dict[tuple[str, int, int], Remedy] = {}
         self._groups: dict[tuple[object, ...], Alarm] = {}
         self._regions = _regions(operations)
 
     def alarms(self) -> list[Alarm]:
         return [*self._groups.values()]
-
-    @property
-    def remedies(self) -> tuple[Remedy, ...]:
-        return tuple(self._remedies.values())
 
     # Races.
 
@@ -182,18 +168,15 @@ class Judge:
                 number, waves = conflict.first.access.number, (conflict.first.wave, conflict.then.wave)
                 classes = self._agreement.find_classes(number)
                 if classes[waves[0]] == classes[waves[1]]:
-                    self._note_same_words(number, waves, conflict.octets)
+                    both = f"{waves[0]} and {waves[1]}"
+                    message = f"waves {both} load the same words to the same bytes of LDS, in no order"
+                    evidence = (("waves", both), ("bytes of LDS", _describe_bytes(conflict.octets)))
+                    self._add("I304", "", message, number, number, evidence, None, severity=Severity.NOTE)
                     return False
             return self._strict_reads or self._find_rule(conflict) != "policy"
 
         for conflict in find_conflicts(wave_sets, accepts, spend=spend):
             self._report_race(conflict, self._find_rule(conflict), epoch, known)
-
-    def _note_same_words(self, number: int, waves: tuple[int, int], octets: int) -> None:
-        both = f"{waves[0]} and {waves[1]}"
-        message = f"waves {both} load the same words to the same bytes of LDS, in no order"
-        evidence = (("waves", both), ("bytes of LDS", _describe_bytes(octets)))
-        self._add("I304", "", message, number, number, evidence, None, severity=Severity.NOTE, together=True)
 
     def _find_rule(self, conflict: Conflict) -> str:
         first, then = conflict.first, conflict.then
@@ -249,42 +232,25 @@ class Judge:
 
     def check_own_accesses(self, wave_set: WaveSet, operation: Operation, access: LdsUse, known: Decisions) -> None:
         """Report an access while a load to LDS of the same wave is in flight: only a wait orders the two."""
-        others = [each for each in wave_set.vm if each.access is not None]
-        if access.how == "dma":
-            others += [each for each in wave_set.ds if each.access is not None]
-        for flight in others:
-            other = flight.access
-            if other is None:
+        for flight in (*wave_set.vm, *(wave_set.ds if access.how == "dma" else ())):
+            if (other := flight.access) is None:
                 continue
-            for place, wave in enumerate(wave_set.waves):
-                common = access.bytes[place] & other.bytes[place]
-                if common:
-                    self._report_own(wave_set, wave, operation, access, flight, common, known)
-                    break
-
-    def _report_own(  # noqa: PLR0917
-        self,
-        wave_set: WaveSet,
-        wave: int,
-        operation: Operation,
-        access: LdsUse,
-        flight: InFlight,
-        common: int,
-        known: Decisions,
-    ) -> None:
-        counter = self._counter(flight.number)
-        queue = wave_set.vm if counter == "vmcnt" else wave_set.ds
-        count = len(queue) - 1 - queue.index(flight)
-        assert flight.access is not None  # noqa: S101
-        message = f"wave {wave} {_VERBS[access.how]} LDS while its own op on the same bytes is in flight"
-        evidence = (
-            ("rule", "ordered only by latency"),
-            ("waves", f"{wave}"),
-            ("bytes of LDS", _describe_bytes(common, exact=access.exact and flight.access.exact)),
-            ("missing wait", f"{counter}({count}) before it"),
-        )
-        fixes = (wait_before(operation.number, counter, count),)
-        self._add("I106", "own", message, operation.number, flight.number, evidence, known, fixes=fixes)
+            for wave, mine, theirs in zip(wave_set.waves, access.bytes, other.bytes, strict=True):
+                if not mine & theirs:
+                    continue
+                counter = self._counter(flight.number)
+                queue = wave_set.vm if counter == "vmcnt" else wave_set.ds
+                count = len(queue) - 1 - queue.index(flight)
+                message = f"wave {wave} {_VERBS[access.how]} LDS while its own op on the same bytes is in flight"
+                evidence = (
+                    ("rule", "ordered only by latency"),
+                    ("waves", f"{wave}"),
+                    ("bytes of LDS", _describe_bytes(mine & theirs, exact=access.exact and other.exact)),
+                    ("missing wait", f"{counter}({count}) before it"),
+                )
+                fixes = (wait_before(operation.number, counter, count),)
+                self._add("I106", "own", message, operation.number, flight.number, evidence, known, fixes=fixes)
+                break
 
     # Registers.
 
@@ -408,14 +374,14 @@ class Judge:
 
     def _add(  # noqa: PLR0917
         self, code: str, rule: str, message: str, number: int, other: int, evidence: tuple[tuple[str, str | int], ...],
-        known: Decisions | None, *, severity: Severity = Severity.ERROR, together: bool = False,
-        path: Path | None = None, fixes: tuple[Fix, ...] = (),
+        known: Decisions | None, *, severity: Severity = Severity.ERROR, path: Path | None = None,
+        fixes: tuple[Fix, ...] = (),
     ) -> None:  # fmt: skip
         if fixes:
             remedy = Remedy(code=code, number=number, other=other, fixes=fixes)
-            self._remedies.setdefault((code, number, other), remedy)
-        where = () if together else (self._regions[number], self._regions[other], self._operations[other].kind)
-        key = (code, rule, *where)
+            self.remedies.setdefault((code, number, other), remedy)
+        where = (self._regions[number], self._regions[other], self._operations[other].kind)
+        key = (code, rule, *(() if code == "I304" else where))  # equal words are noted once
         ends = ((number, "line of the listing"), (other, "the other one"))[: 1 + (number != other)]
         concerns: tuple[Concern, ...] = tuple(self._operations[each].instruction.concern(role) for each, role in ends)
         trail = () if known is None else known.trail[-_MOST_DECISIONS:]

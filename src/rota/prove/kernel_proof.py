@@ -165,12 +165,9 @@ def _taint_and(a: _Source, b: _Source) -> int:
     return a.taint & b.may | b.taint & a.may
 
 
-def _taint_sum(*sources: _Source) -> int:
-    # A carry reaches all bits above.
-    taint = 0
-    for each in sources:
-        taint |= each.taint
-    return M32 & -(taint & -taint)
+def _taint_sum(a: _Source, b: _Source) -> int:
+    taint = a.taint | b.taint
+    return M32 & -(taint & -taint)  # a carry reaches all bits above
 
 
 def _taint_of_table(instruction: Instruction) -> Callable[..., int]:
@@ -356,9 +353,10 @@ class _Proof:
             instructions = expand_vskip(self.instructions)
             operations = self._read_operations(instructions, architecture)
         except IsaError as error:  # the proof can't model it, which is no error of the kernel
-            return False, [], tuple(map(_make_inconclusive, error.findings))
+            refused = [(each, each.message.replace("the interpreter", "the proof")) for each in error.findings]
+            return False, [], tuple(replace(each, code="I401", message=message) for each, message in refused)
         judge, ending = self._explore(operations, architecture)
-        self.remedies = judge.remedies
+        self.remedies = tuple(judge.remedies.values())
         if any(each.first.code == "I304" for each in judge.alarms()):
             self.assumptions.append(_SAME_WORDS)
         return not ending, judge.alarms(), ending
@@ -452,12 +450,11 @@ class _Proof:
 
     def _report_early_end(self, message: str, instruction: Instruction | None, ended_by: str) -> Finding:
         explorer = self.explorer
-        code = "I402" if ended_by else "I401"
         evidence: tuple[tuple[str, str | int], ...] = (("ended by", ended_by),) if ended_by else ()
         if explorer is not None:
             evidence += (("steps", explorer.steps), ("states", explorer.states), ("paths begun", explorer.paths))
         concerns: tuple[Concern, ...] = () if instruction is None else (instruction.concern(),)
-        return Finding(code, message, concerns=concerns, evidence=evidence)
+        return Finding("I402" if ended_by else "I401", message, concerns=concerns, evidence=evidence)
 
     def _find_lds_size(self, operations: Sequence[Operation], architecture: Architecture) -> int:
         fixed = self.facts.lds_bytes
@@ -515,10 +512,7 @@ class _Proof:
         item = np.arange(waves * LANES, dtype=np.int64).reshape(waves, LANES)
         x, y, z = item % block[0], item // block[0] % block[1], item // (block[0] * block[1])
         ids = (x, y, z)[: facts.workitem_ids + 1]
-        packed = np.zeros_like(item)
-        for place, part in enumerate(ids):
-            packed = packed | part << 10 * place
-        registers[0] = packed
+        registers[0] = sum((part << 10 * place for place, part in enumerate(ids)), np.zeros_like(item))
         items = math.prod(block)
         full = tuple(
             ALL64 if items - LANES * wave >= LANES else (1 << items - LANES * wave) - 1 for wave in range(waves)
@@ -534,10 +528,6 @@ def _group(findings: Sequence[Finding]) -> list[Alarm]:
         cause = (dict(each.evidence)["rule"], *(word for word in words if not _REGISTER.fullmatch(word)))
         groups.setdefault(cause, Alarm()).add(each, None)
     return [*groups.values()]
-
-
-def _make_inconclusive(finding: Finding) -> Finding:
-    return replace(finding, code="I401", message=finding.message.replace("the interpreter", "the proof"))
 
 
 def _make_finding(code: str, message: str, instruction: Instruction | None = None) -> Finding:
@@ -568,8 +558,7 @@ def assert_proved(
 ) -> tuple[Verdict, ...]:
     """Prove every kernel, or the one of that name; raises IsaError with the findings if one isn't proved."""
     verdicts = prove_object(source, name, block=block, dynamic_lds=dynamic_lds, policies=policies, budget=budget)
-    wrong = [each for each in verdicts if not each.proved]
-    if wrong:
+    if wrong := [each for each in verdicts if not each.proved]:
         raise IsaError(*(finding for each in wrong for finding in each.findings))
     return verdicts
 

@@ -22,10 +22,10 @@ from rota.prove.decisions import (
     Decisions,
     Path,
     Span,
+    Spans,
     hull,
     iterate_leaves,
     plain_span,
-    span_of,
 )
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import Judge
@@ -131,7 +131,7 @@ def _extent(bounds: Span, operation: Operation, stride: int) -> Span | None:
 
 
 def _bounds(address: Linear, active: Mask, held: ArcLookup = lambda symbol: (0, min(symbol.bits, M32))) -> Span:
-    found = [span_of(address, arcs, held) for arcs, leaf in iterate_leaves(active, {}) if any(leaf)]
+    found = [Spans(arcs, held).value(address) for arcs, leaf in iterate_leaves(active, {}) if any(leaf)]
     return (min(low for low, _ in found), max(high for _, high in found)) if found else (0, 0)
 
 

@@ -189,6 +189,16 @@ def times(value: Value, factor: int) -> Value:
     return simplify((value * factor) & M32)
 
 
+def divide(value: Value, by: int) -> Value | None:
+    """The value divided by a power of two; None if it may not be a multiple."""
+    if by == 1:
+        return value
+    scale, offset = (value.scale, value.offset) if isinstance(value, Linear) else (0, value)
+    if by & (by - 1) or scale % by or np.any(np.asarray(offset) % by):
+        return None
+    return linear(value.base, scale // by, offset // by) if isinstance(value, Linear) else offset // by
+
+
 def select_waves(value: Value, rows: list[int]) -> Value:
     if isinstance(value, int):
         return value
@@ -365,10 +375,8 @@ def _multiply24(evaluator: Computes, a: Value, b: Value) -> Value | None:
 def _shift_right(_: Computes, a: Value, b: Value) -> Value | None:
     if not isinstance(b, int) or not isinstance(a, Linear):
         return None
-    unit = 1 << (b & 31)
-    if upper_bound(a) is not None and not a.scale % unit and not np.any(np.asarray(a.offset) % unit):
-        return linear(a.base, a.scale // unit, a.offset // unit)
-    return None if bits_of(a) >> (b & 31) else 0
+    exact = None if upper_bound(a) is None else divide(a, 1 << (b & 31))
+    return exact if exact is not None or bits_of(a) >> (b & 31) else 0
 
 
 def _and(evaluator: Computes, a: Value, b: Value) -> Value | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 BARRIER = "barrier"
 _COUNTERS = ("vmcnt", "lgkmcnt")
+_COUNTS = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
 _NOTHING = Instruction(opcode="s_nop", operands=("0",), modifiers=(), text="s_nop 0", line=0)
 
 
@@ -53,7 +55,11 @@ def apply_edits(instructions: Sequence[Instruction], edits: Iterable[Edit]) -> t
         if each.inserted:
             added[each.number].append(each)
         else:
-            changed[each.number] = _change(changed[each.number], each)
+            counts = {} if each.what == BARRIER else parse_wait_counts(changed[each.number])
+            counts.pop(each.what, None)
+            if each.most is not None:
+                counts[each.what] = each.most
+            changed[each.number] = _make_wait(changed[each.number], counts)
     if not added:
         return tuple(changed)
     places: list[int] = []
@@ -67,32 +73,20 @@ def apply_edits(instructions: Sequence[Instruction], edits: Iterable[Edit]) -> t
 
 def parse_wait_counts(instruction: Instruction) -> dict[str, int]:
     """The counts of an s_waitcnt by counter, from names or from the encoded number in its text."""
-    written = instruction.text.partition(" ")[2]
-    counts: dict[str, int] = {}
-    for counter in _COUNTERS:
-        _, found, rest = written.partition(f"{counter}(")
-        if found:
-            counts[counter] = int(rest.partition(")")[0])
-    if not counts and written.strip()[:1].isdigit():
+    written = instruction.text.partition(" ")[2].strip()
+    named = {name: int(count) for name, count in _COUNTS.findall(written)}
+    if not named:
         word = int(written, 0)
-        counts = {"vmcnt": word & 0xF | word >> 10 & 0x30, "lgkmcnt": word >> 8 & 0xF}
-    return counts
-
-
-def _change(instruction: Instruction, edit: Edit) -> Instruction:
-    counts = {} if edit.what == BARRIER else parse_wait_counts(instruction)
-    counts.pop(edit.what, None)
-    if edit.most is not None:
-        counts[edit.what] = edit.most
-    if not counts:
-        return replace(instruction, opcode="s_nop", operands=("0",), modifiers=(), text="s_nop 0")
-    return _make_wait(instruction, counts)
+        return {"vmcnt": word & 0xF | word >> 10 & 0x30, "lgkmcnt": word >> 8 & 0xF}
+    return {name: named[name] for name in _COUNTERS if name in named}
 
 
 def _make_wait(instruction: Instruction, counts: dict[str, int]) -> Instruction:
-    operand = " ".join(f"{counter}({counts[counter]})" for counter in _COUNTERS if counter in counts)
+    opcode, operand = "s_waitcnt", " ".join(f"{name}({counts[name]})" for name in _COUNTERS if name in counts)
+    if not counts:
+        opcode, operand = "s_nop", "0"
     return replace(
-        instruction, opcode="s_waitcnt", operands=(operand,), modifiers=(), text=f"s_waitcnt {operand}", target=None
+        instruction, opcode=opcode, operands=(operand,), modifiers=(), text=f"{opcode} {operand}", target=None
     )
 
 

@@ -27,6 +27,7 @@ from rota.prove.symbol import (
     Symbols,
     Value,
     bits_of,
+    divide,
     key_of,
     linear,
     parts_of,
@@ -195,11 +196,15 @@ class Namer:
         if base.stable:
             alive |= self._arguments_of(base)
             return value
-        if base.op == "select" or (base.op == "pick" and not _is_nested(base)):
+        # Not a value that is picked from a picked one: such chains would grow with every iteration of a loop.
+        if base.op == "select" or (
+            base.op == "pick"
+            and not any(isinstance(each, Linear) and each.base.op == "pick" for each in parts_of(base)[1:])
+        ):
             joint = self._joints.get(base)
             if joint is None:
-                chooser, one, other = parts_of(base)
-                one, other = (self._plain(each, names, alive) for each in (one, other))
+                chooser, *parts = parts_of(base)
+                one, other = (self._plain(each, names, alive) for each in parts)
                 if base.op == "pick":
                     here = self._evaluator.symbols.row_waves
                     self._evaluator.symbols.row_waves = base.row_waves or here  # the waves that it was made for
@@ -253,8 +258,8 @@ class Namer:
             for wave in wave_set.waves
         }
         any_reloads = any(reloads.values())
-        known, old = Decisions(), product.known
-        known.trail, known.path = old.trail, old.path
+        old = product.known
+        known = Decisions(old.trail, old.path)
         known.record(Renamed(names={new: (old_name, shift) for old_name, (new, shift) in names.items()}))
 
         def is_live(symbol: Symbol, wave: int | None) -> bool:
@@ -301,22 +306,12 @@ class Namer:
         return not arguments.isdisjoint(alive) or (reloads and any(each.op == "argument" for each in arguments))
 
 
-def _is_nested(base: Symbol) -> bool:
-    """True if a value is picked from a picked one: such chains would grow with every iteration of a loop."""
-    _, one, other = parts_of(base)
-    return any(isinstance(each, Linear) and each.base.op == "pick" for each in (one, other))
-
-
 def symbols_in(args: object) -> list[Symbol]:
-    found: list[Symbol] = []
     if isinstance(args, Symbol):
-        found.append(args)
-    elif isinstance(args, tuple):
-        for each in args:
-            found += symbols_in(each)
-    elif isinstance(args, Mask):
-        found += atoms_of(args)
-    return found
+        return [args]
+    if isinstance(args, tuple):
+        return [symbol for each in args for symbol in symbols_in(each)]
+    return atoms_of(args) if isinstance(args, Mask) else []
 
 
 class Recorder(Protocol):
@@ -403,9 +398,13 @@ class Widener:
                 registers[row] = fresh[alike]
                 continue
             registers[row] = widen_counter(self._evaluator.symbols, value, shift, bases)
-        known = Decisions()
-        known.trail, known.path = product.known.trail, product.known.path
-        known.record(_make_event(bases))
+        known = Decisions(product.known.trail, product.known.path)
+        counters: dict[Symbol, tuple[int, Symbol | None, int, int]] = {}
+        for (origin, step), (base, anchor) in bases.items():
+            old, scale = origin if isinstance(origin, tuple) else (None, 0)
+            unit = step & -step if old is None else min(step & -step, scale & -scale)
+            counters[base] = (unit, old, scale, anchor)
+        known.record(Widened(counters=counters))
         known.known = {key: holds for key, holds in product.known.known.items() if visit.known.known.get(key) == holds}
         self._carry_over(product, known, bases)
         known.epochs |= {key: product.known.epochs[key] for key in known.known if key in product.known.epochs}
@@ -439,17 +438,6 @@ class Widener:
                 if isinstance(made, Linear):
                     known.known[made.base, None] = holds == (made.scale == 1)
                     known.epochs[made.base, None] = epoch
-
-
-def _make_event(bases: Bases) -> Widened:
-    counters: dict[Symbol, tuple[int, Symbol | None, int, int]] = {}
-    for (origin, shift), (base, anchor) in bases.items():
-        unit, old, scale = shift & -shift, None, 0
-        if isinstance(origin, tuple):
-            old, scale = origin
-            unit = min(unit, scale & -scale)
-        counters[base] = (unit, old, scale, anchor)
-    return Widened(counters=counters)
 
 
 _NEAR = 16  # steps within which a constant counts as one of a counter's values
@@ -565,7 +553,7 @@ class StateMatch:
         if not isinstance(old, Linear) or old.base.stable or old.base.op in {"select", "pick"}:
             return False
         away = plus(self._evaluator.symbols, value, times(old.offset, M32))
-        found = _divide(away, old.scale)
+        found = divide(away, old.scale)
         if found is None or spread_of(found) > old.base.spread or bits_of(found) & ~old.base.bits:
             return False
         bound = self.bound.get(old.base)
@@ -615,8 +603,7 @@ class StateMatch:
 def generalise(evaluator: Evaluator, earlier: Registers, known: Decisions, epoch: int, product: ProductState) -> None:
     """Join the earlier state into a state in place, so that it includes the launches of both."""
     match = StateMatch(evaluator, earlier, known, product)
-    made = Decisions()
-    made.trail, made.path = product.known.trail, forget_names(product.known.path)
+    made = Decisions(product.known.trail, forget_names(product.known.path))
     for key, holds in known.known.items():
         if match.holds(key, wanted=holds):
             made.known[key] = holds
@@ -678,7 +665,6 @@ def _join_values(  # noqa: PLR0917
     fresh: dict[Hashable, Value | Mask],
     bases: Bases,
 ) -> Value | Half:
-    pair = (register_key(old), register_key(value))
     if isinstance(old, Half) and isinstance(value, Half) and old.which == value.which:
         masks = evaluator.masks
         chosen = fresh.get((old.mask, value.mask))
@@ -690,42 +676,23 @@ def _join_values(  # noqa: PLR0917
             fresh[old.mask, value.mask] = chosen
         return Half(chosen, value.which)
     if isinstance(old, Half) or isinstance(value, Half):
+        pair = (register_key(old), register_key(value))
         found = fresh.get(pair)
         if found is None or isinstance(found, Mask):
             found = fresh[pair] = evaluator.symbols.fresh("joint", LANE)
         return found
-    shift = shift_between(value, old)
-    if shift is not None:
+    if (shift := shift_between(value, old)) is not None:
         return widen_counter(evaluator.symbols, value, shift, bases)
     bits = M32 if isinstance(old, Linear) else bits_of(old) | bits_of(value)
     # Registers that keep their distance share their unknown.
-    away = _first_offset(value, old) if bits == M32 else 0
+    first = next((each.offset for each in (value, old) if isinstance(each, Linear)), 0)
+    away = first if bits == M32 and isinstance(first, int) else 0
     old, value = (plus(evaluator.symbols, each, -away & M32) for each in (old, value))
     pair = (key_of(old), key_of(value))
     found = fresh.get(pair)
     if found is None or isinstance(found, Mask):
         found = fresh[pair] = evaluator.symbols.fresh("joint", max(spread_of(old), spread_of(value)), bits)
     return plus(evaluator.symbols, found, away)
-
-
-def _first_offset(*values: Value) -> int:
-    found = [each.offset for each in values if isinstance(each, Linear)]
-    return found[0] if found and isinstance(found[0], int) else 0
-
-
-def _divide(value: Value, scale: int) -> Value | None:
-    """The value divided by a power of two; None if it may not be a multiple."""
-    if scale == 1:
-        return value
-    if scale & (scale - 1):
-        return None
-    if isinstance(value, Linear):
-        if value.scale % scale or np.any(np.asarray(value.offset) % scale):
-            return None
-        return linear(value.base, value.scale // scale, value.offset // scale)
-    if np.any(np.asarray(value) % scale):
-        return None
-    return value // scale
 
 
 # Seen states.
@@ -789,8 +756,7 @@ class SeenStates:
     def arrive(self, product: ProductState, head: Key, shape: Shape) -> tuple[int, bool]:
         """Add a state: its number, and whether to go on from it.  Joining may make it more general."""
         place, keys = self._place(product, head, shape)
-        found = self._find_covering(product, place, keys)
-        if found is not None:
+        if (found := self._find_covering(product, place, keys)) is not None:
             return found, False
         group = self._groups.setdefault(place, {})
         alike = group.setdefault(keys, [])
