@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -145,10 +146,6 @@ def _bf16(a: Any) -> Any:  # noqa: ANN401
     return np.where(np.isnan(a), bits >> np.uint32(16) | np.uint32(0x40), rounded >> np.uint32(16))
 
 
-def _ubyte(place: int) -> Function:
-    return Function("f", "u", lambda a: (np.asarray(a) >> np.uint32(8 * place) & np.uint32(0xFF)).astype(np.float32))
-
-
 def _insert_byte(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
     """Rounds to nearest even, as a third party measured (shadPS4); the ISA leaves it open."""
     shift = (np.asarray(b) & np.uint32(3)) * np.uint32(8)
@@ -184,7 +181,12 @@ CONVERSIONS: dict[str, Function] = {
     "v_cvt_off_f32_i4": Function(
         "f", "u", lambda a: ((np.asarray(a).astype(np.int64) & 15 ^ 8) - 8).astype(np.float32) / np.float32(16)
     ),
-    **{f"v_cvt_f32_ubyte{place}": _ubyte(place) for place in range(4)},
+    **{
+        f"v_cvt_f32_ubyte{at}": Function(
+            "f", "u", lambda a, at=8 * at: (a >> np.uint32(at) & np.uint32(255)).astype("f4")
+        )
+        for at in range(4)
+    },
     "v_cvt_pkrtz_f16_f32": Function("u", "ff", _both(_half_towards_zero)),
     "v_cvt_pk_bf16_f32": Function("u", "ff", _both(_bf16)),
     "v_cvt_pk_f16_f32": Function("u", "ff", _both(lambda a: _nearest_half(a).view(np.uint16).astype(np.uint32))),
@@ -227,24 +229,20 @@ def placed_conversions(float8: Float8) -> dict[str, Placed]:
 
 def float8_readers(float8: Float8) -> dict[str, Function]:
     """The conversions from 8 bits; SDWA chooses the byte, or the two of them."""
+
+    def one(a: Any, form: MiniFloat) -> Any:  # noqa: ANN401
+        return decode_code(np.asarray(a) & np.uint32(0xFF), form).astype(np.float32)
+
+    def two(a: Any, form: MiniFloat) -> Any:  # noqa: ANN401
+        low, high = (one(np.asarray(a) >> np.uint32(by), form).view(np.uint32).astype(np.uint64) for by in (0, 8))
+        return low | high << np.uint64(32)
+
     table = {}
     for name in ("fp8", "bf8"):
         form = format_named(name, float8)
-        table[f"v_cvt_f32_{name}"] = Function("f", "u", _one_of(form))
-        table[f"v_cvt_pk_f32_{name}"] = Function("U", "u", _two_of(form))
+        table[f"v_cvt_f32_{name}"] = Function("f", "u", partial(one, form=form))
+        table[f"v_cvt_pk_f32_{name}"] = Function("U", "u", partial(two, form=form))
     return table
-
-
-def _one_of(form: MiniFloat) -> Callable[[Any], Any]:
-    return lambda a: decode_code(np.asarray(a) & np.uint32(0xFF), form).astype(np.float32)
-
-
-def _two_of(form: MiniFloat) -> Callable[[Any], Any]:
-    def compute(a: Any) -> Any:  # noqa: ANN401
-        low, high = (_one_of(form)(np.asarray(a) >> np.uint32(shift)).view(np.uint32) for shift in (0, 8))
-        return low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)
-
-    return compute
 
 
 # Scaled conversions. The scale is a power of two: the exponent field of a float32, all ones for NaN. A conversion to a

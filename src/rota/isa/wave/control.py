@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rota.errors import Finding, IsaError, Severity
 from rota.isa.binary.elf import CODE_BASE
-from rota.isa.binary.kernel_facts import FloatMode, KernelFacts
+from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import SKIPPING
 from rota.isa.wave.operand import (
     EXEC,
@@ -46,45 +46,29 @@ def check_float_mode(facts: KernelFacts) -> tuple[Finding, ...]:
     """An error if the kernel rounds in another mode, a warning if only denormals or overflow differ."""
     mode = facts.descriptor.float_mode
     if mode.round_32 or mode.round_64:
-        return (
-            Finding(
-                "I132",
-                f"kernel {facts.name} sets a rounding mode that the interpreter lacks",
-                evidence=(
-                    ("floats of 32 bits", _ROUNDING[mode.round_32]),
-                    ("floats of 16 and 64 bits", _ROUNDING[mode.round_64]),
-                    ("the interpreter rounds", _ROUNDING[0]),
-                ),
-                fixes=("compile the kernel with rounding to nearest even",),
-            ),
+        evidence = (
+            ("floats of 32 bits", _ROUNDING[mode.round_32]),
+            ("floats of 16 and 64 bits", _ROUNDING[mode.round_64]),
+            ("the interpreter rounds", _ROUNDING[0]),
         )
-    differs = tuple(_differences(mode))
-    if not differs:
-        return ()
-    return (
-        Finding(
-            "I132",
-            f"kernel {facts.name} sets a float mode in which rare values differ from the interpreter's",
-            severity=Severity.WARNING,
-            evidence=differs,
-            fixes=("if such values matter, compile the kernel with denormals kept",),
-        ),
-    )
+        message = f"kernel {facts.name} sets a rounding mode that the interpreter lacks"
+        fix = "compile the kernel with rounding to nearest even"
+        return (Finding("I132", message, evidence=evidence, fixes=(fix,)),)
+    differs = []
+    if mode.denormals_32 not in {0, _KEPT}:
+        differs.append(("denormals of 32 bits", "flushed on one side only on the machine, on both here"))
+    if mode.denormals_64 != _KEPT:
+        differs.append(("denormals of 16 and 64 bits", "flushed to zero on the machine, kept here"))
+    if mode.fp16_overflow:
+        differs.append(("overflow of 16 bits", "gives the largest number on the machine, infinity here"))
+    message = f"kernel {facts.name} sets a float mode in which rare values differ from the interpreter's"
+    fixes = ("if such values matter, compile the kernel with denormals kept",)
+    warning = Finding("I132", message, severity=Severity.WARNING, evidence=tuple(differs), fixes=fixes)
+    return (warning,) if differs else ()
 
 
 def is_supported_mode(bits: int) -> bool:
     return not bits & 0xF and bits >> 4 & 3 in {0, _KEPT} and bits >> 6 & 3 == _KEPT
-
-
-def _differences(mode: FloatMode) -> list[tuple[str, str]]:
-    found = []
-    if mode.denormals_32 not in {0, _KEPT}:
-        found.append(("denormals of 32 bits", "flushed on one side only on the machine, on both here"))
-    if mode.denormals_64 != _KEPT:
-        found.append(("denormals of 16 and 64 bits", "flushed to zero on the machine, kept here"))
-    if mode.fp16_overflow:
-        found.append(("overflow of 16 bits", "gives the largest number on the machine, infinity here"))
-    return found
 
 
 _COUNTS = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
@@ -255,8 +239,6 @@ _DECODERS: dict[str, Callable[[Instruction, Architecture], Step]] = {
     "s_trap": _trap,
     "s_setvskip": _skip,
     "s_sendmsg": _message,
-    "s_setreg_imm32_b32": _mode,
-    "s_setreg_b32": _mode,
-    "s_getreg_b32": _mode,
+    **dict.fromkeys(("s_setreg_imm32_b32", "s_setreg_b32", "s_getreg_b32"), _mode),
     **dict.fromkeys(_HINTS, lambda instruction, _: make_step(instruction, lambda _: None)),
 }

@@ -114,11 +114,9 @@ def named_register(text: str) -> Operand:
 def _register(text: str) -> Operand | None:
     if text in _NAMED:
         return named_register(text)
-    found = _REGISTER.match(text)
-    if found is None:
+    if (found := _REGISTER.match(text)) is None:
         return None
-    first = int(found["one"] or found["first"])
-    last = int(found["one"] or found["last"])
+    first, last = (int(found["one"] or found[end]) for end in ("first", "last"))
     file = File.SCALAR if found["file"] == "s" else File.VECTOR
     return Operand(text=text, file=file, first=first + ACC * (found["file"] == "a"), count=last - first + 1)
 
@@ -174,25 +172,28 @@ def scalar_writer(operand: Operand, *, wide: bool = False) -> Callable[[Wave, in
     """Writes a number modulo 2**32 or 2**64; a new EXEC takes effect at once."""
     first = operand.first
 
-    def narrow(wave: Wave, value: int) -> None:
+    def put(wave: Wave, value: int) -> None:
         wave.s[first] = value & _M32
+        if wide:
+            wave.s[first + 1] = value >> 32 & _M32
+        if first >= EXEC:
+            wave.update_mask()
 
-    def both(wave: Wave, value: int) -> None:
-        wave.s[first] = value & _M32
-        wave.s[first + 1] = value >> 32 & _M32
-
-    def masked(wave: Wave, value: int) -> None:
-        (both if wide else narrow)(wave, value)
-        wave.update_mask()
-
-    if first >= EXEC:
-        return masked
-    return both if wide else narrow
+    return put
 
 
 def reader(operand: Operand, kind: str) -> Reader:
     plain = _vector_reader(operand.first, kind) if operand.file is File.VECTOR else _uniform_reader(operand, kind)
     return with_signs(plain, operand, kind)
+
+
+def _uniform_reader(operand: Operand, kind: str) -> Reader:
+    cast = _CASTS[kind]
+    if operand.file in {File.SCALAR, File.STATUS}:
+        number = scalar_reader(operand, wide=kind in "UId" and operand.count > 1)
+        return lambda wave: cast(number(wave))
+    constant = cast(constant_bits(operand, kind))
+    return lambda _: constant
 
 
 def with_signs(plain: Reader, operand: Operand, kind: str) -> Reader:
@@ -231,15 +232,6 @@ def _vector_reader(row: int, kind: str) -> Reader:
 
 def _join_words(wave: Wave, row: int) -> Any:  # noqa: ANN401  # an array of 64-bit numbers
     return wave.v[row].astype(np.uint64) | wave.v[row + 1].astype(np.uint64) << np.uint64(32)
-
-
-def _uniform_reader(operand: Operand, kind: str) -> Reader:
-    cast = _CASTS[kind]
-    if operand.file in {File.SCALAR, File.STATUS}:
-        number = scalar_reader(operand, wide=kind in "UId" and operand.count > 1)
-        return lambda wave: cast(number(wave))
-    constant = cast(constant_bits(operand, kind))
-    return lambda _: constant
 
 
 _FORMATS = {"h": "<e", "p": "<e", "U": "<d", "I": "<d", "d": "<d"}

@@ -42,14 +42,9 @@ class Private:
         """Byte numbers, lanes by bytes, and the lanes that stay inside; the others are an I105."""
         inside = active & (offset >= 0) & (offset + size <= self.size)
         if (active & ~inside).any():
-            wave.faults.add(
-                "I105",
-                instruction,
-                f"{instruction.opcode} accesses private memory outside the lane's allocation",
-                ("offset", f"{int(offset[active & ~inside][0]):#x}"),
-                ("private bytes", self.size),
-                ("wave", wave.number),
-            )
+            message = f"{instruction.opcode} accesses private memory outside the lane's allocation"
+            first = ("offset", f"{int(offset[active & ~inside][0]):#x}")
+            wave.faults.add("I105", instruction, message, first, ("private bytes", self.size), ("wave", wave.number))
         return np.where(inside, offset, 0)[:, None] + np.arange(size), inside
 
     def get(self, index: NDArray[np.int64], lanes: NDArray[np.bool_]) -> NDArray[np.uint8]:
@@ -94,16 +89,8 @@ def make_step(
     writes: tuple[Operand, ...] = (),
     states: int = 1,
 ) -> Step:
-    read = tuple(row for operand in reads for row in operand.rows)
-    written = tuple(row for operand in writes for row in operand.rows)
-    return Step(
-        instruction=instruction,
-        act=act,
-        sources=frozenset(read),
-        results=frozenset(written),
-        touches=frozenset(read + written),
-        states=states,
-    )
+    read, written = (frozenset(row for operand in each for row in operand.rows) for each in (reads, writes))
+    return Step(instruction=instruction, act=act, sources=read, results=written, touches=read | written, states=states)
 
 
 # Bits of the MODE register, without rounding: nearest even is the only mode.
@@ -134,24 +121,16 @@ def with_indexing(step: Step, decode: Callable[[Instruction], Step]) -> Step:
     seen = dict[tuple[int, int], "Step"]()
 
     def meant(wave: Wave) -> Step:
-        key = (wave.s[M0] & 0xFF, wave.s[M0] >> 12 & 15)
+        index, which = key = (wave.s[M0] & 0xFF, wave.s[M0] >> 12 & 15)
         if key not in seen:
-            seen[key] = decode(_shift_registers(step.instruction, *key))
+            operands = list(step.instruction.operands)
+            for place, bit in enumerate((3, 0, 1, 2)):  # the destination's bit is the last one
+                if which >> bit & 1 and place < len(operands) and step.instruction.opcode.startswith("v_"):
+                    operands[place] = _shift_operand(operands[place], index)
+            seen[key] = decode(replace(step.instruction, operands=tuple(operands)))
         return seen[key]
 
     return replace(step, indexed=meant)
-
-
-def _shift_registers(instruction: Instruction, index: int, which: int) -> Instruction:
-    """Adds `index` to the VGPRs that `which` selects: bits 0 to 2 for sources, 3 for the destination."""
-    if not instruction.opcode.startswith("v_"):
-        return instruction
-    chosen = [which >> 3, *(which >> place for place in range(3))]
-    operands = [
-        _shift_operand(text, index) if place < len(chosen) and chosen[place] & 1 else text
-        for place, text in enumerate(instruction.operands)
-    ]
-    return replace(instruction, operands=tuple(operands))
 
 
 def _shift_operand(text: str, index: int) -> str:
@@ -196,13 +175,8 @@ class Faults:
             return
         known.pop(None, None)  # now its other end is known
         ends = ((instruction, "line of the listing"), (other, "the other one"))
-        known[end] = Finding(
-            code,
-            message,
-            severity=severity,
-            concerns=tuple(each.concern(role) for each, role in ends if each),
-            evidence=evidence,
-        )
+        concerns = tuple(each.concern(role) for each, role in ends if each)
+        known[end] = Finding(code, message, severity=severity, concerns=concerns, evidence=evidence)
 
     def confirm(
         self, code: str, instruction: Instruction, *evidence: tuple[str, str | int], other: Instruction | None = None
@@ -287,10 +261,8 @@ class Wave:
 
     def update_mask(self) -> None:
         bits = self.s[EXEC] | self.s[EXEC + 1] << 32
-        if bits == 0xFFFF_FFFF_FFFF_FFFF:
-            self.mask = None
-        else:
-            self.mask = np.array([bits >> lane & 1 for lane in range(LANES)], np.bool_)
+        full = bits == 0xFFFF_FFFF_FFFF_FFFF
+        self.mask = None if full else np.array([bits >> lane & 1 for lane in range(LANES)], np.bool_)
 
     @property
     def active(self) -> NDArray[np.bool_]:
@@ -342,13 +314,9 @@ class Wave:
     def report_early_use(self, instruction: Instruction, row: int) -> None:
         holder = self.busy[row].instruction
         name = f"v{row}" if row < ROWS // 2 else f"a{row - ROWS // 2}" if row < SCALAR else f"s{row - SCALAR}"
-        self.faults.add(
-            "I103",
-            instruction,
-            f"{instruction.opcode} uses {name}, but no wait covers the {holder.opcode} in flight to it",
-            ("under way", f"{holder.text} (line {holder.line})"),
-            ("wave", self.number),
-        )
+        message = f"{instruction.opcode} uses {name}, but no wait covers the {holder.opcode} in flight to it"
+        under_way = ("under way", f"{holder.text} (line {holder.line})")
+        self.faults.add("I103", instruction, message, under_way, ("wave", self.number))
 
     def land_all(self) -> None:
         for pending in (*self.vm, *self.ds, *self.flat):
