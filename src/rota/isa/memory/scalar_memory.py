@@ -12,7 +12,7 @@ import numpy as np
 from rota.isa.memory.atomic_ops import Combine, memory_atomic
 from rota.isa.races import MemoryUse, scope_of
 from rota.isa.wave.operand import Operand, parse_operand, scalar_reader, unknown
-from rota.isa.wave.wave import Pending, Step, make_step
+from rota.isa.wave.wave import Step, make_step
 
 if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
@@ -66,17 +66,15 @@ def _load(instruction: Instruction, count: int, *, buffer: bool) -> Step:
 
     def act(wave: Wave) -> None:
         at = address(wave)
-        words, number = (
-            _read_buffer_words(wave, instruction, resource, at, count)
-            if buffer
-            else _read_words(wave, instruction, at, count)
-        )
+        if buffer:
+            words, number = _read_buffer_words(wave, instruction, resource, at, count)
+        else:
+            words, number = _read_words(wave, instruction, at, count)
 
         def finish() -> None:
             wave.s[first : first + count] = words
 
-        cover = partial(wave.memory.order.cover, number)
-        wave.launch("sm", Pending(instruction=instruction, rows=target.rows, finish=finish, cover=cover))
+        wave.launch("sm", instruction, partial(wave.memory.order.cover, number), rows=target.rows, finish=finish)
 
     return make_step(instruction, act, reads=(base, offset), writes=(target,))
 
@@ -119,8 +117,7 @@ def _store(instruction: Instruction, count: int) -> Step:
             spot = np.array([place])
             wave.memory.order.touch(number, spot, 4 * count, wave.memory.get(spot, 4 * count) == data)
             wave.memory.put(spot, data)
-        cover = partial(wave.memory.order.cover, number)
-        wave.launch("sm", Pending(instruction=instruction, rows=(), finish=lambda: None, cover=cover))
+        wave.launch("sm", instruction, partial(wave.memory.order.cover, number))
 
     return make_step(instruction, act, reads=(source, base, offset))
 
@@ -147,9 +144,8 @@ def _atomic(instruction: Instruction, combine: Combine, size: int) -> Step:
             if returns:
                 wave.s[data.first : data.first + words] = found
 
-        cover = partial(wave.memory.order.cover, number)
         rows = data.rows if returns else ()
-        wave.launch("sm", Pending(instruction=instruction, rows=rows, finish=finish, cover=cover))
+        wave.launch("sm", instruction, partial(wave.memory.order.cover, number), rows=rows, finish=finish)
 
     return make_step(instruction, act, reads=(data, base, offset), writes=(data,) if returns else ())
 
@@ -164,6 +160,6 @@ def _clock(instruction: Instruction) -> Step:
         def finish() -> None:
             wave.s[target.first : target.first + 2] = [now & 0xFFFF_FFFF, now >> 32]
 
-        wave.launch("sm", Pending(instruction=instruction, rows=target.rows, finish=finish))
+        wave.launch("sm", instruction, rows=target.rows, finish=finish)
 
     return make_step(instruction, act, writes=(target,))

@@ -208,7 +208,7 @@ class Pending:
     instruction: Instruction
     rows: tuple[int, ...]
     finish: Callable[[], None]
-    cover: Callable[[int], None] | None = None  # called with the epoch of the wait that covers it
+    covers: tuple[Callable[[int], None], ...] = ()  # called with the epoch of the wait that covers it
     landed: bool = False
     counter: str = ""  # vm, ds, sm or flat
 
@@ -272,17 +272,24 @@ class Wave:
         """What a load of half a register finds in the other half: the old value, or poison if the device drops it."""
         return self.v[row].copy() if self.architecture.d16_kept.value else np.full(LANES, POISON, np.uint32)
 
-    def launch(self, counter: str, pending: Pending) -> None:
+    def launch(
+        self,
+        counter: str,
+        instruction: Instruction,
+        *covers: Callable[[int], None],
+        rows: tuple[int, ...] = (),
+        finish: Callable[[], None] = lambda: None,
+    ) -> None:
         """Issues a memory op on vm, ds, sm or flat; its registers are poison until it lands."""
-        for row in pending.rows:
+        pending = Pending(instruction=instruction, rows=rows, finish=finish, covers=covers, counter=counter)
+        for row in rows:
             if (holder := self.busy.get(row)) is not None and holder.counter != counter:
-                self.report_early_use(pending.instruction, row)
+                self.report_early_use(instruction, row)
             self.busy[row] = pending
             if row < SCALAR:
                 np.copyto(self.v[row], POISON, where=True if self.mask is None else self.mask)
             else:
                 self.s[row - SCALAR] = POISON
-        pending.counter = counter
         if counter == "flat":
             self.flat[pending] = set()
         else:
@@ -344,8 +351,8 @@ class Wave:
 
     def _complete(self, pending: Pending) -> None:
         self.land(pending)
-        if pending.cover is not None:
-            pending.cover(self.epoch)
+        for cover in pending.covers:
+            cover(self.epoch)
 
     def _drain_flat(self, counter: str) -> None:
         """Retires flat ops, which count on both counters, once a wait has drained both."""
