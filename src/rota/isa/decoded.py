@@ -153,10 +153,13 @@ def waves_at(
     The answer assumes that waves reach the instructions in `reached`: it takes no branch around them.
     """
     indirect = any(each.opcode.startswith(_INDIRECT) for each in instructions)
-    steps = [
-        None if indirect and each.opcode.startswith(("v_", *_INDIRECT)) else _try_decode(each, architecture)
-        for each in instructions
-    ]
+    steps: list[Step | None] = []
+    for each in instructions:
+        try:
+            lost = indirect and each.opcode.startswith(("v_", *_INDIRECT))
+            steps.append(None if lost else decode(each, architecture))
+        except IsaError:
+            steps.append(None)
     with np.errstate(all="ignore"):
         walks = [_Walk(steps, instructions, _start_wave(wave, architecture), reached).run() for wave in range(waves)]
     return {
@@ -167,23 +170,10 @@ def waves_at(
     }
 
 
-def _try_decode(instruction: Instruction, architecture: Architecture) -> Step | None:
-    try:
-        return decode(instruction, architecture)
-    except IsaError:
-        return None
-
-
 def _start_wave(number: int, architecture: Architecture) -> Wave:
     faults = Faults()
-    wave = Wave(
-        architecture=architecture,
-        number=number,
-        faults=faults,
-        memory=Memory((), faults),
-        lds=Lds(0, faults),
-        at_issue=lambda: False,
-    )
+    memory, lds = Memory((), faults), Lds(0, faults)
+    wave = Wave(architecture=architecture, number=number, faults=faults, memory=memory, lds=lds, at_issue=lambda: False)
     wave.v[0] = number * LANES + np.arange(LANES)
     return wave
 
@@ -216,7 +206,7 @@ class _Walk:
                 if number in loop and loop not in self._entered:
                     self._entered.add(loop)
                     for step in self._steps[loop.start : loop.stop]:
-                        self._forget(step)
+                        self._known -= self._known.copy() if step is None else step.results
             number = self._after(number, certain=certain)
         for loop in self._loops:
             executed[loop.start : loop.stop] = [each or None for each in executed[loop.start : loop.stop]]
@@ -236,11 +226,8 @@ class _Walk:
             step.act(self._wave)
             self._known |= step.results
         else:
-            self._forget(step)
+            self._known -= self._known.copy() if step is None else step.results
         return number + 1
-
-    def _forget(self, step: Step | None) -> None:
-        self._known -= self._known.copy() if step is None else step.results
 
     def _is_computed(self, step: Step) -> bool:
         """True if the result follows from known registers; lanes outside EXEC keep their old value."""

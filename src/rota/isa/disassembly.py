@@ -114,20 +114,14 @@ def _parse_assembly(text: list[str]) -> CodeListing:
         place += 1
     for at, line in lines.items():
         if line.label:
-            target = _find_label(line.label, at, labels)
-            lines[at] = CodeLine(number=line.number, text=line.text, follows=at + 1, target=target, label=line.label)
+            found = labels.get(line.label, [])
+            chosen = found if len(found) == 1 else []
+            if (numbered := _NUMBERED.match(line.label)) is not None:
+                found = labels.get(numbered["name"], [])
+                before, after = [each for each in found if each <= at], [each for each in found if each > at]
+                chosen = before[-1:] if numbered["way"] == "b" else after[:1]
+            lines[at] = replace(line, target=chosen[0] if chosen else None)
     return CodeListing(lines=lines, names={name: places[0] for name, places in labels.items()}, addressed=False)
-
-
-def _find_label(label: str, place: int, labels: Mapping[str, list[int]]) -> int | None:
-    if (numbered := _NUMBERED.match(label)) is None:
-        places = labels.get(label, [])
-        return places[0] if len(places) == 1 else None
-    found = labels.get(numbered["name"], [])
-    before = [each for each in found if each <= place]
-    after = [each for each in found if each > place]
-    chosen = before[-1:] if numbered["way"] == "b" else after[:1]
-    return chosen[0] if chosen else None
 
 
 # Code addresses in registers. Compilers compute the address of a function with s_getpc_b64 and a sum, and save return
@@ -202,10 +196,6 @@ def _write_return_address(line: CodeLine, operands: list[str], _: State) -> _Wri
     return dict(zip(_registers_in(operands[0]), halves, strict=True))
 
 
-def _move(_: CodeLine, operands: list[str], state: State) -> _Written:
-    return {_registers_in(operands[0])[0]: _value(state, operands[1])}
-
-
 def _move_pair(_: CodeLine, operands: list[str], state: State) -> _Written:
     targets, sources = _registers_in(operands[0]), _registers_in(operands[1])
     if sources:
@@ -243,11 +233,9 @@ def _read_lane(_: CodeLine, operands: list[str], state: State) -> _Written:
 
 
 _TRANSFER: dict[str, Callable[[CodeLine, list[str], State], _Written]] = {
-    "s_getpc_b64": _write_return_address,
-    "s_swappc_b64": _write_return_address,
-    "s_call_b64": _write_return_address,
+    **dict.fromkeys(("s_getpc_b64", "s_swappc_b64", "s_call_b64"), _write_return_address),
     "s_setpc_b64": lambda *_: {},
-    "s_mov_b32": _move,
+    "s_mov_b32": lambda _, operands, state: {_registers_in(operands[0])[0]: _value(state, operands[1])},
     "s_mov_b64": _move_pair,
     "v_writelane_b32": _write_lane,
     "v_readlane_b32": _read_lane,
@@ -319,16 +307,6 @@ def falls_through(opcode: str) -> bool:
     return opcode not in _NO_WAY_ON
 
 
-def _report_endless_search(lines: Mapping[int, CodeLine], place: int) -> IsaError:
-    near = (lines[place].concern(),) if place in lines else ()
-    return IsaError.of(
-        "I131",
-        "the search for the targets of the kernel's jumps was given up",
-        concerns=near,
-        evidence=(("instructions", len(lines)), ("visits", _FREE_VISITS + _MOST_VISITS * len(lines))),
-    )
-
-
 class _Walk:
     """Fixpoint of what the registers may hold at each place."""
 
@@ -352,7 +330,11 @@ class _Walk:
             place, state = work.popitem()
             self._left -= 1
             if self._left < 0:
-                raise _report_endless_search(self._lines, place)
+                message = "the search for the targets of the kernel's jumps was given up"
+                near = (self._lines[place].concern(),) if place in self._lines else ()
+                count = len(self._lines)
+                evidence = (("instructions", count), ("visits", _FREE_VISITS + _MOST_VISITS * count))
+                raise IsaError.of("I131", message, concerns=near, evidence=evidence)
             known = self.states.get(place)
             now = state if known is None else join_states(known, state)
             if now == known:
@@ -429,39 +411,20 @@ def read_listing(
     listing = parse_listing(text)
     start = entry if entry is not None and listing.addressed else listing.names.get(kernel)
     if start is None or start not in listing.lines:
-        raise IsaError.of(
-            "I101",
-            f"the listing has no instructions of a kernel named {kernel!r}",
-            evidence=(
-                ("looked for", f"<{kernel}>: or {kernel}:" if start is None else f"{start:#x}"),
-                ("lines", len(text.splitlines())),
-            ),
-        )
+        wanted = f"<{kernel}>: or {kernel}:" if start is None else f"{start:#x}"
+        message = f"the listing has no instructions of a kernel named {kernel!r}"
+        raise IsaError.of("I101", message, evidence=(("looked for", wanted), ("lines", len(text.splitlines()))))
     functions = [place for name, place in listing.names.items() if listing.addressed and name not in kernels]
     flow = derive_flow(listing, start, functions)
-    if flow.missing or _find_missing_labels(listing, flow):
-        raise IsaError(_report_missing_code(listing, flow))
+    found = [listing.lines[place] for place in sorted(flow.places)]
+    lost = [line for line in found if line.label and line.target is None]
+    if lost or flow.missing:
+        line = lost[0] if lost else listing.lines[flow.missing[0][0]]
+        branches = lost or line.follows != flow.missing[0][1]
+        what = "branches to a place that the listing lacks" if branches else "runs into a place without instructions"
+        evidence = () if lost or not listing.addressed else (("place", f"{flow.missing[0][1]:#x}"),)
+        raise IsaError.of("I101", f"{line.text!r} {what}", concerns=(line.concern(),), evidence=evidence)
     return tuple(_select_instructions(listing, flow, start, lines))
-
-
-def _find_missing_labels(listing: CodeListing, flow: CodeFlow) -> list[int]:
-    return [
-        place for place in sorted(flow.places) if listing.lines[place].label and listing.lines[place].target is None
-    ]
-
-
-def _report_missing_code(listing: CodeListing, flow: CodeFlow) -> Finding:
-    lost = _find_missing_labels(listing, flow)
-    place = lost[0] if lost else flow.missing[0][0]
-    line = listing.lines[place]
-    branches = lost or line.follows != flow.missing[0][1]
-    what = "branches to a place that the listing lacks" if branches else "runs into a place without instructions"
-    return Finding(
-        "I101",
-        f"{line.text!r} {what}",
-        concerns=(line.concern(),),
-        evidence=() if lost or not listing.addressed else (("place", f"{flow.missing[0][1]:#x}"),),
-    )
 
 
 def _select_instructions(
@@ -550,10 +513,8 @@ def check_descriptor(facts: KernelFacts, instructions: Sequence[Instruction]) ->
 
 
 def _check_notes(facts: KernelFacts) -> Iterator[Finding]:
-    """Memory sizes must be equal; registers are allocated in granules, so the descriptor may have more.
-
-    Hardware ignores the size of the arguments, and hand-written descriptors leave it at 0.
-    """
+    # Memory sizes must be equal; registers are allocated in granules, so the descriptor may have more. Hardware ignores
+    # the size of the arguments, and hand-written descriptors leave it at 0.
     descriptor = facts.descriptor
     named = sum(size for _, size in facts.user_sgprs)
     for what, described, noted, fits in (
@@ -566,9 +527,8 @@ def _check_notes(facts: KernelFacts) -> Iterator[Finding]:
         ("scalar registers", descriptor.sgprs, facts.sgprs, facts.sgprs <= descriptor.sgprs),
     ):  # fmt: skip
         if not fits:
-            yield _misfit(
-                f"the kernel descriptor has {described} {what}, but the notes {noted}", described, ("notes", noted)
-            )
+            message = f"the kernel descriptor has {described} {what}, but the notes {noted}"
+            yield _misfit(message, described, ("notes", noted))
     if descriptor.user_sgprs != named:
         message = f"the kernel descriptor counts {descriptor.user_sgprs} user SGPRs and enables {named}"
         yield _misfit(message, descriptor.user_sgprs, ("enabled", named))
@@ -583,19 +543,12 @@ def _check_registers(facts: KernelFacts, instructions: Sequence[Instruction]) ->
                 number = int(found["last"] or found["one"])
                 if number >= highest.get(found["file"], (0, instruction))[0]:
                     highest[found["file"]] = number, instruction
-    rooms = {
-        "v": min(descriptor.vgprs, descriptor.accum_offset),
-        "a": descriptor.vgprs - descriptor.accum_offset,
-        "s": descriptor.sgprs,
-    }
+    vgprs, accum = descriptor.vgprs, descriptor.accum_offset
+    rooms = {"v": min(vgprs, accum), "a": vgprs - accum, "s": descriptor.sgprs}
     for file, (number, instruction) in highest.items():
-        if number >= rooms[file]:
-            yield _misfit(
-                f"an instruction uses {file}{number}, but the kernel descriptor allocates {max(rooms[file], 0)}",
-                rooms[file],
-                ("highest register", f"{file}{number}"),
-                instruction,
-            )
+        if number >= (room := rooms[file]):
+            message = f"an instruction uses {file}{number}, but the kernel descriptor allocates {max(room, 0)}"
+            yield _misfit(message, room, ("highest register", f"{file}{number}"), instruction)
     shared = next((each for each in instructions if each.opcode == "s_barrier" or each.opcode.startswith("ds_")), None)
     if descriptor.tg_split and (shared is not None or descriptor.lds_bytes):
         message = "the kernel descriptor lets the waves of a workgroup run on several compute units, without LDS"
@@ -634,15 +587,19 @@ def expand_vskip(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]
             raise unknown(each, "VSKIP, a bit of MODE,")
     if not skips:
         return tuple(instructions)
-    for each in instructions:
+    count = len(instructions)
+    plain, skipping = list(instructions), list(instructions)
+    for number, each in enumerate(instructions):
         if each.opcode in _BY_REGISTER:
             raise unknown(each, "target in code that sets VSKIP")
-    count = len(instructions)
-    plain = [
-        replace(each, target=count + number + 1) if each.opcode == "s_setvskip" else each
-        for number, each in enumerate(instructions)
-    ]
-    return (*plain, *(_skip_vector(each, number, count) for number, each in enumerate(instructions)))
+        if each.opcode == "s_setvskip":
+            plain[number] = replace(each, target=count + number + 1)
+            skipping[number] = replace(each, target=number + 1, modifiers=(SKIPPING,))
+        elif each.opcode.startswith(_VECTOR):
+            skipping[number] = replace(each, opcode="s_nop", operands=("0",), modifiers=(), target=None)
+        elif each.target is not None:
+            skipping[number] = replace(each, target=each.target + count)
+    return (*plain, *skipping)
 
 
 def _may_set_vskip(instruction: Instruction, *, skips: bool) -> bool:
@@ -655,11 +612,3 @@ def _may_set_vskip(instruction: Instruction, *, skips: bool) -> bool:
         return skips or bool(int(instruction.operands[-1], 0) >> _VSKIP - first & 1)
     except ValueError:  # a register
         return True
-
-
-def _skip_vector(instruction: Instruction, number: int, count: int) -> Instruction:
-    if instruction.opcode == "s_setvskip":
-        return replace(instruction, target=number + 1, modifiers=(SKIPPING,))
-    if instruction.opcode.startswith(_VECTOR):
-        return replace(instruction, opcode="s_nop", operands=("0",), modifiers=(), target=None)
-    return instruction if instruction.target is None else replace(instruction, target=instruction.target + count)

@@ -170,7 +170,9 @@ class AccessOrder:
     def _check_written(self, access: LdsAccess, index: Octets) -> None:
         known = self._known[index]
         if not known.all():
-            report_unwritten(self._faults, access.instruction, access.wave, index[~known])
+            message = f"{access.instruction.opcode} reads LDS that nothing was written to"
+            evidence = ("wave", access.wave), ("bytes", describe_bytes(index[~known]))
+            self._faults.add("I301", access.instruction, message, *evidence)
 
     def _check(
         self, access: LdsAccess, index: Octets, earlier: NDArray[np.int32], equal: NDArray[np.bool_] | None = None
@@ -203,43 +205,31 @@ class AccessOrder:
         plain = not (access.dma or other.dma or (access.reads and access.writes) or (other.reads and other.writes))
         both = access.writes and other.writes and plain
         ends = ("wave", access.wave), ("other wave", other.wave), ("bytes", describe_bytes(octets))
+        here, there = access.instruction, other.instruction
         if (same and both) or _loads_same_words(access, other):
             does = (
                 "loads to LDS what another wave loads there" if access.dma else "writes what another wave has written"
             )
-            self._faults.add(
-                "I304",
-                access.instruction,
-                f"{access.instruction.opcode} {does}; nothing orders the two",
-                *ends,
-                other=other.instruction,
-                severity=Severity.WARNING,
-            )
+            message = f"{here.opcode} {does}; nothing orders the two"
+            self._faults.add("I304", here, message, *ends, other=there, severity=Severity.WARNING)
             return
+        missing, rule = "a wait for it before the barrier", "no wait before the barrier"
+        if close:
+            missing, rule = "a wait for it, and a barrier after that", "no barrier"
+        elif not other.writes and not access.dma:
+            rule = "policy: an LDS read is over before the barrier after which its bytes are written"
         seen = SEEN_WRITES if both else SEEN_NO_CHANGE if same and plain else SEEN_NOT
-        self._faults.add(
-            "I109",
-            access.instruction,
-            f"{access.instruction.opcode} {verb} LDS; no wait and barrier keep it after another wave's {noun}",
-            *ends,
-            ("missing", "a wait for it, and a barrier after that" if close else "a wait for it before the barrier"),
-            ("rests on", _broken_rule(access, other)),
-            ("seen", seen),
-            other=other.instruction,
-        )
+        why = ("missing", missing), ("rests on", rule), ("seen", seen)
+        message = f"{here.opcode} {verb} LDS; no wait and barrier keep it after another wave's {noun}"
+        self._faults.add("I109", here, message, *ends, *why, other=there)
 
     def _report_overtaking(self, access: LdsAccess, other: LdsAccess, octets: Octets) -> None:
         """Reports a DMA and another access of its wave, at the read if there is one, else at the later write."""
         early, against = (other, access) if not other.writes else (access, other)
         what = "writes LDS while another write to it" if early.writes else "reads LDS while a write to it"
-        self._faults.add(
-            "I106",
-            early.instruction,
-            f"{early.instruction.opcode} {what} is in flight",
-            ("wave", early.wave),
-            ("bytes", describe_bytes(octets)),
-            other=against.instruction,
-        )
+        message = f"{early.instruction.opcode} {what} is in flight"
+        evidence = ("wave", early.wave), ("bytes", describe_bytes(octets))
+        self._faults.add("I106", early.instruction, message, *evidence, other=against.instruction)
 
 
 def _loads_same_words(access: LdsAccess, other: LdsAccess) -> bool:
@@ -249,30 +239,10 @@ def _loads_same_words(access: LdsAccess, other: LdsAccess) -> bool:
     return access.dma and access.instruction is other.instruction and access.source == other.source
 
 
-def _broken_rule(access: LdsAccess, other: LdsAccess) -> str:
-    if other.epoch == access.epoch:
-        return "no barrier"
-    if not other.writes and not access.dma:
-        return "policy: an LDS read is over before the barrier after which its bytes are written"
-    return "no wait before the barrier"
-
-
-def report_unwritten(faults: Faults, instruction: Instruction, wave: int, octets: Octets) -> None:
-    faults.add(
-        "I301",
-        instruction,
-        f"{instruction.opcode} reads LDS that nothing was written to",
-        ("wave", wave),
-        ("bytes", describe_bytes(octets)),
-    )
-
-
 def describe_bytes(octets: Octets) -> str:
     distinct = np.unique(octets)
     first, last = int(distinct[0]), int(distinct[-1])
-    if len(distinct) == last - first + 1:
-        return f"{first} to {last}"
-    return f"{len(distinct)} of {first} to {last}"
+    return f"{first} to {last}" if len(distinct) == last - first + 1 else f"{len(distinct)} of {first} to {last}"
 
 
 # Races on global memory. Accesses are recorded while waves run, and judged byte by byte when their workgroup ends
@@ -336,10 +306,6 @@ class _Access:
     covered: int = NEVER  # the epoch of the wait
     over: int = NEVER  # when that wait was, in accesses
     places: list[tuple[Places, int, NDArray[np.bool_] | None]] = field(default_factory=list)
-
-    @property
-    def is_plain_write(self) -> bool:
-        return self.use is MemoryUse.WRITE
 
     def bytes(self) -> tuple[Places, NDArray[np.bool_]]:
         if not self.places:
@@ -411,8 +377,14 @@ class GlobalOrder:
 
     def _within(self, accesses: list[_Access]) -> None:
         """Replays in order the accesses to bytes that several waves use and at least one writes."""
-        used = [_Used(access, *access.bytes()) for access in accesses]
-        asked = _find_contested(used, self._size)
+        used = [(access, *access.bytes()) for access in accesses]
+        low, high = np.full(self._size, 127, np.int8), np.full(self._size, -1, np.int8)
+        written = np.zeros(self._size, np.bool_)
+        for access, octets, _ in used:
+            low[octets] = np.minimum(low[octets], access.wave)
+            high[octets] = np.maximum(high[octets], access.wave)
+            written[octets] |= access.use.writes
+        asked = written & (low < high)
         if not asked.any():
             return
         compact = np.cumsum(asked) - 1
@@ -450,7 +422,7 @@ class GlobalOrder:
                         if self._is_synchronised(access, other):
                             continue
                         hit = earlier == number
-                        plain = access.is_plain_write and other.is_plain_write
+                        plain = access.use is other.use is MemoryUse.WRITE
                         unchanged = same is not None and plain and bool(same[hit].all())
                         self._report_race(access, other, octets[hit], same=unchanged)
         for access in accesses:
@@ -492,14 +464,11 @@ class GlobalOrder:
             code, message = "I303", f"{verb} memory; nothing orders it with another {{}}'s {noun}"
         else:
             code, message = "I302", f"{verb} memory; no wait and barrier keep it after another {{}}'s {noun}"
-        groups = (
-            (
-                ("workgroup", _format_workgroup(self._names[access.group])),
-                ("other workgroup", _format_workgroup(self._names[other.group])),
-            )
-            if across
-            else (("workgroup", _format_workgroup(self._names[access.group])),)
-        )
+        here, there = (", ".join(map(str, self._names[each.group])) for each in (access, other))
+        groups = (("workgroup", here), *((("other workgroup", there),) if across else ()))
+        first, last = int(octets.min()), int(octets.max())
+        buffer = bisect_right(self._starts, first) - 1
+        start = self._starts[buffer]
         self._faults.add(
             code,
             access.instruction,
@@ -507,32 +476,10 @@ class GlobalOrder:
             *groups,
             ("wave", access.wave),
             ("other wave", other.wave),
-            ("bytes", self._where(octets)),
+            ("bytes", f"{first - start} to {last - start} of buffer {buffer}"),
             other=other.instruction,
             severity=Severity.WARNING if same else Severity.ERROR,
         )
-
-    def _where(self, octets: Places) -> str:
-        first, last = int(octets.min()), int(octets.max())
-        buffer = bisect_right(self._starts, first) - 1
-        start = self._starts[buffer]
-        return f"{first - start} to {last - start} of buffer {buffer}"
-
-
-class _Used(NamedTuple):
-    access: _Access
-    octets: Places
-    equal: NDArray[np.bool_]
-
-
-def _find_contested(used: list[_Used], size: int) -> NDArray[np.bool_]:
-    low, high = np.full(size, 127, np.int8), np.full(size, -1, np.int8)
-    written = np.zeros(size, np.bool_)
-    for access, octets, _ in used:
-        low[octets] = np.minimum(low[octets], access.wave)
-        high[octets] = np.maximum(high[octets], access.wave)
-        written[octets] |= access.use.writes
-    return written & (low < high)
 
 
 class _Tables:
@@ -547,7 +494,7 @@ class _Tables:
     ) -> list[tuple[NDArray[np.int64], NDArray[np.bool_] | None]]:
         """Earlier accesses that may conflict, and for a plain write which bytes it leaves unchanged."""
         tables: list[tuple[NDArray[np.int64], NDArray[np.bool_] | None]]
-        tables = [(self._write[at], equal if access.is_plain_write else None)]
+        tables = [(self._write[at], equal if access.use is MemoryUse.WRITE else None)]
         if access.use.writes:
             tables.append((self._read[at], None))
         if not access.use.atomic:
@@ -566,10 +513,6 @@ class _Tables:
 def _is_before(first: _Access, second: _Access) -> bool:
     """True if a wait covers the first before the second is issued, in the same wave or across a barrier."""
     return first.over <= second.time if first.wave == second.wave else first.covered < second.epoch
-
-
-def _format_workgroup(workgroup: tuple[int, int, int]) -> str:
-    return ", ".join(str(each) for each in workgroup)
 
 
 # Races with one cause. If a wait or barrier is missing, every access before it races with every one after it: many

@@ -76,7 +76,7 @@ def judged(
     """Weakens each s_nop of a kernel; `by_hand` are the numbers of inline assembly's instructions."""
     walk, tally = SpacingWalk(instructions, architecture), Tally()
     tally.alarms = [f"{name}: {_shown(instructions, each)}" for each in walk.early() if each.then not in by_hand]
-    reachable = walk.reachable()
+    reachable = _reachable(walk)
     for number, each in enumerate(instructions):
         if each.opcode != "s_nop":
             continue
@@ -95,7 +95,17 @@ def judged(
 def why_not_needed(program: KernelProgram, number: int) -> str:
     """Why an s_nop of a decoded kernel may pass one state less; nothing if there is no reason."""
     walk = SpacingWalk([step.instruction for step in program.steps], program.architecture)
-    return _left_out(walk, number, walk.reachable(), frozenset()) or ""
+    return _left_out(walk, number, _reachable(walk), frozenset()) or ""
+
+
+def _reachable(walk: SpacingWalk) -> frozenset[int]:
+    found: set[int] = set()
+    stack = [0] if walk.spacings else []
+    while stack:
+        if (number := stack.pop()) not in found:
+            found.add(number)
+            stack.extend(walk._after[number])
+    return frozenset(found)
 
 
 def _left_out(walk: SpacingWalk, number: int, reachable: frozenset[int], by_hand: frozenset[int]) -> str | None:

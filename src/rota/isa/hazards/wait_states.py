@@ -51,17 +51,6 @@ def needs(first: Spacing, then: Spacing, hazards: Hazards) -> tuple[Need, ...]:
     return known
 
 
-def still_holds(need: Need, multiplied: Rows, ended: Rows) -> bool:
-    """True if a need still holds after later MFMAs and scalar instructions wrote those rows.
-
-    A result that a later MFMA overwrites has the wait states of that one. For a scalar register written again, the
-    hardware interlocks or the later instruction has wait states of its own.
-    """
-    if not need.rows:
-        return True
-    return not (need.rows <= multiplied if need.matrix else need.rows <= ended)
-
-
 class _Rules:
     def __init__(self, hazards: Hazards) -> None:
         self._hazards = hazards
@@ -85,8 +74,10 @@ class _Rules:
             yield from self._after_vector(first, then)
         if first.kind is Kind.MATRIX:
             yield from self._after_matrix(first, then)
-        if first.held:
-            yield from self._after_store(first, then)
+        if first.held and (then.valu or Trait.BY_OFFSET not in first.traits):
+            by_offset = Trait.BY_OFFSET in first.traits
+            rule = "store_by_offset" if by_offset else "store" if then.valu else "store_load"
+            yield from self._need(rule, first.held & then.writes, "overwrites the data of a store")
         if Trait.DPP in then.traits:
             yield from self._to_dpp(first, then)
         if Trait.USES_M0 in then.traits and first.kind is Kind.SCALAR:
@@ -106,14 +97,6 @@ class _Rules:
         reads = Trait.READS_MODE in then.traits and Trait.SETS_MODE not in then.traits
         if Trait.SKIPS in first.traits and reads and then.hwreg == "HW_REG_MODE":
             yield from self._always("vskip_read", "reads MODE after s_setvskip")
-
-    def _after_store(self, first: Spacing, then: Spacing) -> Iterator[Need]:
-        rows = first.held & then.writes
-        if Trait.BY_OFFSET in first.traits:
-            if then.valu:
-                yield from self._need("store_by_offset", rows, "overwrites the data of a store")
-        else:
-            yield from self._need("store" if then.valu else "store_load", rows, "overwrites the data of a store")
 
     def _to_dpp(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         written = vector_rows(first.writes)
@@ -207,8 +190,7 @@ class _Rules:
     def _result(self, first: Spacing, rows: Rows, *, memory: bool) -> Iterator[Need]:
         """Wait states until the result of an MFMA may be read, also as a factor of another one."""
         rule, passes = self._ends(first)
-        if first.pipe is Pipe.DOUBLE and memory:
-            rule = "double_large_memory" if first.large else "double_small_memory"
+        rule += "_memory" * (first.pipe is Pipe.DOUBLE and memory)
         yield from self._need(rule, rows, "reads", passes, reads=True, matrix=True)
 
     @staticmethod
@@ -329,7 +311,10 @@ class Distance(NamedTuple):
 
     def missing(self, first: Spacing, then: Spacing, hazards: Hazards) -> Iterator[tuple[int, Need]]:
         for need in needs(first, then, hazards):
-            if need.states > self.passed and still_holds(need, self.multiplied, self.ended):
+            # A result that a later MFMA overwrites has the wait states of that one. For a scalar register written
+            # again, the hardware interlocks or the later instruction has wait states of its own.
+            again = self.multiplied if need.matrix else self.ended
+            if need.states > self.passed and (not need.rows or not need.rows <= again):
                 yield need.states - self.counted, need
 
 
@@ -405,15 +390,6 @@ class SpacingWalk:
             if key not in found or found[key].weight < (need.required, short):
                 found[key] = Early(first=number, then=then, short=short, need=need)
 
-    def reachable(self) -> frozenset[int]:
-        found: set[int] = set()
-        stack = [0] if self.spacings else []
-        while stack:
-            if (number := stack.pop()) not in found:
-                found.add(number)
-                stack.extend(self._after[number])
-        return frozenset(found)
-
     def near(self, number: int) -> frozenset[int]:
         """The instructions that follow closely enough to depend on the wait states of `number`."""
         best: dict[int, int] = {}
@@ -434,20 +410,14 @@ def check_spacing(instructions: Sequence[Instruction], architecture: Architectur
     for each in walk.early():
         if each.then not in worst or worst[each.then].weight < each.weight:
             worst[each.then] = each
-    return tuple(_finding(instructions, worst[then]) for then in sorted(worst))
-
-
-def _finding(instructions: Sequence[Instruction], early: Early) -> Finding:
-    then, first = instructions[early.then], instructions[early.first]
-    return Finding(
-        "I104",
-        early_message(then, early.need, early.short),
-        concerns=(
-            Concern(label=then.text, index=then.line, role="line of the listing"),
-            Concern(label=first.text, index=first.line, role="the other one"),
-        ),
-        evidence=early_evidence(early.need, early.short),
-    )
+    findings = []
+    for _, early in sorted(worst.items()):
+        then, first = instructions[early.then], instructions[early.first]
+        ends = ((then, "line of the listing"), (first, "the other one"))
+        concerns = tuple(Concern(label=each.text, index=each.line, role=role) for each, role in ends)
+        message, evidence = early_message(then, early.need, early.short), early_evidence(early.need, early.short)
+        findings.append(Finding("I104", message, concerns=concerns, evidence=evidence))
+    return tuple(findings)
 
 
 def early_message(then: Instruction, need: Need, short: int) -> str:
@@ -524,21 +494,11 @@ def _report(wave: Wave, step: Step, waited: int, began: int) -> None:
         distance = Distance(passed, passed - waited if since <= began + 1 else passed, multiplied, ended)
         missing = distance.missing(first, step.spacing, wave.architecture.hazards)
         for short, need in sorted(missing, key=lambda each: (each[1].required, each[0]), reverse=True):
-            _report_early(wave, step, other, short, need)
+            here, message = step.instruction, early_message(step.instruction, need, short)
+            evidence = (("wave", wave.number), *early_evidence(need, short))
+            wave.faults.add("I104", here, message, *evidence, other=other.instruction)
+            if need.reads and need.matrix:
+                wave.v[list(need.rows)] = POISON
         if first.passes:
             multiplied |= first.writes
         ended |= first.ends
-
-
-def _report_early(wave: Wave, step: Step, other: Step, short: int, need: Need) -> None:
-    wave.faults.add(
-        "I104",
-        step.instruction,
-        early_message(step.instruction, need, short),
-        ("wave", wave.number),
-        *early_evidence(need, short),
-        other=other.instruction,
-    )
-    if need.reads and need.matrix:
-        for row in need.rows:
-            wave.v[row] = POISON
