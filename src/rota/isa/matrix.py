@@ -51,10 +51,6 @@ def _plain(dtype: Any) -> Elements:  # noqa: ANN401
     return lambda registers: _by_lane(registers, dtype).astype(np.float64)
 
 
-def _from_bf16(registers: Registers) -> Values:
-    return (_by_lane(registers, np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
-
-
 def _from_xf32(registers: Registers) -> Values:
     """Ten bits of fraction, rounded to nearest even: how hardware drops the rest isn't published."""
     half, odd = np.uint32((1 << _XF32_DROPPED - 1) - 1), registers >> np.uint32(_XF32_DROPPED) & np.uint32(1)
@@ -63,14 +59,11 @@ def _from_xf32(registers: Registers) -> Values:
     return np.where(special, registers, rounded).astype(np.uint32).view(np.float32).astype(np.float64)
 
 
-def _from_table(table: NDArray[np.float64]) -> Elements:
-    return lambda registers: table[_by_lane(registers, np.uint8)]
-
-
 def _from_bits(bits: int, table: NDArray[np.float64]) -> Elements:
-    """Elements that don't fill bytes."""
-
     def elements(registers: Registers) -> Values:
+        if bits == 8:
+            whole: Values = table[_by_lane(registers, np.uint8)]
+            return whole
         string = np.unpackbits(_by_lane(registers, np.uint8), axis=0, bitorder="little")
         codes = string.reshape(-1, bits, string.shape[1]).astype(np.int64)
         numbers: NDArray[np.int64] = (codes << np.arange(bits)[:, None]).sum(axis=1)
@@ -79,9 +72,11 @@ def _from_bits(bits: int, table: NDArray[np.float64]) -> Elements:
     return elements
 
 
-_FLOAT8 = {float8: {name: _from_table(float_values(name, float8)) for name in ("fp8", "bf8")} for float8 in Float8}
+_FLOAT8 = {float8: {name: _from_bits(8, float_values(name, float8)) for name in ("fp8", "bf8")} for float8 in Float8}
 _COMMON: dict[str, Elements] = {
-    "bf16": _from_bf16,
+    "bf16": lambda registers: (
+        (_by_lane(registers, np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+    ),
     "f16": _plain(np.float16),
     "i8": _plain(np.int8),
     "f32": _plain(np.float32),
@@ -150,12 +145,8 @@ def result_places(form: MatrixForm) -> tuple[NDArray[np.int64], NDArray[np.int64
         each = form.rows * form.columns // LANES  # items of a block
         rows = 4 * group + item % 4 + (8 * (item % each // 4) if form.rows == 32 else 0)
         block = item // each
-    shape = (count, LANES)
-    return (
-        np.broadcast_to(block, shape).copy(),
-        np.broadcast_to(rows, shape).copy(),
-        np.broadcast_to(lane % form.columns, shape).copy(),
-    )
+    b, r, c = (np.broadcast_to(each, (count, LANES)).copy() for each in (block, rows, lane % form.columns))
+    return b, r, c
 
 
 _SUMS: dict[str, Any] = {"f32": np.float32, "i32": np.int32, "f64": np.float64}
@@ -212,20 +203,15 @@ def fields_of(instruction: Instruction, form: MatrixForm) -> Fields:
         if abid or max(cbsz, blgp) >= len(BY_FIELD):
             raise refused
         return Fields(left=BY_FIELD[cbsz], right=BY_FIELD[blgp], bytes_of_scales=(selected[0], selected[1]))
-    if not _legal(form, cbsz, abid, blgp):
-        raise refused
-    negate = tuple(bool(bit) for bit in vectors["neg"])
-    return Fields(
-        left=form.left, right=form.right, cbsz=cbsz, abid=abid, blgp=blgp, negate=(negate[0], negate[1], negate[2])
-    )
-
-
-def _legal(form: MatrixForm, cbsz: int, abid: int, blgp: int) -> bool:
     if form.sparse:
-        return blgp == 0 and abid < (_index_sets(form) if cbsz == 0 else 1)
-    if (cbsz or abid) and not form.broadcasts:
-        return False
-    return 1 << cbsz <= form.blocks and abid < 1 << cbsz and (blgp == 0 or (form.permutes and blgp < 8))
+        legal = blgp == 0 and abid < (_index_sets(form) if cbsz == 0 else 1)
+    else:
+        legal = 1 << cbsz <= form.blocks and abid < 1 << cbsz and (blgp == 0 or (form.permutes and blgp < 8))
+        legal = legal and (form.broadcasts or not (cbsz or abid))
+    if not legal:
+        raise refused
+    x, y, z = (bool(bit) for bit in vectors["neg"])
+    return Fields(left=form.left, right=form.right, cbsz=cbsz, abid=abid, blgp=blgp, negate=(x, y, z))
 
 
 def _index_sets(form: MatrixForm) -> int:
@@ -251,12 +237,8 @@ def _check_widths(instruction: Instruction, form: MatrixForm, fields: Fields, op
         raise unknown(instruction, "operand width")
 
 
-def _rows(operand: Operand) -> slice:
-    return slice(operand.first, operand.first + operand.count)
-
-
 def _multiplier(form: MatrixForm, fields: Fields, float8: Float8, operands: tuple[Operand, ...]) -> Product:
-    a, b = (_rows(operand) for operand in operands[:2])
+    a, b = (slice(each.first, each.first + each.count) for each in operands[:2])
     read_a, read_b = elements_of(fields.left, float8), elements_of(fields.right, float8)
     split_a, split_b = (form.left == ANY and BITS[kind] > 4 for kind in (fields.left, fields.right))
     blocks, lanes = broadcast(form.blocks, fields.cbsz, fields.abid), lane_pattern(fields.blgp)
@@ -299,7 +281,7 @@ def _multiply(left: Values, right: Values) -> Values:
 def _adder(form: MatrixForm, addend: Operand, *, negate: bool) -> Callable[[Wave, Values], Any]:
     """Brings the product into the layout of the registers, adds srcC and rounds."""
     dtype, places = np.dtype(_SUMS[form.total]), result_places(form)
-    rows = _rows(addend)
+    rows = slice(addend.first, addend.first + addend.count)
     wide = dtype.itemsize == 8
 
     def constant() -> Any:  # noqa: ANN401  # a number of the sum's type

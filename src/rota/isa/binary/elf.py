@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _IDENT = b"\x7fELF\x02\x01"  # 64-bit, little-endian
 _VENDOR = "AMDGPU"
 _METADATA: int | str = 32  # NT_AMDGPU_METADATA; pyelftools gives a name instead to types that it knows
-_EXECUTABLE, _WRITABLE = 1, 2
+_EXECUTABLE = 1
 _MOST_SYMBOLS = 100_000
 _WORD = 4
 
@@ -35,7 +35,6 @@ class Segment:
     contents: bytes
     size: int
     executable: bool
-    writable: bool
 
     def holds(self, address: int, count: int = 1) -> bool:
         return self.address <= address and address + count <= self.address + len(self.contents)
@@ -109,8 +108,19 @@ def read_elf(contents: bytes) -> ElfFile:
     """Reads an ELF file for AMD GPUs; raises T103 for anything else."""
     if contents[:6] != _IDENT:
         raise unreadable(f"not an ELF file: starts with {contents[:6]!r}")
+    from elftools.elf.elffile import ELFFile
+
     try:
-        return _parts(contents)
+        elf = ELFFile(Metered(contents))
+        if elf["e_machine"] != "EM_AMDGPU":
+            raise unreadable(f"an ELF file for machine {elf['e_machine']}, not for AMDGPU")  # noqa: TRY301
+        return ElfFile(
+            flags=elf["e_flags"],
+            segments=tuple(_segments(elf, contents)),
+            symbols=_symbols(elf),
+            metadata=_metadata(elf),
+            relocations=tuple(_relocations(elf)),
+        )
     except ToolchainError:
         raise
     except Exception as error:  # pyelftools says nowhere all that it may raise
@@ -123,21 +133,6 @@ def unreadable(why: str) -> ToolchainError:
 
 def damaged(why: str) -> ToolchainError:
     return unreadable(f"its notes or descriptors are damaged: {why}")
-
-
-def _parts(contents: bytes) -> ElfFile:
-    from elftools.elf.elffile import ELFFile
-
-    elf = ELFFile(Metered(contents))
-    if elf["e_machine"] != "EM_AMDGPU":
-        raise unreadable(f"an ELF file for machine {elf['e_machine']}, not for AMDGPU")
-    return ElfFile(
-        flags=elf["e_flags"],
-        segments=tuple(_segments(elf, contents)),
-        symbols=_symbols(elf),
-        metadata=_metadata(elf),
-        relocations=tuple(_relocations(elf)),
-    )
 
 
 def _metadata(elf: ELFFile) -> bytes | None:
@@ -164,14 +159,8 @@ def _segments(elf: ELFFile, contents: bytes) -> Iterator[Segment]:
         total += len(loaded)
         if len(loaded) != size or size > memory or total > 2 * len(contents):
             raise unreadable("the ELF file is cut short or damaged: a segment is not in the file")
-        flags = segment["p_flags"]
-        yield Segment(
-            address=segment["p_vaddr"],
-            contents=loaded,
-            size=memory,
-            executable=bool(flags & _EXECUTABLE),
-            writable=bool(flags & _WRITABLE),
-        )
+        executable = bool(segment["p_flags"] & _EXECUTABLE)
+        yield Segment(address=segment["p_vaddr"], contents=loaded, size=memory, executable=executable)
 
 
 def _relocations(elf: ELFFile) -> Iterator[Relocation]:
@@ -303,7 +292,9 @@ def read_lines(hsaco: bytes) -> LineTable:
     try:
         elf = ELFFile(Metered(hsaco))
         debug = [section for section in elf.iter_sections() if section.name.startswith((".debug", ".zdebug"))]
-        if any(section.name == ".debug_line" for section in debug) and not any(_is_packed(each) for each in debug):
+        # Compressed sections are refused, because few bytes may expand to any number.
+        packed = any(each.name.startswith(".zdebug") or each["sh_flags"] & _COMPRESSED for each in debug)
+        if any(section.name == ".debug_line" for section in debug) and not packed:
             for address, source in _rows(elf.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)):
                 # A row without a line ends the one before it, unless another one begins there.
                 if source is not None or rows.get(address) is None:
@@ -316,11 +307,6 @@ def read_lines(hsaco: bytes) -> LineTable:
     return LineTable(starts=tuple(starts), sources=tuple(rows[start] for start in starts))
 
 
-def _is_packed(section: Any) -> bool:  # noqa: ANN401  # of pyelftools, untyped
-    """Compressed sections are refused, because few bytes may expand to any number."""
-    return section.name.startswith(".zdebug") or bool(section["sh_flags"] & _COMPRESSED)
-
-
 def _rows(dwarf: Any) -> Iterator[tuple[int, SourceLine | None]]:  # noqa: ANN401  # of pyelftools, untyped
     for unit in dwarf.iter_CUs():
         program = dwarf.line_program_for_CU(unit)
@@ -328,7 +314,11 @@ def _rows(dwarf: Any) -> Iterator[tuple[int, SourceLine | None]]:  # noqa: ANN40
             continue
         first = 0 if program["version"] >= 5 else 1  # of the numbers of files and folders
         folders = program["include_directory"]
-        files = [_path(each, folders, first) for each in program["file_entry"]]
+        files = []
+        for each in program["file_entry"]:  # in older tables folder 0, the compiler's, has no name
+            name, place = _text(each.name), each.dir_index - first
+            inside = 0 <= place < len(folders)
+            files.append(str(PurePosixPath(_text(folders[place]), name)) if inside else name)
         for entry in program.get_entries():
             state = entry.state
             if state is None:
@@ -336,12 +326,6 @@ def _rows(dwarf: Any) -> Iterator[tuple[int, SourceLine | None]]:  # noqa: ANN40
             place = state.file - first
             known = state.line > 0 and not state.end_sequence and 0 <= place < len(files)
             yield state.address, SourceLine(files[place], state.line) if known else None
-
-
-def _path(entry: Any, folders: Any, first: int) -> str:  # noqa: ANN401  # of pyelftools, untyped
-    """A file in its folder; in older tables folder 0 is the compiler's working directory, which they don't name."""
-    name, place = _text(entry.name), entry.dir_index - first
-    return str(PurePosixPath(_text(folders[place]), name)) if 0 <= place < len(folders) else name
 
 
 def _text(name: bytes | str) -> str:

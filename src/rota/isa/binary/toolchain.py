@@ -40,15 +40,7 @@ _GLOBAL_FUNCTION = 0x12
 _PLAIN_NAME = re.compile(r"[\w.$@]+")
 
 
-def disassemble(file: ElfFile, starts: Mapping[int, str], objdump: tuple[str, ...]) -> str:
-    """The listing of all executable bytes; `starts` names the addresses where code is known to begin.
-
-    Recent listings are cached, because kernels are loaded again and again.
-    """
-    return _listing(bare_file(file, starts), objdump)
-
-
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_KEPT)  # kernels are loaded again and again
 def _listing(bare: bytes, objdump: tuple[str, ...]) -> str:
     with tempfile.TemporaryDirectory(prefix="rota-") as name:
         folder = Path(name)
@@ -165,7 +157,7 @@ def _sweep(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, 
     inside = {entry for entry in entries if any(entry in body for body in bodies)}
     starts = {**{entry: name for entry, name in entries.items() if entry not in inside}, **starts}
     for _ in range(_MOST_SWEEPS):
-        text = disassemble(file, starts, objdump)
+        text = _listing(bare_file(file, starts), objdump)
         listing = parse_listing(text)
         astray = {
             to
@@ -265,23 +257,19 @@ def find_toolchains() -> Iterator[Toolchain]:
     for clang in _rocm_clangs():
         yield _clang("rocm", clang)
     for name in (*(f"clang++-{version}" for version in _VERSIONS), "clang++"):
-        path = shutil.which(name)
-        if path is not None:
+        if (path := shutil.which(name)) is not None:
             yield _clang(name, Path(path))
-    zig = ziglang_toolchain()
-    if zig is not None:
+    if (zig := ziglang_toolchain()) is not None:
         yield zig
 
 
 def explicit_toolchain(compiler: str) -> Toolchain:
     """The clang at that path, or of that name on the PATH; "ziglang" is the wheel."""
     if compiler == "ziglang":
-        zig = ziglang_toolchain()
-        if zig is None:
+        if (zig := ziglang_toolchain()) is None:
             raise _absent(compiler)
         return zig
-    path = shutil.which(compiler)
-    if path is None:
+    if (path := shutil.which(compiler)) is None:
         raise _absent(compiler)
     return _clang(Path(path).name, Path(path))
 
@@ -292,8 +280,7 @@ def find_objdump() -> tuple[str, ...]:
         if toolchain.objdump is not None:
             return toolchain.objdump
     for name in (*(f"llvm-objdump-{version}" for version in _VERSIONS), "llvm-objdump"):
-        path = shutil.which(name)
-        if path is not None:
+        if (path := shutil.which(name)) is not None:
             return (path,)
     raise _absent("llvm-objdump, which reads machine code")
 

@@ -67,7 +67,7 @@ def service_at(address: int) -> str | None:
     return _SERVICES[number] if 0 <= number < len(_SERVICES) else None
 
 
-def build_kernarg(
+def build_kernarg(  # noqa: C901
     facts: KernelFacts, values: Sequence[Value], address: Callable[[Pointer], int], sizes: Sizes
 ) -> bytes:
     """The kernarg segment; a kernel without argument metadata gets its values one after the other."""
@@ -84,7 +84,14 @@ def build_kernarg(
                 raise _misfit(argument, number, why, "pass its bytes as int")
             packed, lds = lds.to_bytes(argument.size, "little"), lds + value
         elif argument.kind == "global_buffer":
-            packed = _pack_pointer(argument, number, value, address).to_bytes(argument.size, "little")
+            if isinstance(value, Pointer) or value is None:
+                to = 0 if value is None else address(value)
+            elif isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < 1 << 64:
+                to = int(value)
+            else:
+                why = f"a pointer, but {value!r:.60} was given"
+                raise _misfit(argument, number, why, "pass an array, or None for null")
+            packed = to.to_bytes(argument.size, "little")
         elif argument.kind == "by_value":
             packed = _pack_value(argument, number, value, address)
         else:
@@ -139,37 +146,21 @@ def _pack_unnamed(facts: KernelFacts, values: Sequence[Value], address: Callable
             packed = value.tobytes()
         else:
             unnamed = Argument(name=f"arg{number}", offset=len(segment), size=0, kind="unnamed")
-            raise _misfit(
-                unnamed, number, "the code object doesn't say how large it is", "pass numpy.int32(...) or bytes"
-            )
+            why = "the code object doesn't say how large it is"
+            raise _misfit(unnamed, number, why, "pass numpy.int32(...) or bytes")
         segment += bytes(-len(segment) % len(packed)) + packed
     if len(segment) > facts.kernarg_bytes:
-        raise IsaError.of(
-            "I107",
-            f"the launch doesn't fit kernel {facts.name}",
-            evidence=(("kernarg segment", f"{len(segment)} bytes given, {facts.kernarg_bytes} declared"),),
-        )
+        evidence = (("kernarg segment", f"{len(segment)} bytes given, {facts.kernarg_bytes} declared"),)
+        raise IsaError.of("I107", f"the launch doesn't fit kernel {facts.name}", evidence=evidence)
     return bytes(segment.ljust(facts.kernarg_bytes, b"\0"))
-
-
-def _pack_pointer(argument: Argument, number: int, value: Value, address: Callable[[Pointer], int]) -> int:
-    if isinstance(value, Pointer):
-        return address(value)
-    if value is None:
-        return 0
-    if isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < 1 << 64:
-        return int(value)
-    raise _misfit(argument, number, f"a pointer, but {value!r:.60} was given", "pass an array, or None for null")
 
 
 def _pack_value(argument: Argument, number: int, value: Value, address: Callable[[Pointer], int]) -> bytes:
     size = argument.size
     if isinstance(value, Pointer) and size == 8:  # a pointer that the compiler lost sight of
         return address(value).to_bytes(8, "little")
-    if (
-        isinstance(value, bytes | np.generic)
-        and len(octets := bytes(value) if isinstance(value, bytes) else value.tobytes()) == size
-    ):
+    octets = value if isinstance(value, bytes) else value.tobytes() if isinstance(value, np.generic) else b""
+    if len(octets) == size > 0:
         return octets
     if isinstance(value, int | np.integer) and -(1 << 8 * size - 1) <= int(value) < 1 << 8 * size:
         return (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little")
@@ -222,8 +213,7 @@ class Dispatch:
         wave.mode = self.facts.descriptor.float_mode.bits
         at = 0
         for name, size in self.facts.user_sgprs:
-            words = self._user(name, size)
-            wave.s[at : at + size] = words
+            wave.s[at : at + size] = self._user(name, size)
             at += size
         for wanted, value in zip(self.facts.workgroup_ids, workgroup, strict=True):
             if wanted:
@@ -231,7 +221,15 @@ class Dispatch:
                 at += 1
         if self.facts.descriptor.workgroup_info:
             wave.s[at] = self.waves | (_FIRST_WAVE if wave.number == 0 else 0)
-        self._items(wave)
+        block = self.sizes.block
+        item = wave.number * LANES + np.arange(LANES)
+        x, y, z = item % block[0], item // block[0] % block[1], item // (block[0] * block[1])
+        ids = (x, y, z)[: self.facts.workitem_ids + 1]
+        wave.v[0] = sum((part << (10 * place) for place, part in enumerate(ids)), np.zeros(LANES, np.int64))
+        here = block[0] * block[1] * block[2] - wave.number * LANES
+        if here < LANES:
+            wave.s[EXEC], wave.s[EXEC + 1] = (1 << here) - 1 & 0xFFFF_FFFF, (1 << here) - 1 >> 32
+            wave.update_mask()
 
     def _user(self, name: str, size: int) -> list[int]:
         """Words of one user SGPR value; hardware finds scratch by itself, so scratch descriptors are poison."""
@@ -248,17 +246,6 @@ class Dispatch:
         if name not in known:
             return [POISON] * size
         return [known[name] >> 32 * word & 0xFFFF_FFFF for word in range(size)]
-
-    def _items(self, wave: Wave) -> None:
-        block = self.sizes.block
-        item = wave.number * LANES + np.arange(LANES)
-        x, y, z = item % block[0], item // block[0] % block[1], item // (block[0] * block[1])
-        ids = (x, y, z)[: self.facts.workitem_ids + 1]
-        wave.v[0] = sum((part << (10 * place) for place, part in enumerate(ids)), np.zeros(LANES, np.int64))
-        here = block[0] * block[1] * block[2] - wave.number * LANES
-        if here < LANES:
-            wave.s[EXEC], wave.s[EXEC + 1] = (1 << here) - 1 & 0xFFFF_FFFF, (1 << here) - 1 >> 32
-            wave.update_mask()
 
 
 def build_packet(facts: KernelFacts, sizes: Sizes, kernarg_at: int) -> bytes:

@@ -105,15 +105,11 @@ class LoadedKernel:
         total = count * len(chosen)
         tell: Tell = (lambda _: None) if progress is None else lambda ended: progress(ended, total)
         for order, outcome in run_orders(dispatch, chosen, count, processes_of(processes), tell):
-            if isinstance(outcome, IsaError):
-                if {finding.code for finding in outcome.findings} == {"I107"}:
-                    raise outcome  # nothing ran
-                runs.add_error(order.label, outcome)
-            else:
-                runs.add(order.label, outcome)
+            if isinstance(outcome, IsaError) and {finding.code for finding in outcome.findings} == {"I107"}:
+                raise outcome  # nothing ran
+            runs.add(order.label, outcome)
         if runs.first is not None:  # only now: an interrupted launch leaves the arrays unchanged
-            for finding in (*self.program.findings, *held.write_back(runs.first)):
-                runs.add_finding(finding)
+            runs.add_findings((*self.program.findings, *held.write_back(runs.first)))
         result = runs.result()
         if check:
             result.raise_findings()
@@ -132,9 +128,7 @@ class _Arguments:
     @classmethod
     def of(cls, facts: KernelFacts, args: Sequence[Any]) -> _Arguments:
         declared = [argument for argument in facts.arguments if not argument.hidden]
-        structs = {
-            number for number, argument in enumerate(declared) if argument.kind == "by_value" and argument.size != 8
-        }
+        structs = {number for number, each in enumerate(declared) if each.kind == "by_value" and each.size != 8}
         spans = {
             number: span_of(each, str(number))
             for number, each in enumerate(args)
@@ -156,15 +150,11 @@ class _Arguments:
             if region.writeable:
                 region.octets[:] = new
             elif not np.array_equal(old, new):
-                mine = [
-                    key for key, span in self.spans.items() if (place_of(span, self.regions) or (None,))[0] == number
-                ]
-                yield Finding(
-                    "I107",
-                    "the kernel writes to a read-only array",
-                    concerns=tuple(Concern(label=f"argument {each}", index=each) for each in mine),
-                    evidence=(("bytes", int((old != new).sum())),),
-                )
+                places = {key: place_of(span, self.regions) for key, span in self.spans.items()}
+                mine = [key for key, place in places.items() if place is not None and place[0] == number]
+                concerns = tuple(Concern(label=f"argument {each}", index=each) for each in mine)
+                evidence = (("bytes", int((old != new).sum())),)
+                yield Finding("I107", "the kernel writes to a read-only array", concerns=concerns, evidence=evidence)
 
 
 def _triple(sizes: int | Sequence[int], name: str) -> Triple:
@@ -197,9 +187,8 @@ def launch_described(
         progress=progress,
     )
     wrong = tuple(_compare_outputs(launch))
-    return replace(
-        result, findings=(*result.findings, *wrong), seen=(*result.seen, *((result.orders[0],) for _ in wrong))
-    )
+    seen = (*result.seen, *((result.orders[0],) for _ in wrong))
+    return replace(result, findings=(*result.findings, *wrong), seen=seen)
 
 
 def _check_description(description: object) -> Mapping[str, Any]:
@@ -225,16 +214,11 @@ def _compare_outputs(launch: Mapping[str, Any]) -> Iterator[Finding]:
         off = ~np.isclose(got, want, rtol=launch.get("rtol", 0.0), atol=launch.get("atol", 0.0), equal_nan=True)
         if off.any():
             where = tuple(int(each) for each in np.argwhere(off)[0])
-            yield Finding(
-                "I123",
-                f"argument {number} differs from the expected values",
-                concerns=(Concern(label=f"argument {number}", index=number),),
-                evidence=(
-                    ("elements", f"{int(off.sum())} of {off.size}, the first at {where}"),
-                    ("got", f"{got[where]:.9g}"),
-                    ("expected", f"{want[where]:.9g}"),
-                ),
-            )
+            elements = ("elements", f"{int(off.sum())} of {off.size}, the first at {where}")
+            evidence = (elements, ("got", f"{got[where]:.9g}"), ("expected", f"{want[where]:.9g}"))
+            concerns = (Concern(label=f"argument {number}", index=number),)
+            message = f"argument {number} differs from the expected values"
+            yield Finding("I123", message, concerns=concerns, evidence=evidence)
 
 
 def _malformed(why: str, *fixes: str) -> IsaError:

@@ -60,9 +60,13 @@ def is_array(value: object) -> bool:
     """True if a kernel gets it by address; numbers, NumPy scalars and plain bytes go by value."""
     if isinstance(value, bool | int | float | complex | bytes | str | np.generic) or value is None:
         return False
-    return (
-        isinstance(value, np.ndarray) or _is_tensor(value) or hasattr(value, "__array_interface__") or _is_buffer(value)
-    )
+    if isinstance(value, np.ndarray) or _is_tensor(value) or hasattr(value, "__array_interface__"):
+        return True
+    try:
+        memoryview(value)  # type: ignore[arg-type]  # asked, not known
+    except TypeError:
+        return False
+    return True
 
 
 def span_of(value: Any, name: str) -> HostSpan:  # noqa: ANN401  # an array of anyone's
@@ -111,14 +115,6 @@ def _is_tensor(value: object) -> bool:
     return all(hasattr(value, name) for name in ("data_ptr", "element_size", "stride", "shape", "device"))
 
 
-def _is_buffer(value: object) -> bool:
-    try:
-        memoryview(value)  # type: ignore[arg-type]  # asked, not known
-    except TypeError:
-        return False
-    return True
-
-
 def _tensor_span(tensor: Any, name: str) -> HostSpan:  # noqa: ANN401  # a tensor of torch, which isn't imported
     where = getattr(tensor.device, "type", str(tensor.device))
     if where != "cpu":
@@ -126,15 +122,11 @@ def _tensor_span(tensor: Any, name: str) -> HostSpan:  # noqa: ANN401  # a tenso
     start, size = tensor.data_ptr(), tensor.element_size()
     reach = sum((length - 1) * step for length, step in zip(tensor.shape, tensor.stride(), strict=True))
     high = start + (reach + 1) * size if 0 not in tensor.shape else start  # strides of tensors are never negative
-    return HostSpan(start=start, low=start, high=high, writeable=True, owner=tensor, numbers=_as_numbers(tensor))
-
-
-def _as_numbers(tensor: Any) -> NDArray[Any] | None:  # noqa: ANN401  # see above
     try:
-        array: NDArray[Any] = tensor.detach().numpy()
+        numbers: NDArray[Any] | None = tensor.detach().numpy()
     except (AttributeError, TypeError, RuntimeError):  # a type that NumPy has no name for, such as bfloat16
-        return None
-    return array
+        numbers = None
+    return HostSpan(start=start, low=start, high=high, writeable=True, owner=tensor, numbers=numbers)
 
 
 def _refuse(name: str, why: str) -> IsaError:
@@ -252,8 +244,11 @@ class OrderRuns:
     first: KernelOutcome | None = None  # what the others are compared with
     _seen: dict[tuple[Any, ...], _Seen] = field(default_factory=dict)
 
-    def add(self, label: str, outcome: KernelOutcome) -> None:
+    def add(self, label: str, outcome: Ran) -> None:
         self.orders.append(label)
+        if isinstance(outcome, IsaError):
+            self._note(label, outcome.findings)
+            return
         self.instructions += outcome.instructions
         self._note(label, (*outcome.findings, *outcome.notes))
         if self.first is None:
@@ -261,12 +256,8 @@ class OrderRuns:
         else:
             self._note(label, self._compare(self.first.buffers, outcome.buffers))
 
-    def add_error(self, label: str, error: IsaError) -> None:
-        self.orders.append(label)
-        self._note(label, error.findings)
-
-    def add_finding(self, finding: Finding) -> None:
-        self._note(self.orders[0], (finding,))
+    def add_findings(self, findings: Sequence[Finding]) -> None:
+        self._note(self.orders[0], findings)
 
     def result(self) -> LaunchResult:
         ranks = [*Severity]
@@ -289,7 +280,16 @@ class OrderRuns:
         for number, each in enumerate(self._seen.values()):
             cause = cause_of(each.finding, stretch)
             groups.setdefault(number if cause is None else cause, []).append(each)
-        return [alike[0] if len(alike) == 1 else _merge(alike) for alike in groups.values()]
+        merged = []
+        for alike in groups.values():
+            shown = next((each for each in alike if each.met), alike[0])
+            if len(alike) > 1:
+                labels = dict.fromkeys(label for each in alike for label in each.labels)
+                more = ("more like it", summarise_races([each.finding for each in alike]))
+                finding = replace(shown.finding, evidence=(*shown.finding.evidence, more))
+                shown = _Seen(finding=finding, labels=[*labels], met=shown.met)
+            merged.append(shown)
+        return merged
 
     def _note(self, label: str, findings: Sequence[Finding]) -> None:
         for found in findings:
@@ -322,48 +322,30 @@ class OrderRuns:
     def _compare(self, first: Sequence[NDArray[Any]], now: Sequence[NDArray[Any]]) -> list[Finding]:
         if all(np.array_equal(a, b) for a, b in zip(first, now, strict=True)):
             return []
-        return [
-            finding
-            for number, span in self.spans.items()
-            for finding in self._compare_argument(number, span, first, now)
-        ]
-
-    def _compare_argument(
-        self, number: int, span: HostSpan, first: Sequence[NDArray[Any]], now: Sequence[NDArray[Any]]
-    ) -> Iterator[Finding]:
-        place = place_of(span, self.regions)
-        if place is None:
-            return
-        a, b = (_view_argument(span, buffers[place[0]], self.regions[place[0]].low) for buffers in (first, now))
-        differ = a.view(np.uint8).reshape(*a.shape, -1) != b.view(np.uint8).reshape(*b.shape, -1)
-        elements = differ.any(axis=-1)
-        if not elements.any():
-            return
-        where = tuple(int(each) for each in np.argwhere(elements)[0])
         severity, why = weight_of([step.instruction.opcode for step in self.program.steps])
-        yield Finding(
-            "I122",
-            f"the contents of argument {number} depend on the order of waves",
-            severity=severity,
-            concerns=(Concern(label=self._name(number), index=number, role="argument"),),
-            evidence=(
+        found = []
+        for number, span in self.spans.items():
+            if (place := place_of(span, self.regions)) is None:
+                continue
+            a, b = (_view_argument(span, buffers[place[0]], self.regions[place[0]].low) for buffers in (first, now))
+            differ = a.view(np.uint8).reshape(*a.shape, -1) != b.view(np.uint8).reshape(*b.shape, -1)
+            elements = differ.any(axis=-1)
+            if not elements.any():
+                continue
+            where = tuple(int(each) for each in np.argwhere(elements)[0])
+            message = f"the contents of argument {number} depend on the order of waves"
+            concerns = (Concern(label=self._name(number), index=number, role="argument"),)
+            evidence = (
                 ("elements", f"{int(elements.sum())} of {elements.size}, the first at {where}"),
                 *((("largest difference", _largest_difference(a, b)),) if span.numbers is not None else ()),
                 *((("because", why),) if why else ()),
-            ),
-        )
+            )
+            found.append(Finding("I122", message, severity=severity, concerns=concerns, evidence=evidence))
+        return found
 
     def _name(self, number: int) -> str:
         declared = [argument for argument in self.program.facts.arguments if not argument.hidden]
         return declared[number].name if number < len(declared) else f"arg{number}"
-
-
-def _merge(alike: Sequence[_Seen]) -> _Seen:
-    shown = next((each for each in alike if each.met), alike[0])
-    labels = dict.fromkeys(label for each in alike for label in each.labels)
-    more = ("more like it", summarise_races([each.finding for each in alike]))
-    finding = replace(shown.finding, evidence=(*shown.finding.evidence, more))
-    return _Seen(finding=finding, labels=[*labels], met=shown.met)
 
 
 def weight_of(opcodes: Sequence[str]) -> tuple[Severity, str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -119,9 +118,13 @@ class WaveGroup:
         """Runs until all waves have ended; False if only a change of memory from outside lets one go on."""
         while runnable := self._runnable():
             awake = [number for number in runnable if not self.waves[number].spinning]
-            if not awake:
-                if not self._wake(memory):
+            if not awake:  # let spinning waves run again, unless they did so in this state before
+                state = digest_state(self.waves, memory)
+                if state in self.seen:
                     return False
+                self.seen.add(state)
+                for wave in self.waves:
+                    wave.spinning = False
                 continue
             number, turns = self.driver.turn(awake)
             wave = self.waves[number]
@@ -139,16 +142,6 @@ class WaveGroup:
     def has_changed(self, memory: Memory) -> bool:
         return digest_state(self.waves, memory) not in self.seen
 
-    def _wake(self, memory: Memory) -> bool:
-        """Lets spinning waves run again; False if they did so in this state before."""
-        state = digest_state(self.waves, memory)
-        if state in self.seen:
-            return False
-        self.seen.add(state)
-        for wave in self.waves:
-            wave.spinning = False
-        return True
-
     def _runnable(self) -> list[int]:
         alive = [wave for wave in self.waves if not wave.ended]
         if alive and all(wave.waiting for wave in alive):
@@ -160,29 +153,21 @@ class WaveGroup:
     def note_barriers(self, places: dict[int, int]) -> None:
         if len(places) > 1:
             (here, wave), (there, other) = sorted(places.items())[:2]
-            self.faults.add(
-                "I121",
-                self.steps[here].instruction,
-                "a barrier opens for waves that wait at different s_barrier instructions",
-                ("wave", wave),
-                ("other wave", other),
-                other=self.steps[there].instruction,
-                severity=Severity.NOTE,
-            )
+            message = "a barrier opens for waves that wait at different s_barrier instructions"
+            ends, (first, second) = (("wave", wave), ("other wave", other)), (self.steps[here], self.steps[there])
+            severity = Severity.NOTE
+            self.faults.add("I121", first.instruction, message, *ends, other=second.instruction, severity=severity)
 
     def count_barriers(self) -> None:
         counts = [wave.epoch for wave in self.waves]
         fewest, most = (counts.index(count) for count in (min(counts), max(counts)))
         if counts[fewest] != counts[most]:
             wave = self.waves[fewest]
-            self.faults.add(
-                "I121",
-                self.steps[wave.pc - 1].instruction,
-                "a wave ends after fewer barriers than another wave of its workgroup",
-                ("wave", f"{wave.number}, {several(counts[fewest], 'barrier')}"),
-                ("other wave", f"{most}, {several(counts[most], 'barrier')}"),
-                severity=Severity.NOTE,
-            )
+            instruction = self.steps[wave.pc - 1].instruction
+            message = "a wave ends after fewer barriers than another wave of its workgroup"
+            here = ("wave", f"{wave.number}, {several(counts[fewest], 'barrier')}")
+            there = ("other wave", f"{most}, {several(counts[most], 'barrier')}")
+            self.faults.add("I121", instruction, message, here, there, severity=Severity.NOTE)
 
 
 def list_workgroups(grid: Triple) -> list[tuple[int, Triple]]:
@@ -228,18 +213,15 @@ def run_workgroups(
 def _report_deadlock(group: WaveGroup, groups: int) -> IsaError:
     spinning = [wave for wave in group.waves if not wave.ended and not wave.waiting]
     waiting = [wave for wave in group.waves if wave.waiting]
-    steps = group.steps
     places: dict[int, str] = {}
     for wave in (*spinning, *waiting):
         role = f"wave {wave.number} {'waits here' if wave.waiting else 'repeats from here'}"
         places.setdefault(wave.pc - wave.waiting, role)
+    ends = [(group.steps[at].instruction, role) for at, role in places.items()]
     return IsaError.of(
         "I108",
         "the kernel doesn't end: waves repeat a loop in which nothing changes",
-        concerns=tuple(
-            Concern(label=steps[at].instruction.text, index=steps[at].instruction.line, role=role)
-            for at, role in places.items()
-        ),
+        concerns=tuple(Concern(label=each.text, index=each.line, role=role) for each, role in ends),
         evidence=(
             ("workgroup", f"{group.number}, one of {groups} that can't go on" if groups > 1 else group.number),
             ("waves that repeat", ", ".join(str(wave.number) for wave in spinning)),
@@ -338,7 +320,25 @@ def run_dispatch(
 
     def make(place: tuple[int, Triple], *, native: bool = False) -> WaveGroup:
         driver = interleaving.driver(place[0])
-        return _workgroup(program, dispatch, place, memory=memory, faults=faults, driver=driver, native=native)
+        room = sizes.fixed_lds + sizes.dynamic_lds
+        lds = Lds(0 if native else room, faults, dispatch.waves)  # the core has LDS of its own
+        lds.size = room
+        waves = [
+            Wave(
+                architecture=program.architecture,
+                number=number,
+                faults=faults,
+                memory=memory,
+                lds=lds,
+                at_issue=driver.at_issue(),
+                workgroup=place[1],
+                private=Private(facts.descriptor.private_bytes + (_STACK if facts.dynamic_stack else 0)),
+            )
+            for number in range(dispatch.waves)
+        ]
+        for wave in waves:
+            dispatch.start(wave, place[1])
+        return WaveGroup(number=place[0], waves=waves, driver=driver, steps=program.steps, faults=faults)
 
     furthest = 0
 
@@ -364,14 +364,15 @@ def run_dispatch(
         executed, limit = None, min(limit, _EXPLAINED)
     if executed is None:
         faults.clear()
-        with np.errstate(all="ignore"), _add_findings(faults, len(image)):
-            executed = run_workgroups(
-                places,
-                make,
-                lambda wave, turns: _run_wave(program.steps, wave, turns, limit, program.endless, shown=given_up),
-                memory,
-                progress,
-            )
+
+        def turn(wave: Wave, turns: int | None) -> None:
+            _run_wave(program.steps, wave, turns, limit, program.endless, shown=given_up)
+
+        try:
+            with np.errstate(all="ignore"):
+                executed = run_workgroups(places, make, turn, memory, progress)
+        except IsaError as error:
+            raise IsaError(*error.findings, *_collect_findings(faults, len(image))) from error
         memory.order.finish()
     found = _collect_findings(faults, len(image))
     return KernelOutcome(
@@ -380,46 +381,6 @@ def run_dispatch(
         instructions=executed,
         notes=tuple(each for each in found if each.severity is Severity.NOTE),
     )
-
-
-def _workgroup(
-    program: KernelProgram,
-    dispatch: Dispatch,
-    place: tuple[int, Triple],
-    *,
-    memory: Memory,
-    faults: Faults,
-    driver: Driver,
-    native: bool,
-) -> WaveGroup:
-    number, workgroup = place
-    facts, sizes = program.facts, dispatch.sizes
-    room = sizes.fixed_lds + sizes.dynamic_lds
-    lds = Lds(0 if native else room, faults, dispatch.waves)  # the core has LDS of its own
-    lds.size = room
-    waves = []
-    for index in range(dispatch.waves):
-        wave = Wave(
-            architecture=program.architecture,
-            number=index,
-            faults=faults,
-            memory=memory,
-            lds=lds,
-            at_issue=driver.at_issue(),
-            workgroup=workgroup,
-            private=Private(facts.descriptor.private_bytes + (_STACK if facts.dynamic_stack else 0)),
-        )
-        dispatch.start(wave, workgroup)
-        waves.append(wave)
-    return WaveGroup(number=number, waves=waves, driver=driver, steps=program.steps, faults=faults)
-
-
-@contextmanager
-def _add_findings(faults: Faults, before: int) -> Iterator[None]:
-    try:
-        yield
-    except IsaError as error:
-        raise IsaError(*error.findings, *_collect_findings(faults, before)) from error
 
 
 def _collect_findings(faults: Faults, before: int) -> list[Finding]:
@@ -493,9 +454,8 @@ def _run_wave(  # noqa: C901  # the inner loop
         wave.land_all()
     elif wave.executed >= most:
         fix = "run a smaller problem, or allow more instructions if the kernel is that long"
-        raise _report_endless(
-            wave, steps[pc].instruction, f"executed {shown or most} instructions and did not end", fix
-        )
+        why = f"executed {shown or most} instructions and did not end"
+        raise _report_endless(wave, steps[pc].instruction, why, fix)
 
 
 def _report_endless(wave: Wave, instruction: Instruction, why: str, *fixes: str) -> IsaError:

@@ -181,13 +181,9 @@ def _records(program: KernelProgram) -> Packed | None:
     if found is None:
         while len(_packed) >= _KEPT:
             _packed.pop(next(iter(_packed)))
-        packed = pack(program)
+        packed, instructions = pack(program), [step.instruction for step in program.steps]
         spaced = any(step.spacing is not NOTHING for step in program.steps)
-        if (
-            packed is not None
-            and spaced
-            and check_spacing([step.instruction for step in program.steps], program.architecture)
-        ):
+        if packed is not None and spaced and check_spacing(instructions, program.architecture):
             packed = None
         found = _packed[id(program)] = (program, packed)
     return found[1]
@@ -214,17 +210,8 @@ class _Core:
         core.rota_group_code(self._group, code_at.ctypes.data, len(code_at), CODE_BASE, self._other)
         starts, ends = self._bounds = memory.bounds()
         self._users = np.zeros((2, len(memory.block) // 32 * 8 + 8), np.int32)  # for each dword; whole bytes of bits
-        readers, writers = self._users
-        core.rota_group_memory(
-            self._group,
-            memory.block.ctypes.data,
-            BASE,
-            starts.ctypes.data,
-            ends.ctypes.data,
-            len(starts),
-            readers.ctypes.data,
-            writers.ctypes.data,
-        )
+        block, low, high, *users = (each.ctypes.data for each in (memory.block, starts, ends, *self._users))
+        core.rota_group_memory(self._group, block, BASE, low, high, len(starts), *users)
 
     def used(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """The dwords read and the dwords written so far.
@@ -260,7 +247,9 @@ class _Core:
         if state != _ENDED or not self._note_faults(group):
             return False
         for wave in group.waves:
-            self._finish_wave(wave)
+            pc, epoch = ctypes.c_int32(), ctypes.c_int32()
+            core.rota_wave_end(self._group, wave.number, ctypes.byref(pc), ctypes.byref(epoch))
+            wave.pc, wave.epoch, wave.ended = pc.value, epoch.value, True
         group.count_barriers()
         group.waves[0].executed = core.rota_executed(self._group)
         return True
@@ -299,11 +288,6 @@ class _Core:
         at = self._core.rota_vectors(self._group, wave), self._core.rota_scalars(self._group, wave)
         words = [ctypes.cast(each, ctypes.POINTER(ctypes.c_uint32)) for each in at]
         return np.ctypeslib.as_array(words[0], (ROWS, LANES)), np.ctypeslib.as_array(words[1], (_SCALARS,))
-
-    def _finish_wave(self, wave: Wave) -> None:
-        pc, epoch = ctypes.c_int32(), ctypes.c_int32()
-        self._core.rota_wave_end(self._group, wave.number, ctypes.byref(pc), ctypes.byref(epoch))
-        wave.pc, wave.epoch, wave.ended = pc.value, epoch.value, True
 
     def _note_faults(self, group: WaveGroup) -> bool:
         """True if the core found nothing but waves at different barriers, which are noted."""
