@@ -133,11 +133,9 @@ class Suggestion:
     def describe(self, instructions: Sequence[Instruction]) -> str:
         if not self.edits:
             return f"no suggestion: {self.why}"
-        rank = (
-            f"the smallest set of the {self.candidates} edits that the findings suggest" if self.smallest else "edits"
-        )
-        lines = [f"{rank} with which it is proved ({self.proofs} proofs tried):"]
-        return "\n".join((*lines, *(f"  {each.describe(instructions)}" for each in self.edits)))
+        smallest = f"the smallest set of the {self.candidates} edits that the findings suggest"
+        line = f"{smallest if self.smallest else 'edits'} with which it is proved ({self.proofs} proofs tried):"
+        return "\n".join((line, *(f"  {each.describe(instructions)}" for each in self.edits)))
 
 
 def suggest(
@@ -213,19 +211,17 @@ class _Search:
 
     def _extend(self, edits: frozenset[Edit], verdict: Verdict) -> Iterator[frozenset[Edit]]:
         """The set with each fix for the first pair that is still wrong; remembers the fixes for other pairs."""
-        places = self._map_places(edits)
+        count = [0] * len(self.instructions)
+        for made in edits:
+            count[made.number] += made.inserted
+        # For each edited instruction, the original one that it is, or is inserted before.
+        places = [number for number, more in enumerate(count) for _ in range(more + 1)]
         for number, remedy in enumerate(verdict.remedies):
             for fix in remedy.fixes:
                 mine = frozenset(each for edit in fix if (each := self._map_back(edit, places)) is not None)
                 self.offered |= dict.fromkeys(mine)
                 if not number and mine and not mine <= edits:
                     yield _merge(edits | mine)
-
-    def _map_places(self, edits: frozenset[Edit]) -> list[int]:
-        count = [0] * len(self.instructions)
-        for each in edits:
-            count[each.number] += each.inserted
-        return [number for number, more in enumerate(count) for _ in range(more + 1)]
 
     def _map_back(self, edit: Edit, places: list[int]) -> Edit | None:
         if not 0 <= edit.number < len(places):
@@ -239,14 +235,8 @@ class _Search:
         self.proofs += 1
         if self.progress is not None:
             self.progress(self.proofs, 0)
-        found = prove(
-            self.facts,
-            apply_edits(self.instructions, edits),
-            block=self.block,
-            policies=self.policies,
-            budget=Budget(steps=self.limit),
-            stops=stops,
-        )
+        changed, budget = apply_edits(self.instructions, edits), Budget(steps=self.limit)
+        found = prove(self.facts, changed, block=self.block, policies=self.policies, budget=budget, stops=stops)
         self.spent += found.statistics.effort
         self.tried[edits] = found.proved
         return found

@@ -10,6 +10,7 @@ import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from operator import eq, lt, ne
 from typing import Any
 
 from rota.prove.decisions import Decided, Decisions, Event, Renamed
@@ -51,7 +52,7 @@ class BitVectors:
         self._z3, self._own = z3, z3.Context()  # its own, so that no other query changes an answer
         self._spent = 0
         self._ops = _operations(z3, self._own)
-        self._conditions = _conditions(z3)
+        self._conditions = {"eq": eq, "ne": ne, "lt_u": z3.ULT, "le_u": z3.ULE, "lt_i": lt}
 
     def constant(self, number: int) -> Term:
         return self._z3.BitVecVal(number, _BITS, self._own)
@@ -86,24 +87,14 @@ class BitVectors:
         # z3 counts the effort of all queries together.
         spent = int(solver.statistics().get_key_value("rlimit count"))
         units, self._spent = spent - self._spent, spent
-        if found == self._z3.unsat:
-            return Reply(answer=Answer.NEVER, units=units)
         if found != self._z3.sat:
-            return Reply(answer=Answer.UNKNOWN, units=units)
+            return Reply(answer=Answer.NEVER if found == self._z3.unsat else Answer.UNKNOWN, units=units)
         model = solver.model()
-        return Reply(
-            answer=Answer.YES, units=units, value=lambda term: int(model.eval(term, model_completion=True).as_long())
-        )
 
+        def value(term: Term) -> int:
+            return int(model.eval(term, model_completion=True).as_long())
 
-def _conditions(z3: Any) -> dict[str, Callable[[Term, Term], Condition]]:  # noqa: ANN401  # the module
-    return {
-        "eq": lambda a, b: a == b,
-        "ne": lambda a, b: a != b,
-        "lt_u": z3.ULT,
-        "le_u": z3.ULE,
-        "lt_i": lambda a, b: a < b,
-    }
+        return Reply(answer=Answer.YES, units=units, value=value)
 
 
 def _operations(z3: Any, own: Any) -> dict[str, Callable[..., Term]]:  # noqa: ANN401  # the module
@@ -161,10 +152,8 @@ def _operations(z3: Any, own: Any) -> dict[str, Callable[..., Term]]:  # noqa: A
         "bfe_u": field,
         "sext8": lambda a: short(a, 8, signed=True),
         "sext16": lambda a: short(a, 16, signed=True),
-        "s_add_u32": lambda a, b, c: over(wide(a) + wide(b) + wide(c), signed=False),
-        "s_addc_u32": lambda a, b, c: over(wide(a) + wide(b) + wide(c), signed=False),
-        "s_sub_u32": lambda a, b, c: over(wide(a) - wide(b) - wide(c), signed=False),
-        "s_subb_u32": lambda a, b, c: over(wide(a) - wide(b) - wide(c), signed=False),
+        **dict.fromkeys(("s_add_u32", "s_addc_u32"), lambda a, b, c: over(wide(a) + wide(b) + wide(c), signed=False)),
+        **dict.fromkeys(("s_sub_u32", "s_subb_u32"), lambda a, b, c: over(wide(a) - wide(b) - wide(c), signed=False)),
         "s_add_i32": lambda a, b, _: over(wide(a, signed=True) + wide(b, signed=True), signed=True),
         "s_sub_i32": lambda a, b, _: over(wide(a, signed=True) - wide(b, signed=True), signed=True),
         "choose": lambda flag, a, b: z3.If(flag != 0, a, b),
@@ -249,7 +238,11 @@ class PathTerms:
 
     def _find(self, symbol: Symbol, frame: int, wave: int | None) -> Term:
         if symbol.spread == LANE or (symbol.spread != GROUP and wave is None):
-            return self._make_anything(symbol)
+            self._fresh += 1
+            self.guessed.add(symbol.op)
+            anything = self.builder.unknown(f"any_{symbol.op}_{self._fresh}")
+            self._limit(anything, symbol)
+            return anything
         shared = symbol.spread == GROUP
         key = (symbol, None if shared and symbol.stable else frame, None if shared else wave)
         found = self._terms.get(key)
@@ -266,7 +259,13 @@ class PathTerms:
         if symbol.op in LAUNCHED and symbol.spread == GROUP and symbol.stable:
             self.launched[symbol] = term
         elif symbol.op == "wide" and (frame, symbol) in self._widened:
-            self._relate_counter(term, self._widened[frame, symbol], frame, wave)
+            unit, old, scale, anchor = self._widened[frame, symbol]
+            was = self.builder.constant(anchor & M32)
+            if old is not None:
+                product = self.builder.apply("mul", self.symbol(old, frame, wave), self.builder.constant(scale & M32))
+                was = self.builder.apply("add", product, was)
+            now = self.builder.apply("mul", term, self.builder.constant(unit & M32))
+            self.conditions.append(self.builder.compare("eq", now, was))
         else:
             self.guessed.add(symbol.op)
         return term
@@ -275,24 +274,6 @@ class PathTerms:
         if symbol.bits & M32 != M32:
             beyond = self.builder.apply("and", term, self.builder.constant(~symbol.bits & M32))
             self.conditions.append(self.builder.compare("eq", beyond, self.builder.constant(0)))
-
-    def _relate_counter(
-        self, term: Term, counter: tuple[int, Symbol | None, int, int], frame: int, wave: int | None
-    ) -> None:
-        unit, old, scale, anchor = counter
-        was = self.builder.constant(anchor & M32)
-        if old is not None:
-            product = self.builder.apply("mul", self.symbol(old, frame, wave), self.builder.constant(scale & M32))
-            was = self.builder.apply("add", product, was)
-        now = self.builder.apply("mul", term, self.builder.constant(unit & M32))
-        self.conditions.append(self.builder.compare("eq", now, was))
-
-    def _make_anything(self, symbol: Symbol) -> Term:
-        self._fresh += 1
-        self.guessed.add(symbol.op)
-        term = self.builder.unknown(f"any_{symbol.op}_{self._fresh}")
-        self._limit(term, symbol)
-        return term
 
     def _derive(self, symbol: Symbol, frame: int, wave: int | None) -> Term | None:
         op, args = symbol.op, symbol.args

@@ -77,31 +77,26 @@ class OrderResult:
     instructions: int = 0
 
 
+@dataclass
 class Replay:
     """Executes launches of one kernel in the interpreter, one workgroup under a few orders of its waves.
 
     Replays show values and races.  Wait states are rules, which the interpreter could only look up again.
     """
 
-    def __init__(
-        self,
-        facts: KernelFacts,
-        instructions: Sequence[Instruction],
-        *,
-        block: Triple,
-        dynamic_lds: int,
-        image: bytes = b"",
-        tables: frozenset[int] = frozenset(),
-    ) -> None:
-        self._facts, self._instructions, self._image = facts, tuple(instructions), image
-        self._block, self._dynamic, self._tables = block, dynamic_lds, tables
-        self._runs = 0
+    _facts: KernelFacts
+    _instructions: Sequence[Instruction]
+    _block: Triple
+    _dynamic: int
+    _image: bytes = b""
+    _tables: frozenset[int] = frozenset()
+    _runs: int = 0
 
     @cached_property
     def _program(self) -> KernelProgram:
         # Without wait states: the proof has checked them by the same table, and wrong values would hide other errors.
         try:
-            program = load_program(self._facts, self._instructions, image=self._image)
+            program = load_program(self._facts, tuple(self._instructions), image=self._image)
             return replace(program, steps=tuple(replace(step, spacing=NOTHING) for step in program.steps))
         except IsaError as error:
             raise NoLaunchError(f"the interpreter can't execute the kernel: {error.findings[0].message}") from error
@@ -141,6 +136,7 @@ class Replay:
             only = SingleWorkgroup(
                 label=order.label, ahead=order.ahead, behind=order.behind, landing=order.landing, number=number
             )
+            output: bytes | None = None
             try:
                 outcome = run_dispatch(
                     self._program,
@@ -152,16 +148,15 @@ class Replay:
                     interleaving=only,
                     most=MOST_INSTRUCTIONS,
                 )
-                found: tuple[Finding, ...] = outcome.findings
-                output: bytes | None = _digest(outcome.buffers)
-                count = outcome.instructions
+                found, count = outcome.findings, outcome.instructions
+                output = blake2b(b"".join(each.tobytes() for each in outcome.buffers)).digest()
             except IsaError as error:
-                found, output, count = error.findings, None, MOST_INSTRUCTIONS
+                found, count = error.findings, MOST_INSTRUCTIONS
                 if {each.code for each in found} == {"I107"}:
                     raise NoLaunchError(f"no launch fits the kernel: {found[0].evidence}") from error
-            yield OrderResult(
-                order=order.label, findings=found, outside=_find_outside(found), output=output, instructions=count
-            )
+            left = (each for each in found if each.code == "I105" and "LDS bytes" not in dict(each.evidence))
+            outside = next((each.concerns[0].label for each in left), "")
+            yield OrderResult(order=order.label, findings=found, outside=outside, output=output, instructions=count)
 
     def _pack_arguments(self, launch: Launch) -> list[Value]:
         segment = np.zeros(max(self._facts.kernarg_bytes, 4) + 16, np.uint8)
@@ -192,18 +187,6 @@ def _list_orders(waves: Sequence[int]) -> Iterator[Interleaving]:
     for first, then in pairwise(waves):
         yield Interleaving(label=f"wave {then} ahead, wave {first} behind", ahead=(then,), behind=(first,))
     yield EARLIEST
-
-
-def _digest(buffers: Sequence[NDArray[np.uint8]]) -> bytes:
-    total = blake2b()
-    for each in buffers:
-        total.update(each.tobytes())
-    return total.digest()
-
-
-def _find_outside(findings: Sequence[Finding]) -> str:
-    found = (each for each in findings if each.code == "I105" and "LDS bytes" not in dict(each.evidence))
-    return next((each.concerns[0].label for each in found), "")
 
 
 _LINE = re.compile(r"\(line (\d+)\)$")
@@ -311,7 +294,8 @@ class _Confirmation:
         if (launch, noise) in self._ran:
             return
         done = self._ran[launch, noise] = []
-        for shown in self._replay.run(launch, _parse_waves(alarm.first), noise=noise):
+        waves = re.findall(r"\d+", str(dict(alarm.first.evidence).get("waves", "")))
+        for shown in self._replay.run(launch, [*map(int, waves[:2])], noise=noise):
             self._meter.spend(shown.instructions)
             done.append(shown)
             best = self._find_best(launch, noise, alarm)
@@ -345,22 +329,14 @@ class _Confirmation:
         shown, finding, pair = best
         reported = alarm.report(pair)
         seen = dict(finding.evidence).get("seen")
+        done = [each for each in self._ran[launch, noise] if each.output is not None]
+        other = next((each for each in done if each.output != done[0].output), None)
         evidence = (
             ("launch", launch.describe(self._facts, noise=noise)),
             ("replayed", f"order {shown.order!r}" + (f", {seen}" if seen else "")),
-            *self._find_differing(launch, noise),
+            *((("outputs", f"differ between orders {done[0].order!r} and {other.order!r}"),) if other else ()),
         )
         return replace(reported, severity=Severity.ERROR, evidence=(*reported.evidence, *evidence))
-
-    def _find_differing(self, launch: Launch, noise: int) -> tuple[tuple[str, str], ...]:
-        """Evidence of two orders after which memory differs, if there are any."""
-        done = [each for each in self._ran[launch, noise] if each.output is not None]
-        other = next((each for each in done if each.output != done[0].output), None)
-        return () if other is None else (("outputs", f"differ between orders {done[0].order!r} and {other.order!r}"),)
-
-
-def _parse_waves(finding: Finding) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", str(dict(finding.evidence).get("waves", "")))))[:2]
 
 
 def _is_harmful(finding: Finding) -> bool:

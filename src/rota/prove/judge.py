@@ -24,6 +24,7 @@ from rota.prove.verdict import UNDECIDED, Alarm, Fix, Remedy, separate, strength
 _CHECK_EVERY = 4096  # pairs between two checks of the budget
 WRITES = frozenset({"write", "dma"})
 _COUNTERS = ("vmcnt", "lgkmcnt")
+_ENDS = frozenset({OperationKind.BARRIER, OperationKind.BRANCH, OperationKind.CALL})  # of a region
 
 
 class OpenAccess(NamedTuple):
@@ -49,11 +50,6 @@ class Conflict:
         return self.first.flight is self.then.flight and self.first.access.how == "dma"
 
 
-def open_accesses(wave_set: WaveSet) -> list[tuple[LdsUse, InFlight]]:
-    flights = (*wave_set.vm, *wave_set.ds, *(each for each, _ in wave_set.flat))
-    return [*wave_set.covered.items(), *((each.access, each) for each in flights if each.access is not None)]
-
-
 def find_conflicts(  # noqa: C901
     wave_sets: Sequence[WaveSet],
     accepts: Callable[[Conflict], bool] = lambda _: True,
@@ -68,7 +64,8 @@ def find_conflicts(  # noqa: C901
     waves: dict[int, list[OpenAccess]] = {}
     sums: dict[int, list[int]] = {}  # all bytes that a wave reads, writes and changes atomically
     for wave_set in wave_sets:
-        found = open_accesses(wave_set)
+        flights = (*wave_set.vm, *wave_set.ds, *(each for each, _ in wave_set.flat))
+        found = [*wave_set.covered.items(), *((each.access, each) for each in flights if each.access is not None)]
         if not found:
             continue
         for place, wave in enumerate(wave_set.waves):
@@ -263,12 +260,8 @@ class Judge:
         def drop_touched(flight: InFlight) -> InFlight:  # report each only once
             return flight._replace(rows=flight.rows & ~touched)
 
-        for name, queue in (
-            ("vm", wave_set.vm),
-            ("ds", wave_set.ds),
-            ("sm", wave_set.sm),
-            ("flat", tuple(each for each, _ in wave_set.flat)),
-        ):
+        flat = tuple(each for each, _ in wave_set.flat)
+        for name, queue in (("vm", wave_set.vm), ("ds", wave_set.ds), ("sm", wave_set.sm), ("flat", flat)):
             for place, flight in enumerate(queue):
                 used = flight.rows & (writes if self._operations[flight.number].holds_data else uses)
                 if used:
@@ -397,9 +390,8 @@ def _regions(operations: Sequence[Operation]) -> list[int]:
     targets = {each.instruction.target for each in operations}
     regions, region = [], 0
     for number in range(len(operations)):
-        if number in targets or (
-            number and operations[number - 1].kind in {OperationKind.BARRIER, OperationKind.BRANCH, OperationKind.CALL}
-        ):
+        ended = number and operations[number - 1].kind in _ENDS
+        if number in targets or ended:
             region += 1
         regions.append(region)
     return regions

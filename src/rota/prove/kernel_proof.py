@@ -37,7 +37,7 @@ from rota.prove.operation import (
 )
 from rota.prove.paths import Explorer, InconclusiveError
 from rota.prove.slicing import Agreement, derive_slice
-from rota.prove.state import ALL64, Half, WaveSet
+from rota.prove.state import Half, WaveSet
 from rota.prove.symbol import M32, Value
 from rota.prove.transfer import mark_indexed
 from rota.prove.verdict import (
@@ -59,9 +59,7 @@ from rota.targets.architecture import SOURCES, Architecture
 from rota.targets.registry import architecture_named
 
 Triple = tuple[int, int, int]
-_OF_BLOCKS = frozenset(
-    {"I105", "I109"}
-)  # findings that depend on the block: which waves there are, and what they access
+_OF_BLOCKS = frozenset({"I105", "I109"})  # findings that depend on the block: on its waves, and what they access
 _SAY_BLOCK = "say how it is launched: --block 256, --block 16x16, or `reqd_work_group_size` in the source"
 _ID_TAINT = {0: M32 & ~0x3FF}
 _JUMPS = ("s_branch", "s_cbranch", "s_setpc", "s_swappc", "s_call")
@@ -263,16 +261,8 @@ def prove(
     """
     started = time.process_time()
     policies = policies or Policies()
-    proof = _Proof(
-        facts=facts,
-        instructions=instructions,
-        block=choose_block(facts, instructions, block),
-        dynamic_lds=dynamic_lds,
-        policies=policies,
-        meter=Meter(budget or Budget()),
-        recorder=recorder,
-        stops=stops,
-    )
+    chosen, meter = choose_block(facts, instructions, block), Meter(budget or Budget())
+    proof = _Proof(facts, instructions, chosen, dynamic_lds, policies, meter, recorder, stops)
     complete, alarms, ending = proof.run()
     confirmed = proof.confirm(alarms, image, complete=complete) if witness and alarms else report_unconfirmed(alarms)
     findings = (*report_broken_rules(proof.broken_rules), *proof.block.qualify(confirmed.findings), *ending)
@@ -290,7 +280,7 @@ def prove(
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class _Proof:
     facts: KernelFacts
     instructions: Sequence[Instruction]
@@ -328,14 +318,9 @@ class _Proof:
         from rota.prove.witness import tables_of
 
         explorer = self.explorer
-        replay = Replay(
-            self.facts,
-            self.instructions,
-            block=self.block.sizes,
-            dynamic_lds=max(self.lds_bytes - self.facts.descriptor.lds_bytes, 0),
-            image=image,
-            tables=frozenset() if explorer is None else tables_of(explorer.evaluator.symbols.every()),
-        )
+        dynamic = max(self.lds_bytes - self.facts.descriptor.lds_bytes, 0)
+        tables = frozenset[int]() if explorer is None else tables_of(explorer.evaluator.symbols.every())
+        replay = Replay(self.facts, self.instructions, self.block.sizes, dynamic, image, tables)
         graph = StateGraph() if explorer is None else explorer.graph
         return confirm(alarms, graph, replay, self.facts, complete=complete, meter=self.meter)
 
@@ -384,12 +369,9 @@ class _Proof:
         sliced = derive_slice(operations, full=full)
         evaluator = Evaluator()
         start, kernarg_row = self._make_start(evaluator, waves)
-        judge = Judge(
-            operations,
-            Agreement(operations, start.copy(), full=full),
-            strict_reads=self.policies.reads is ReadsAtBarrier.STRICT,
-            stops=self.stops,
-        )
+        strict = self.policies.reads is ReadsAtBarrier.STRICT
+        agreement = Agreement(operations, start.copy(), full=full)
+        judge = Judge(operations, agreement, strict_reads=strict, stops=self.stops)
         self.lds_bytes = self._find_lds_size(operations, architecture)
         memory = MemorySteps(
             evaluator,
@@ -405,15 +387,7 @@ class _Proof:
             recorder=self.recorder,
         )
         explorer = self.explorer = Explorer(
-            operations,
-            sliced,
-            evaluator,
-            memory,
-            judge,
-            kernarg_row=kernarg_row,
-            waves=waves,
-            meter=self.meter,
-            recorder=self.recorder,
+            operations, sliced, evaluator, memory, judge, kernarg_row, waves, self.meter, self.recorder
         )
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, 20_000))
@@ -457,17 +431,14 @@ class _Proof:
         return Finding("I402" if ended_by else "I401", message, concerns=concerns, evidence=evidence)
 
     def _find_lds_size(self, operations: Sequence[Operation], architecture: Architecture) -> int:
-        fixed = self.facts.lds_bytes
+        fixed, most = self.facts.lds_bytes, architecture.lds_bytes.value
         hidden = any(each.kind == "hidden_dynamic_lds_size" for each in self.facts.arguments)
-        uses = any(each.address for each in operations)
         if self.dynamic_lds is not None:
             self.assumptions.append(f"the launch adds {self.dynamic_lds} bytes of dynamic LDS, as requested")
             return fixed + self.dynamic_lds
-        if uses and (hidden or not fixed):
-            most = architecture.lds_bytes.value
-            self.assumptions.append(
-                f"the launch provides the dynamic LDS that the kernel uses, up to {most} bytes in all"
-            )
+        if any(each.address for each in operations) and (hidden or not fixed):
+            text = f"the launch provides the dynamic LDS that the kernel uses, up to {most} bytes in all"
+            self.assumptions.append(text)
             return most
         return fixed
 
@@ -495,10 +466,9 @@ class _Proof:
             for word in range(size):
                 if name == "kernarg_preload":
                     place = 4 * (facts.descriptor.preload_offset + word)
-                    constant = self._constants().get(place)
-                    registers[at + word] = (
-                        evaluator.symbols.argument("argument", place) if constant is None else constant
-                    )
+                    known = self._constants()
+                    unknown = evaluator.symbols.argument
+                    registers[at + word] = known[place] if place in known else unknown("argument", place)
                 else:
                     argument = names.get(name, name) if word == 0 else f"{name} high"
                     registers[at + word] = evaluator.symbols.argument(argument, word)
@@ -514,9 +484,7 @@ class _Proof:
         ids = (x, y, z)[: facts.workitem_ids + 1]
         registers[0] = sum((part << 10 * place for place, part in enumerate(ids)), np.zeros_like(item))
         items = math.prod(block)
-        full = tuple(
-            ALL64 if items - LANES * wave >= LANES else (1 << items - LANES * wave) - 1 for wave in range(waves)
-        )
+        full = tuple((1 << min(items - LANES * wave, LANES)) - 1 for wave in range(waves))
         wave_set = WaveSet(waves=tuple(range(waves)), at=0, registers=registers, exec=evaluator.masks.leaf(full))
         return wave_set, max(kernarg_row, 0)
 

@@ -47,9 +47,6 @@ class TouchedBytes:
         self._inside: dict[Hashable, bool] = {}  # addresses that stay inside of LDS on every path
         self._one_wave: dict[Hashable, tuple[int, int | None]] = {}
 
-    def find_anywhere(self, operation: Operation, how: str, waves: int) -> LdsUse:
-        return self.accesses.make(operation.number, how, ((1 << self.size) - 1,) * waves, exact=False)
-
     def find(
         self, operation: Operation, how: str, address: Value, active: Mask, stride: int = 0
     ) -> tuple[LdsUse, int | None]:
@@ -58,26 +55,24 @@ class TouchedBytes:
         With a stride, each lane accesses so many bytes after the lane before it.
         """
         key = (operation.number, key_of(address), active)
-        if key not in self._known:
-            self._known[key] = self._find(operation, how, address, active, stride)
-        return self._known[key]
-
-    def _find(
-        self, operation: Operation, how: str, address: Value, active: Mask, stride: int
-    ) -> tuple[LdsUse, int | None]:
+        if key in self._known:
+            return self._known[key]
+        outside: int | None = None
         lanes = self.masks.possible(active)
         if isinstance(address, Linear):  # all bytes between the bounds of the address
             extent = _extent(_bounds(address, active), operation, stride)
             first, last = extent if extent is not None else (0, self.size)
             between = (1 << min(last, self.size)) - (1 << min(first, self.size))
             octets = tuple(between if each else 0 for each in lanes)
-            return self.accesses.make(operation.number, how, octets, exact=False), None
-        waves = len(lanes)
-        places: Lanes = np.broadcast_to(np.asarray(address, np.int64), (waves, _LANES)) + stride * np.arange(_LANES)
-        found = [self._find_in_wave(operation, places[wave], lanes[wave]) for wave in range(waves)]
-        octets = tuple(used for used, _ in found)
-        outside = next((place for _, place in found if place is not None), None)
-        return self.accesses.make(operation.number, how, octets, exact=active.leaf is not None), outside
+        else:
+            waves = len(lanes)
+            places: Lanes = np.broadcast_to(np.asarray(address, np.int64), (waves, _LANES)) + stride * np.arange(_LANES)
+            found = [self._find_in_wave(operation, places[wave], lanes[wave]) for wave in range(waves)]
+            octets = tuple(used for used, _ in found)
+            outside = next((place for _, place in found if place is not None), None)
+        exact = active.leaf is not None and not isinstance(address, Linear)
+        self._known[key] = self.accesses.make(operation.number, how, octets, exact=exact), outside
+        return self._known[key]
 
     def _find_in_wave(self, operation: Operation, addresses: Lanes, lanes: int) -> tuple[int, int | None]:
         key = (operation.extents, addresses.tobytes(), lanes)
@@ -219,17 +214,12 @@ class MemorySteps:
     # Issues.
 
     def issue_lds(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
-        address = self._evaluator.read_row(wave_set, operation.operands[0].rows[0], product.known)
-        access = self._access(wave_set, operation, operation.verb, address, product)
-        self._issue_ds(wave_set, operation, access, product.epoch)
-
-    def issue_exchange(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
-        """Issue an exchange of lanes, which goes through the LDS unit and leaves LDS as it is."""
-        self._issue_ds(wave_set, operation, None, product.epoch)
-
-    def _issue_ds(self, wave_set: WaveSet, operation: Operation, access: LdsUse | None, epoch: int) -> None:
+        access = None
+        if operation.kind is OperationKind.LDS:  # else an exchange of lanes, which leaves LDS as it is
+            address = self._evaluator.read_row(wave_set, operation.operands[0].rows[0], product.known)
+            access = self._access(wave_set, operation, operation.verb, address, product)
         self._forget_rows(wave_set, operation)
-        wave_set.ds = (*wave_set.ds, InFlight(operation.number, operation.data, access, epoch))
+        wave_set.ds = (*wave_set.ds, InFlight(operation.number, operation.data, access, product.epoch))
         wave_set.pending |= operation.data
         if len(wave_set.ds) > self._most[1]:
             wave_set.ds = self._retire(wave_set, wave_set.ds, self._most[1])
@@ -319,16 +309,16 @@ class MemorySteps:
         if isinstance(high, int):
             return None  # global or private memory
         self._report_unbounded(operation, ALL, known, known.path)
-        return self._touched.find_anywhere(operation, how, len(wave_set.waves))
+        anywhere = ((1 << self._touched.size) - 1,) * len(wave_set.waves)
+        return self.accesses.make(operation.number, how, anywhere, exact=False)
 
     def _forget_rows(self, wave_set: WaveSet, operation: Operation) -> None:
         """Loaded values are unknown, and so is what inactive lanes keep: the slice ends at loads."""
         rows = self._rows.get(operation.number)
         if rows is None:
             wanted = self._evaluated[operation.number]
-            rows = self._rows[operation.number] = tuple(
-                row for row in range(SCALAR) if wanted and operation.data >> row & 1
-            )
+            found = rows_of(operation.data & (1 << SCALAR) - 1) if wanted else ()
+            rows = self._rows[operation.number] = tuple(found)
         for row in rows:
             unknown = wave_set.registers[row] = self._evaluator.symbols.fresh("loaded", LANE)
             if (short := _SHORT.match(operation.name)) is not None:
@@ -367,9 +357,10 @@ class MemorySteps:
     def _load(self, wave_set: WaveSet, operation: Operation, rows: list[int], known: Decisions) -> None:
         base, offset = operation.operands[1], operation.operands[2]
         start = [self._evaluator.read_row(wave_set, row, known) for row in base.rows]
-        more: Value = (
-            _signed21(offset.literal) if offset.file is File.LITERAL else self._evaluator.read(wave_set, offset, known)
-        )
+        if offset.file is File.LITERAL:  # 21 bits and a sign
+            more: Value = (offset.literal & 0x1F_FFFF ^ 0x10_0000) - 0x10_0000 & M32
+        else:
+            more = self._evaluator.read(wave_set, offset, known)
         near = next((int(each[7:], 0) for each in operation.instruction.modifiers if each.startswith("offset:")), 0)
         low = plus(self._evaluator.symbols, plus(self._evaluator.symbols, start[0], more), near & M32)
         for word, row in enumerate(rows):
@@ -378,11 +369,8 @@ class MemorySteps:
     def _load_word(self, operation: Operation, low: Value, rest: list[Value], at: int) -> Value:
         if isinstance(low, Linear) and low.base.op == "kernarg" and low.scale == 1 and isinstance(low.offset, int):
             place = low.offset + at & M32
-            return (
-                self._constants[place]
-                if place in self._constants
-                else self._evaluator.symbols.argument("argument", place)
-            )
+            known = self._constants.get(place)
+            return self._evaluator.symbols.argument("argument", place) if known is None else known
         if isinstance(low, Linear) and low.base.op == "packet" and isinstance(low.offset, int):
             place = low.offset + at & M32
             if -place in self._constants:
@@ -393,9 +381,3 @@ class MemorySteps:
         if spread == GROUP:
             self.loads_twice = True
         return self._evaluator.symbols.opaque(kind, (here, *rest), spread=min(max(spread, GROUP), WAVE))
-
-
-def _signed21(value: int) -> int:
-    """The value of a literal offset, which has 21 bits and a sign."""
-    value &= 0x1F_FFFF
-    return (value ^ 0x10_0000) - 0x10_0000 & M32

@@ -60,11 +60,8 @@ def find_call_targets(operations: Sequence[Operation]) -> frozenset[int]:
     """Where a jump by register may go: to the instruction after a call, and to the beginning of a function."""
     targets = set()
     for number, each in enumerate(operations):
-        if (
-            each.kind is OperationKind.CALL
-            and each.instruction.opcode != "s_setpc_b64"
-            and number + 1 < len(operations)
-        ):
+        calls = each.kind is OperationKind.CALL and each.instruction.opcode != "s_setpc_b64"
+        if calls and number + 1 < len(operations):
             targets.add(number + 1)
         if number and each.instruction.symbol != operations[number - 1].instruction.symbol:
             targets.add(number)
@@ -72,9 +69,8 @@ def find_call_targets(operations: Sequence[Operation]) -> frozenset[int]:
 
 
 def derive_successors(operations: Sequence[Operation]) -> list[list[int]]:
-    anywhere = (
-        sorted(find_call_targets(operations)) if any(each.kind is OperationKind.CALL for each in operations) else []
-    )
+    calls = any(each.kind is OperationKind.CALL for each in operations)
+    anywhere = sorted(find_call_targets(operations)) if calls else []
     successors: list[list[int]] = []
     last = len(operations) - 1
     for number, each in enumerate(operations):
@@ -315,7 +311,13 @@ class Agreement:
         """Data-flow analysis to the fixed point, with a state at every join point."""
         successors = sliced.successors
         heads = {0} | {to for at, following in enumerate(successors) for to in following if following != (at + 1,)}
-        states: dict[int, dict[int, RowState]] = {0: self._make_initial()}
+        initial: dict[int, RowState] = {}
+        for row, value in self._start.registers.items():
+            if isinstance(value, Linear):
+                initial[row] = self._alike if value.base.spread == GROUP else self._alone
+            elif not isinstance(value, Half):
+                initial[row] = value
+        states = {0: initial | _halves(self._start.exec.leaf)}
         work = [0]
         while work:
             at = work.pop()
@@ -328,16 +330,6 @@ class Agreement:
                     continue
                 work += [to for to in following if self._join_into(states, to, state, sliced.needed[to])]
                 break
-
-    def _make_initial(self) -> dict[int, RowState]:
-        held: dict[int, RowState] = {}
-        for row, value in self._start.registers.items():
-            if isinstance(value, Linear):
-                held[row] = self._alike if value.base.spread == GROUP else self._alone
-            elif not isinstance(value, Half):
-                held[row] = value
-        held |= _halves(self._start.exec.leaf)
-        return held
 
     def _join_into(
         self, states: dict[int, dict[int, RowState]], to: int, state: dict[int, RowState], needed: int
@@ -390,7 +382,9 @@ class Agreement:
         if operation.kind is OperationKind.VALUE and not operation.name.startswith(_UNKNOWN):
             reads = operation.reads | EXEC_BITS * operation.is_vector
             known = self._compute(operation, state, reads)
-            kept = written if operation.keeps_target or (operation.is_vector and not self._is_exec_full(state)) else 0
+            halves = [state.get(row, self._alone) for row in _EXEC_ROWS]
+            full = not any(isinstance(each, tuple) or bool(np.any(each != M32)) for each in halves)
+            kept = written if operation.keeps_target or (operation.is_vector and not full) else 0
             classes = self._agree_on(state, reads | kept)
         elif (
             operation.kind is OperationKind.SMEM
@@ -401,10 +395,6 @@ class Agreement:
         else:
             known, classes = {}, self._alone
         return dict.fromkeys(rows_of(written), classes) | known
-
-    def _is_exec_full(self, state: dict[int, RowState]) -> bool:
-        halves = [state.get(row, self._alone) for row in _EXEC_ROWS]
-        return not any(isinstance(each, tuple) or bool(np.any(each != M32)) for each in halves)
 
     def _compute(self, operation: Operation, state: dict[int, RowState], reads: int) -> dict[int, RowState]:
         held = {row: state.get(row, self._alone) for row in rows_of(reads)}

@@ -59,7 +59,11 @@ class Feasibility:
             if self.questions >= until:
                 return doubt or Unsettled(why=f"{_MOST_QUESTIONS} queries about paths to it did not decide it")
             state, chains = ends.pop()
-            whole = self._from_start(state, chains)
+            at, before = state, list[Chain]()
+            while at:  # by the first path to each state
+                at, chain = self._graph.arrivals[at][0]
+                before.append(chain)
+            whole = (*reversed(before), *chains)
             name = tuple(map(id, whole))
             if name not in tried:
                 found = self._ask(0, whole)
@@ -73,13 +77,6 @@ class Feasibility:
             elif self._ask(state, chains) is not None:  # else it is infeasible, whatever comes before
                 ends += [(before, (chain, *chains)) for before, chain in reversed(self._graph.arrivals[state])]
         return None
-
-    def _from_start(self, state: int, chains: tuple[Chain, ...]) -> tuple[Chain, ...]:
-        before: list[Chain] = []
-        while state:
-            state, chain = self._graph.arrivals[state][0]
-            before.append(chain)
-        return (*reversed(before), *chains)
 
     def _ask(self, state: int, chains: tuple[Chain, ...]) -> Possible | Unsettled | None:
         """Ask z3 about the events since a state; None if they are infeasible."""
@@ -112,9 +109,7 @@ FILLS = (0, 64)
 _BOUNDS = (1, 16, 64, 256, 1024, 4096, 1 << 16, (1 << 31) - 1)
 _MOST_WORKGROUP = 255
 _UNKNOWN = {
-    "loaded": "words that it loads into vector registers",
-    "first": "words that it loads into vector registers",
-    "lane": "words that it loads into vector registers",
+    **dict.fromkeys(("loaded", "first", "lane"), "words that it loads into vector registers"),
     "start": "registers that nothing has written",
     "any": "whether a mask has lanes",
     "half": "masks of lanes",
@@ -189,8 +184,12 @@ def tables_of(symbols: Iterable[Symbol]) -> frozenset[int]:
 
 def build_launch(facts: KernelFacts, possible: Possible, addresses: Sequence[int]) -> Launch:
     """Build a launch that takes a path, for buffers at these addresses; raises NoLaunchError if there is none."""
-    terms = possible.terms
-    _constrain_addresses(terms)
+    terms, done = possible.terms, set[Symbol]()
+    # Make the terms of the addresses of words in memory, until no more words appear.
+    while left := [symbol for symbol, _ in _select(terms, "memory", "buffer") if symbol not in done]:
+        for symbol in left:
+            done.add(symbol)
+            _address(terms, symbol)
     reply = _find_small_example(terms, facts, addresses)
     value = reply.value
     words = {int(str(symbol.args[0])): value(term) for symbol, term in _select(terms, "argument")}
@@ -201,28 +200,24 @@ def build_launch(facts: KernelFacts, possible: Possible, addresses: Sequence[int
         max(counts.get(f"hidden_block_count_{axis}") or 0, place + 1)
         for axis, place in zip("xyz", (x, y, z), strict=True)
     ]
-    memory = tuple(_place_words(terms, reply, addresses))
+    memory = []
+    for symbol, term in _select(terms, "memory", "buffer"):
+        low, high = (value(each) for each in _address(terms, symbol))
+        place = (low | high << 32) & ~3
+        buffer = next(number for number, start in enumerate(addresses) if 0 <= place - start < BUFFER_BYTES)
+        memory.append(Word(buffer=buffer, offset=place - addresses[buffer], value=value(term)))
     unknown = dict.fromkeys(_UNKNOWN.get(op, op) for op in sorted(terms.guessed))
     return Launch(
         workgroup=(x, y, z),
         grid=(grid[0], grid[1], grid[2]),
         arguments=tuple(sorted(words.items())),
-        memory=memory,
+        memory=tuple(memory),
         unknown=tuple(unknown),
     )
 
 
 def _select(terms: PathTerms, *ops: str) -> list[tuple[Symbol, Term]]:
     return [(symbol, term) for symbol, term in terms.launched.items() if symbol.op in ops]
-
-
-def _constrain_addresses(terms: PathTerms) -> None:
-    """Make the terms of the addresses of words in memory, until no more words appear."""
-    done: set[Symbol] = set()
-    while left := [symbol for symbol, _ in _select(terms, "memory", "buffer") if symbol not in done]:
-        for symbol in left:
-            done.add(symbol)
-            _address(terms, symbol)
 
 
 def _address(terms: PathTerms, symbol: Symbol) -> tuple[Term, Term]:
@@ -277,27 +272,14 @@ def _keep_inside(terms: PathTerms, addresses: Sequence[int]) -> Iterable[Conditi
     builder = terms.builder
     words = [(*_address(terms, symbol), term) for symbol, term in _select(terms, "memory", "buffer")]
     for (low, _, one), (low2, _, other) in combinations(words, 2):
-        differ = builder.flag(builder.compare("ne", low, low2))
-        yield builder.compare(
-            "ne", builder.apply("or", differ, builder.flag(builder.compare("eq", one, other))), builder.constant(0)
-        )
+        differ, same = builder.flag(builder.compare("ne", low, low2)), builder.flag(builder.compare("eq", one, other))
+        yield builder.compare("ne", builder.apply("or", differ, same), builder.constant(0))
     for low, high, _ in words:
         yield builder.compare("eq", builder.apply("and", low, builder.constant(3)), builder.constant(0))
         flags = builder.constant(0)
         for address in addresses:
             away = builder.apply("sub", low, builder.constant(address & M32))
             near = builder.flag(builder.compare("le_u", away, builder.constant(BUFFER_BYTES - 4)))
-            flags = builder.apply(
-                "or",
-                flags,
-                builder.apply("and", near, builder.flag(builder.compare("eq", high, builder.constant(address >> 32)))),
-            )
+            there = builder.flag(builder.compare("eq", high, builder.constant(address >> 32)))
+            flags = builder.apply("or", flags, builder.apply("and", near, there))
         yield builder.compare("ne", flags, builder.constant(0))
-
-
-def _place_words(terms: PathTerms, reply: Reply, addresses: Sequence[int]) -> Iterable[Word]:
-    for symbol, term in _select(terms, "memory", "buffer"):
-        low, high = (reply.value(each) for each in _address(terms, symbol))
-        place = (low | high << 32) & ~3
-        buffer = next(number for number, start in enumerate(addresses) if 0 <= place - start < BUFFER_BYTES)
-        yield Word(buffer=buffer, offset=place - addresses[buffer], value=reply.value(term))
