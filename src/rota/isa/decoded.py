@@ -213,7 +213,6 @@ class _Walk:
         return executed
 
     def _after(self, number: int, *, certain: bool) -> int:
-        """Runs or forgets an instruction; returns the number of the next one."""
         step, target = self._steps[number], self._instructions[number].target
         if step is not None and target is not None:
             taken = (step.act(self._wave) is not None) if certain and step.sources <= self._known else None

@@ -191,7 +191,6 @@ def _registers_in(operand: str) -> list[Key]:
 
 
 def _write_return_address(line: CodeLine, operands: list[str], _: State) -> _Written:
-    """Writes the address after the instruction, for s_getpc_b64 and for calls."""
     halves = (frozenset({line.follows & _M32}), frozenset({line.follows >> 32}))
     return dict(zip(_registers_in(operands[0]), halves, strict=True))
 
@@ -308,8 +307,6 @@ def falls_through(opcode: str) -> bool:
 
 
 class _Walk:
-    """Fixpoint of what the registers may hold at each place."""
-
     def __init__(self, lines: Mapping[int, CodeLine]) -> None:
         self._lines = lines
         self._plain = not any(line.opcode in _INDIRECT for line in lines.values())  # then no register matters

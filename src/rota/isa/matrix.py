@@ -87,7 +87,6 @@ _COMMON: dict[str, Elements] = {
 
 
 def elements_of(name: str, float8: Float8) -> Elements:
-    """The reader of a format; the architecture decides what 8-bit floats mean."""
     return {**_COMMON, **_FLOAT8[float8]}[name]
 
 
@@ -246,7 +245,6 @@ def _multiplier(form: MatrixForm, fields: Fields, float8: Float8, operands: tupl
     start = index_start(form, fields)
 
     def scale(wave: Wave, side: int, size: int) -> Values:
-        """Rows by K: lane i + M * g has the scale of row i and the g-th 32 elements of K (E8M0, where 255 is NaN)."""
         register, byte = wave.v[operands[2 + side].first], fields.bytes_of_scales[side]
         codes = (register >> np.uint32(8 * byte) & np.uint32(0xFF)).astype(np.int64)
         powers: Values = np.where(codes == 0xFF, np.nan, np.ldexp(1.0, codes - 127))
@@ -279,7 +277,6 @@ def _multiply(left: Values, right: Values) -> Values:
 
 
 def _adder(form: MatrixForm, addend: Operand, *, negate: bool) -> Callable[[Wave, Values], Any]:
-    """Brings the product into the layout of the registers, adds srcC and rounds."""
     dtype, places = np.dtype(_SUMS[form.total]), result_places(form)
     rows = slice(addend.first, addend.first + addend.count)
     wide = dtype.itemsize == 8

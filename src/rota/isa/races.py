@@ -107,7 +107,6 @@ class AccessOrder:
     def begin_write(
         self, index: Octets, wave: int, epoch: int, instruction: Instruction, *, equal: NDArray[np.bool_] | None = None
     ) -> int:
-        """Checks a write against all reads and writes of its bytes; it leaves the `equal` bytes unchanged."""
         return self._begin_write(index, LdsAccess(wave, epoch, instruction, writes=True, reads=False), equal)
 
     def begin_load(self, index: Octets, wave: int, epoch: int, instruction: Instruction, source: bytes) -> int:
@@ -358,7 +357,6 @@ class GlobalOrder:
         access.covered, access.over = epoch, len(self._accesses)
 
     def close(self, workgroup: tuple[int, int, int]) -> None:
-        """Checks the accesses of a workgroup that has ended, among themselves and against earlier workgroups."""
         group = self._groups.get(workgroup)
         if group in self._open:
             self._judge(self._open.pop(group))
@@ -527,7 +525,6 @@ _SPACE = re.compile(r"^\S+ ")
 
 
 def number_stretches(instructions: Sequence[Instruction]) -> dict[int, int]:
-    """Numbers the stretches of code between barriers and branches; returns the number for each line."""
     targets = {each.target for each in instructions}
     found, number = {}, 0
     for place, each in enumerate(instructions):

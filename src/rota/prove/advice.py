@@ -159,11 +159,7 @@ def suggest(
 
 @dataclass(slots=True)
 class _Search:
-    """A search over sets of the edits that findings offer, smallest sets first.
-
-    If a proof fails, each fix that its findings offer is added in turn, until a proof succeeds.  Then all smaller sets
-    of the offered edits are tried, as far as the steps last.  In the end each count is as weak as the proof allows.
-    """
+    """A search over sets of the edits that findings offer, smallest sets first."""
 
     facts: KernelFacts
     instructions: tuple[Instruction, ...]

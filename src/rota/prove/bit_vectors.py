@@ -44,8 +44,6 @@ def is_available() -> bool:
 
 
 class BitVectors:
-    """Builds terms, and asks z3 about them."""
-
     def __init__(self) -> None:
         import z3
 

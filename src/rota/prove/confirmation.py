@@ -54,8 +54,6 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleWorkgroup(Interleaving):
-    """Runs one workgroup alone, by its number."""
-
     number: int = 0
 
     def order_workgroups(self, workgroups: Sequence[T]) -> list[T]:
@@ -303,7 +301,6 @@ class _Confirmation:
                 return
 
     def _find_best(self, launch: Launch, noise: int, alarm: Alarm) -> tuple[OrderResult, Finding, Pair] | None:
-        """The replay that shows an alarm best: one in which it does harm, else one in which it could."""
         found = [
             match
             for shown in self._ran[launch, noise]

@@ -118,7 +118,6 @@ class Decisions:
         self.path = (self.path[0], (self.path[1], event))
 
     def shift_epochs(self, barriers: int) -> Decisions:
-        """The same decisions, made so many barriers later."""
         other = self.copy()
         other.epochs = {key: when + barriers for key, when in self.epochs.items()}
         return other
@@ -137,7 +136,6 @@ class Decisions:
         return self.arcs.get((base, wave), (0, min(base.bits, M32)))
 
     def is_implied_by(self, other: Decisions) -> bool:
-        """True if the other path has decided all of this."""
         return all(other.lookup(*key) is holds for key, holds in self.known.items()) and all(
             _is_within(other.arc_of(*key), arc) for key, arc in self.arcs.items()
         )
@@ -259,7 +257,6 @@ def iterate_leaves(mask: Mask, arcs: Arcs) -> Iterator[tuple[Arcs, Leaf]]:
 
 
 def _assume(condition: Symbol, arcs: Arcs, *, holds: bool) -> Arcs | None:
-    """The arcs if a condition holds or doesn't; None if that can't be."""
     if (test := arc_where(condition)) is None:
         return arcs
     base, arc = test
@@ -388,7 +385,6 @@ def _median(spans: list[Span]) -> Span:
 
 
 def _derive_sdwa(op: str, args: tuple[Hashable, ...], spans: list[Span]) -> Span:
-    """The result of an instruction that takes bytes or halves of its operands (SDWA) and writes a whole register."""
     extra = args[-1]
     if not isinstance(extra, tuple) or extra[1]:  # negated operands
         return ALL

@@ -47,8 +47,6 @@ _COMPARISONS = {  # each by a basic one: which, with operands swapped, with the 
 
 
 class Evaluator:
-    """Computes values; a proof has one evaluator, whose symbols and masks are its own."""
-
     def __init__(self) -> None:
         self.symbols = Symbols()
         self.masks = Masks()
@@ -56,7 +54,6 @@ class Evaluator:
     # Reading and writing registers.
 
     def read(self, wave_set: WaveSet, operand: Operand, known: Decisions, *, everywhere: bool = False) -> Value:
-        """Read an operand of 32 bits as the active lanes see it, or as all lanes do."""
         if operand.file is File.LITERAL:
             return constant_bits(operand, "u")
         if operand.file is File.STATUS:
@@ -189,7 +186,6 @@ class Evaluator:
         wave_set.exec = self.limit_atoms(self.masks.combine("or", kept, written))
 
     def merge(self, mask: Mask, new: Value, old: Value) -> Value:
-        """The new value in the lanes of the mask, the old one in the others."""
         if key_of(new) == key_of(old):
             return new
         if mask.leaf is not None:
@@ -335,7 +331,6 @@ class WaveView:
         self._known: dict[tuple[Symbol, int], Value] = {}
 
     def symbol(self, symbol: Symbol, wave: int) -> Value:
-        """The value of a symbol in a wave; the symbol itself if nothing more is known."""
         if symbol.spread == GROUP:
             return Linear(symbol, 1, 0)
         found = self._known.get((symbol, wave))
@@ -369,7 +364,6 @@ class WaveView:
         return result
 
     def _value(self, key: Hashable, wave: int) -> Value | None:
-        """The value with that key, in a wave; None if it differs by lane or is unknown."""
         if isinstance(key, int):
             return key
         if not isinstance(key, tuple):

@@ -38,8 +38,6 @@ class OpenAccess(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Accesses of two waves, and the bytes that both access."""
-
     first: OpenAccess
     then: OpenAccess
     octets: int
@@ -354,7 +352,6 @@ class Judge:
         self._add("I105", "", message, operation.number, operation.number, evidence, known)
 
     def report_unbounded(self, operation: Operation, bounds: Span, size: int, known: Decisions, path: Path) -> None:
-        """Report an access whose address comes from data and may be outside of the kernel's LDS."""
         message = f"the address of an LDS access comes from data, and nothing keeps it below {size} bytes"
         evidence = (
             ("rule", "no bound"),

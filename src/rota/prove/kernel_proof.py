@@ -123,8 +123,6 @@ def _describe_block(block: Triple) -> str:
 
 
 class _Source:
-    """An operand: a number, or a register of which some bits may depend on y and z."""
-
     def __init__(self, text: str, tainted: dict[int, int]) -> None:
         # A float such as 1.0 is a constant too, but any of its bits may be one.
         self.number = int(text, 0) & M32 if _INTEGER.fullmatch(text) else None

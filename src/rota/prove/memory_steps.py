@@ -135,10 +135,7 @@ _SHORT = re.compile(r"^(?:ds_read_|[a-z]+_load_)u(?P<size>8|16|byte|short)$")  #
 
 
 class MemorySteps:
-    """Issues and retires memory ops.
-
-    `most` are the largest counts of vmcnt and lgkmcnt, `constants` words of the kernarg segment that are known.
-    """
+    """`most` are the largest counts of vmcnt and lgkmcnt, `constants` words of the kernarg segment that are known."""
 
     def __init__(
         self, evaluator: Evaluator, touched: TouchedBytes, judge: Judge, *, most: tuple[int, int],
@@ -171,7 +168,6 @@ class MemorySteps:
         wave_set.update_pending()
 
     def _retire(self, wave_set: WaveSet, queue: tuple[InFlight, ...], most: int) -> tuple[InFlight, ...]:
-        """Complete all but the `most` youngest ops, and return these."""
         count = max(len(queue) - most, 0)
         self._complete(wave_set, queue[:count])
         return queue[count:]

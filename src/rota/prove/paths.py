@@ -343,7 +343,6 @@ class Explorer:
         return runs
 
     def explore(self, start: ProductState) -> None:
-        """Follow every path to its end; raises InconclusiveError if the budget doesn't last."""
         self._push(start)
         while self._open:
             _, _, product = heapq.heappop(self._open)

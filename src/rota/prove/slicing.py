@@ -347,7 +347,6 @@ class Agreement:
         return changed
 
     def _join(self, old: RowState, new: RowState) -> RowState:
-        """What holds of both: the old state itself if the new one changes nothing."""
         if not isinstance(old, tuple) and not isinstance(new, tuple):
             a, b = np.broadcast_arrays(np.asarray(old), np.asarray(new))
             if np.array_equal(a, b):

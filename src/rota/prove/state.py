@@ -110,7 +110,6 @@ class Masks:
         return self._fold(mask, certain=False)
 
     def certain(self, mask: Mask) -> Leaf:
-        """The lanes that are in, whatever the atoms turn out to be."""
         return self._fold(mask, certain=True)
 
     def _fold(self, mask: Mask, *, certain: bool) -> Leaf:
@@ -126,7 +125,6 @@ class Masks:
         return found
 
     def settle(self, mask: Mask, decided: Callable[[Symbol], bool | None]) -> Mask:
-        """Apply what the path has decided about atoms that the whole workgroup shares."""
         if not mask.shared or mask.atom is None or mask.high is None or mask.low is None:
             return mask
         if mask.atom.spread == GROUP and (known := decided(mask.atom)) is not None:

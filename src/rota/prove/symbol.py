@@ -106,7 +106,6 @@ def key_of(value: Value) -> Hashable:
 
 
 def _rows_differ(key: Hashable) -> bool:
-    """True if a key or a mask has rows for several waves and they differ."""
     if not isinstance(key, tuple):
         return bool(getattr(key, "rows_differ", False))
     if len(key) == 2 and isinstance(key[1], bytes):

@@ -707,7 +707,6 @@ def _mark(operation: Operation, mode: int) -> Operation:
 
 
 def _can_index(operation: Operation, mode: int) -> bool:
-    """True if it computes one register from others, each as its operand names it."""
     if operation.name == "v_writelane_b32":
         return mode == _PLACES["DST"] and not operation.unmodelled
     vectors = [operand for operand in operation.operands if operand.file is File.VECTOR]

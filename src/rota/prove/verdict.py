@@ -72,7 +72,6 @@ def apply_edits(instructions: Sequence[Instruction], edits: Iterable[Edit]) -> t
 
 
 def parse_wait_counts(instruction: Instruction) -> dict[str, int]:
-    """The counts of an s_waitcnt by counter, from names or from the encoded number in its text."""
     written = instruction.text.partition(" ")[2].strip()
     named = {name: int(count) for name, count in _COUNTS.findall(written)}
     if not named:
@@ -180,8 +179,6 @@ def pair_of(finding: Finding) -> Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmed:
-    """Findings, each an error if a replay showed it, and the number of dropped alarms."""
-
     findings: tuple[Finding, ...]
     dropped: int = 0
 
@@ -204,7 +201,6 @@ def doubt(finding: Finding, why: str) -> Finding:
 
 
 def missing_fact(finding: Finding) -> str | None:
-    """The fact that the proof lacks to decide a finding, if any."""
     found = dict(finding.evidence).get(UNDECIDED)
     return None if found is None else str(found)
 
@@ -237,7 +233,6 @@ class Meter:
 
     @property
     def exceeded(self) -> str:
-        """The limit that is exceeded, `steps` or `seconds`, else an empty string."""
         if self.spent > self._most:
             return "steps"
         return "seconds" if self._ends is not None and time.process_time() > self._ends else ""

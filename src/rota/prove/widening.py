@@ -55,7 +55,6 @@ def restate(evaluator: Evaluator, condition: Symbol, substitute: Substitution) -
 
 
 def holds_now(evaluator: Evaluator, condition: Symbol, substitute: Substitution, known: Decisions) -> bool | None:
-    """Whether a comparison holds with its unknowns substituted; None if that isn't known."""
     made = restate(evaluator, condition, substitute)
     if not isinstance(made, Linear):
         return made
@@ -472,7 +471,6 @@ def _express(  # noqa: PLR0917
 
 
 def shift_between(value: Value, old: Value) -> int | None:
-    """By how much a value is larger than the old one; None if not by the same in all lanes."""
     if isinstance(value, Linear) != isinstance(old, Linear):
         return None
     if isinstance(value, Linear) and isinstance(old, Linear):
@@ -526,7 +524,6 @@ class StateMatch:
                 self.failing.append((number, row))
 
     def pairs(self) -> Iterator[tuple[int, int, Value | Half, Value | Half]]:
-        """All registers, by the number of the wave set and the row, with their values in both states."""
         for number, (wave_set, before) in enumerate(zip(self._product.wave_sets, self._earlier, strict=True)):
             for row in sorted(wave_set.registers.keys() | before.keys()):
                 initial = self._evaluator.make_initial(row)
@@ -592,7 +589,6 @@ class StateMatch:
 
     @property
     def covers(self) -> bool:
-        """True if the earlier state includes every launch of the later one."""
         return (
             not self.failing
             and all(self.holds(key, wanted=holds) for key, holds in self._known.known.items())
@@ -818,7 +814,6 @@ class SeenStates:
 
     @staticmethod
     def close(product: ProductState) -> None:
-        """Close a state from which a path goes on: it can't become more general any more."""
         if isinstance(product.entry, _Entry):
             product.entry.waiting = None
         product.entry = None

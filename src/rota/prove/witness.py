@@ -26,22 +26,16 @@ NO_ANSWER = "z3 found no answer within its effort"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Possible:
-    """A feasible path from the start: its conditions, and an example."""
-
     terms: PathTerms
     reply: Reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsettled:
-    """Neither feasible nor infeasible as far as is known, and why."""
-
     why: str
 
 
 class Feasibility:
-    """Decides which paths of a proof a launch can take."""
-
     def __init__(self, graph: StateGraph, builder: BitVectors, meter: Meter | None = None) -> None:
         self._graph, self._builder, self._meter = graph, builder, meter or Meter(Budget())
         self.questions = 0
@@ -79,7 +73,6 @@ class Feasibility:
         return None
 
     def _ask(self, state: int, chains: tuple[Chain, ...]) -> Possible | Unsettled | None:
-        """Ask z3 about the events since a state; None if they are infeasible."""
         events: list[Event] = [event for chain in chains for event in events_of(chain)]
         if len(events) > _MOST_EVENTS:
             return Unsettled(why=_TOO_LONG)
@@ -141,7 +134,6 @@ class Launch:
     fill: int = 0
 
     def describe(self, facts: KernelFacts, *, noise: int = 0) -> str:
-        """Describe the arguments by name; with `noise`, buffers hold pseudo-random words."""
         declared = [each for each in facts.arguments if not each.hidden]
         names = {each.offset: each.name for each in declared}
         pointers = pointers_of(facts)

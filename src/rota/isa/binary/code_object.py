@@ -62,7 +62,6 @@ class CodeObject:
     lines: LineTable = NO_LINES
 
     def kernel(self, name: str | None = None) -> KernelFacts:
-        """The kernel of that name; without a name, the only one."""
         if name is None and len(self.kernels) == 1:
             return self.kernels[0]
         for kernel in self.kernels:
@@ -85,7 +84,6 @@ class CodeObject:
 
 
 def read_kernels(hsaco: bytes) -> tuple[KernelFacts, ...]:
-    """The kernels in the order of the notes, then those that only have a descriptor."""
     return kernels_of(read_elf(hsaco))
 
 

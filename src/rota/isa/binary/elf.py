@@ -42,8 +42,6 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElfSymbol:
-    """A name for an address; `function` is False for labels."""
-
     name: str
     address: int
     size: int
@@ -96,7 +94,6 @@ class Metered(io.BytesIO):
         self._left = 2**16 + 64 * len(contents)
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Reads as `io.BytesIO` does; raises EOFError beyond the limit."""
         found = super().read(size)
         self._left -= 16 + len(found)
         if self._left < 0:
@@ -164,7 +161,6 @@ def _segments(elf: ELFFile, contents: bytes) -> Iterator[Segment]:
 
 
 def _relocations(elf: ELFFile) -> Iterator[Relocation]:
-    """The relocations of the dynamic segment; `Metered` bounds their number."""
     from elftools.elf.dynamic import DynamicSegment
 
     for segment in elf.iter_segments("PT_DYNAMIC"):

@@ -43,7 +43,6 @@ class FloatMode:
 
     @property
     def bits(self) -> int:
-        """The bits of MODE."""
         return (
             self.round_32
             | self.round_64 << 2

@@ -108,7 +108,6 @@ class _Strings:
 
 
 def _plain(name: str, address: int) -> str:
-    """A name that fits a line of a listing; a damaged symbol table may hold anything."""
     return name if _PLAIN_NAME.fullmatch(name) else f"code_{address:x}"
 
 
@@ -130,7 +129,6 @@ _MOST_SWEEPS = 8
 def read_code_object(
     contents: bytes, objdump: tuple[str, ...], *, arch: str | None = None, toolchain: str = "", assembly: str = ""
 ) -> CodeObject:
-    """Reads a code object of any producer; of a bundle, the one for `arch`."""
     hsaco = unbundle(contents, arch)
     file = read_elf(hsaco)
     kernels = kernels_of(file)
@@ -286,7 +284,6 @@ def find_objdump() -> tuple[str, ...]:
 
 
 def ziglang_toolchain() -> Toolchain | None:
-    """The ziglang wheel of this Python, if installed; it has no disassembler."""
     if importlib.util.find_spec("ziglang") is None:
         return None
     zig = (sys.executable, "-m", "ziglang")
@@ -294,7 +291,6 @@ def ziglang_toolchain() -> Toolchain | None:
 
 
 def _rocm_clangs() -> Iterator[Path]:
-    """ROCm's clang under ROCM_PATH, in its usual place, and beside the hipcc on the PATH."""
     roots = [Path(os.environ["ROCM_PATH"])] if os.environ.get("ROCM_PATH") else []
     roots.append(Path("/opt/rocm"))
     hipcc = shutil.which("hipcc")

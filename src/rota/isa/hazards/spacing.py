@@ -128,7 +128,6 @@ class Spacing:
 
     @property
     def valu(self) -> bool:
-        """True for VALU instructions, MFMA and loads to LDS included."""
         return self.kind in {Kind.VECTOR, Kind.MATRIX} or Trait.TO_LDS in self.traits
 
     @property
@@ -328,7 +327,6 @@ def _vector_traits(instruction: Instruction, name: str) -> Trait:
 
 
 def _writes_a_part(instruction: Instruction, name: str) -> bool:
-    """True if SDWA or op_sel places the result in a part of its register."""
     if "_sdwa" in instruction.opcode or _modifier(instruction, "dst_sel"):
         return _modifier(instruction, "dst_sel") not in {"", "DWORD"}
     if name.startswith("v_cvt_scalef32_sr_pk_fp4_"):  # whatever its bits

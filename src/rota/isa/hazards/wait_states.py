@@ -44,7 +44,6 @@ _VECTORS = frozenset({Kind.VECTOR, Kind.MATRIX, Kind.MEMORY, Kind.LDS})
 
 
 def needs(first: Spacing, then: Spacing, hazards: Hazards) -> tuple[Need, ...]:
-    """What `then` must keep after `first`; cached, because loops repeat the same pairs."""
     known = first.known.get(then)
     if known is None:
         known = first.known[then] = tuple(need for need in _Rules(hazards).between(first, then) if need.states > 0)
@@ -135,7 +134,6 @@ class _Rules:
                 yield from self._need("exec_permlane", EXEC_ROWS, "exchanges lanes after v_cmpx")
 
     def _forward(self, first: Spacing, then: Spacing) -> Iterator[Need]:
-        """Results that the next VALU instruction can't read at once."""
         read = first.writes & then.all_reads
         if Trait.TRANSCENDENTAL in first.traits and Trait.TRANSCENDENTAL not in then.traits:
             yield from self._need("transcendental", read, "reads a transcendental's result", reads=True)
@@ -319,8 +317,6 @@ class Distance(NamedTuple):
 
 
 class SpacingWalk:
-    """The control flow of a kernel, with the spacing of each instruction."""
-
     def __init__(self, instructions: Sequence[Instruction], architecture: Architecture) -> None:
         self.instructions = instructions
         self.spacings = [spacing_of(each, architecture) for each in instructions]
@@ -391,7 +387,6 @@ class SpacingWalk:
                 found[key] = Early(first=number, then=then, short=short, need=need)
 
     def near(self, number: int) -> frozenset[int]:
-        """The instructions that follow closely enough to depend on the wait states of `number`."""
         best: dict[int, int] = {}
         stack = [(following, 0) for following in self._after[number]]
         while stack:

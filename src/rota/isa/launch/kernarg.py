@@ -37,8 +37,6 @@ _LDS_UNIT = 16  # the largest alignment that a pointer to LDS needs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pointer:
-    """An address within one of the launch's buffers."""
-
     buffer: int
     offset: int = 0
 
@@ -49,8 +47,6 @@ Value = Pointer | int | float | bytes | np.generic | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """The sizes of a launch: workgroups, work-items per workgroup, and LDS in bytes."""
-
     grid: Triple
     block: Triple
     fixed_lds: int

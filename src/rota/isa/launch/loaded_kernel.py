@@ -174,7 +174,6 @@ _KEYS = ("args", "grid", "block", "dynamic_lds", "expected", "rtol", "atol")
 def launch_described(
     kernel: LoadedKernel, description: object, *, orders: int, seed: int = 0, progress: Progress | None = None
 ) -> LaunchResult:
-    """Launches as described and compares the outputs with the expected ones."""
     launch = _check_description(description)
     result = kernel.launch(
         *launch["args"],
@@ -253,7 +252,6 @@ def load_source(path: Path, arch: str, name: str | None = None, *, compiler: str
 
 
 def compile_source(path: Path, arch: str, *, compiler: str | None = None) -> CodeObject:
-    """Compiles a HIP source for `arch` with line tables and its own folder on the include path."""
     toolchain = find_toolchain(compiler)
     beside = (f"-I{path.parent.resolve()}", "-gline-tables-only")
     text = _read(path).decode("utf-8", errors="replace")

@@ -234,8 +234,6 @@ class LaunchResult:
 
 @dataclass(slots=True, kw_only=True)
 class OrderRuns:
-    """Collects outcomes, and compares each with the first."""
-
     program: KernelProgram
     spans: Mapping[int, HostSpan]
     regions: Sequence[Region]
@@ -358,7 +356,6 @@ def weight_of(opcodes: Sequence[str]) -> tuple[Severity, str]:
 
 
 def _view_argument(span: HostSpan, octets: NDArray[Any], low: int) -> NDArray[Any]:
-    """An argument in a copy of its region, contiguous; plain bytes if NumPy lacks its type."""
     if span.numbers is None:
         return octets[span.low - low : span.high - low].copy()
     array = span.numbers

@@ -171,7 +171,6 @@ class WaveGroup:
 
 
 def list_workgroups(grid: Triple) -> list[tuple[int, Triple]]:
-    """Workgroups by number, x fastest, as the device starts them."""
     return [(number, (x, y, z)) for number, (z, y, x) in enumerate(product(*(range(size) for size in reversed(grid))))]
 
 

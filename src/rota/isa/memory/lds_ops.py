@@ -222,7 +222,6 @@ _TEAM = 16
 
 
 def transpose_registers(bits: int, element: int) -> Callable[[NDArray[np.uint8]], NDArray[np.uint32]]:
-    """The function that turns the bytes that lanes read into registers, rows by lanes."""
     count = bits // element
     lane = np.arange(LANES)[:, None]
     column = np.arange(count)

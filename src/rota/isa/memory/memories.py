@@ -95,7 +95,6 @@ class Memory:
         )
 
     def scalar_words(self, address: int, count: int, instruction: Instruction) -> list[int]:
-        """Words for a scalar load, which ignores the low address bits."""
         place = self.scalar_place(address, count, instruction)
         if place is None:
             return [POISON] * count

@@ -241,7 +241,6 @@ def _access_sdwa(
 
 
 def _span(selection: str) -> tuple[int, int]:
-    """Shift and width of a selection such as WORD_1."""
     if selection == "DWORD":
         return 0, 32
     unit, _, number = selection.partition("_")

@@ -204,7 +204,6 @@ class Placed(NamedTuple):
 
 
 def _noisy(form: MiniFloat) -> Placed:
-    """Rounds stochastically with the high bits of the second source."""
     spare = 23 - form.mantissa
     return Placed(form.bits, "fu", lambda a, b: encode(a, form, noise(b, spare), spare))
 
@@ -214,7 +213,6 @@ def noise(bits: Any, count: int) -> Any:  # noqa: ANN401
 
 
 def placed_conversions(float8: Float8) -> dict[str, Placed]:
-    """The conversions to 8 and 16 bits that write a part of a register."""
     table = {}
     for name in ("fp8", "bf8"):
         form = format_named(name, float8)
@@ -228,8 +226,6 @@ def placed_conversions(float8: Float8) -> dict[str, Placed]:
 
 
 def float8_readers(float8: Float8) -> dict[str, Function]:
-    """The conversions from 8 bits; SDWA chooses the byte, or the two of them."""
-
     def one(a: Any, form: MiniFloat) -> Any:  # noqa: ANN401
         return decode_code(np.asarray(a) & np.uint32(0xFF), form).astype(np.float32)
 

@@ -141,7 +141,6 @@ def decode_carry(instruction: Instruction, opcode: str) -> Step | None:
 
 
 def _decode_sum(instruction: Instruction, compute: Callable[[Any, Any, Any], Any]) -> Step:
-    """Adds or subtracts with a carry per lane, out of it and sometimes into it."""
     target, carry, *rest = parse_operands(instruction)
     form = access(instruction, target, "u", tuple(rest[:2]), "uu", first=2)
     if form.clamp or form.crossing is not None or "op_sel" in instruction.text:
@@ -462,7 +461,6 @@ def _halves(instruction: Instruction, operands: tuple[Operand, ...], function: F
 
 
 def _finish(instruction: Instruction, function: Function, *, clamp: bool) -> Callable[[Wave, list[Any]], Any]:
-    """Computes as MODE says, and clamps."""
     compute, plain = function.compute, function.plain or function.compute
     if function.result not in "hfd":
         return saturate(instruction, function) if clamp else lambda _, values: compute(*values)
@@ -533,7 +531,6 @@ def _decode_move(instruction: Instruction, operands: tuple[Operand, ...]) -> Ste
 
 
 def _decode_mix(instruction: Instruction, operands: tuple[Operand, ...], opcode: str) -> Step:
-    """A fused multiply-add of float32, or of the halves that op_sel_hi chooses."""
     target, *sources = operands
     (high, halved, *flips), clamp = _choices(instruction, 3, 0)
     if any(any(each) for each in flips):

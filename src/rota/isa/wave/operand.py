@@ -206,7 +206,6 @@ def with_signs(plain: Reader, operand: Operand, kind: str) -> Reader:
     keep, flip = (~sign if operand.absolute else ~sign | sign), (sign if operand.negate else sign ^ sign)
 
     def changed(wave: Wave) -> Any:  # noqa: ANN401
-        """Works on bits, so that a NaN changes its sign too."""
         value = plain(wave)
         return (value.view(sign.dtype) & keep ^ flip).view(value.dtype)
 
@@ -271,7 +270,6 @@ _TYPES: dict[str, Any] = {
 
 
 def writer(operand: Operand, kind: str) -> Writer:
-    """Writes a value per lane, in the active lanes."""
     if operand.file is not File.VECTOR:
         raise ValueError(f"{operand.text} is no vector register")
     row = operand.first

@@ -48,7 +48,6 @@ class Private:
         return np.where(inside, offset, 0)[:, None] + np.arange(size), inside
 
     def get(self, index: NDArray[np.int64], lanes: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Lanes by bytes; poison in lanes outside `lanes`."""
         taken = self.bytes[np.arange(LANES)[:, None], np.minimum(index, self.bytes.shape[1] - 1)]
         taken[~lanes] = 0xFF
         return taken
@@ -168,7 +167,6 @@ class Faults:
         other: Instruction | None = None,
         severity: Severity = Severity.ERROR,
     ) -> None:
-        """Records a fault once for these instructions; `other` is the other end."""
         known = self._found.setdefault((code, instruction.line), {})
         end = None if other is None else other.line
         if end in known or (end is None and known):
