@@ -11,21 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rota.isa.binary.kernel_facts import LANES
+from rota.isa.disassembly import Instruction
 from rota.isa.valu.convert import float_values
 from rota.isa.wave.operand import File, Operand, parse_operand, unknown
-from rota.isa.wave.wave import Step
-from rota.targets.architecture import ANY, Float8, MatrixForm, Pipe
-
-if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
-    from rota.targets.architecture import Architecture
+from rota.isa.wave.wave import Step, Wave
+from rota.targets.architecture import ANY, Architecture, Float8, MatrixForm, Pipe
 
 # Elements of operands. A lane's registers are one string of bits, the first register lowest, and elements follow each
 # other in it. They become float64, which holds every value of every format, with a column per lane.

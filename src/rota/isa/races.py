@@ -7,22 +7,17 @@ import re
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.errors import Finding, Severity
-from rota.isa.wave.wave import Faults
+from rota.isa.disassembly import Instruction
+from rota.isa.wave.wave import Faults, Wave
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
-
-    Octets = NDArray[np.int64]
-    Places = NDArray[np.int64]
-
+Octets = NDArray[np.int64]
+Places = NDArray[np.int64]
 # Races on LDS: the rules, which every engine that judges accesses follows to the letter.
 #
 # A wave's *epoch* is the number of barriers it has reached. An access has the epoch of its issue and, once a wait of

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.errors import Finding, IsaError, Severity, several
 from rota.isa.binary.kernel_facts import KernelFacts
@@ -41,9 +42,6 @@ from rota.prove.witness import (
     build_launch,
     pointers_of,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MOST_INSTRUCTIONS = 20_000
 """The most instructions of a wave in a replay."""

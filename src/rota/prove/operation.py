@@ -11,16 +11,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import or_
-from typing import TYPE_CHECKING
 
 from rota.errors import IsaError
+from rota.isa.disassembly import Instruction
 from rota.isa.hazards.spacing import rows_in
 from rota.isa.wave.operand import EXEC, M0, SCALAR, SCC, VCC, Operand, parse_operand
 from rota.prove.verdict import parse_wait_counts
-
-if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
-    from rota.targets.architecture import Architecture
+from rota.targets.architecture import Architecture
 
 SCC_ROW, M0_ROW = SCALAR + SCC, SCALAR + M0
 EXEC_BITS = 0b11 << SCALAR + EXEC

@@ -9,16 +9,11 @@ import enum
 import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from rota.isa.disassembly import Instruction
 from rota.isa.wave.operand import ACC, EXEC, M0, SCALAR, VCC
-from rota.program.machine import Confidence
-from rota.targets.architecture import ANY, SOURCES, Pipe
-
-if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
-    from rota.program.machine import Fact
-    from rota.targets.architecture import Architecture, Hazards
+from rota.program.machine import Confidence, Fact
+from rota.targets.architecture import ANY, SOURCES, Architecture, Hazards, Pipe
 
 Rows = frozenset[int]
 NO_ROWS: Rows = frozenset()

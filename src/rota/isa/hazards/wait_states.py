@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rota.errors import Concern, Finding
 from rota.isa.disassembly import Instruction
@@ -28,12 +28,9 @@ from rota.isa.hazards.spacing import (
     vector_rows,
 )
 from rota.isa.wave.operand import ACC, EXEC, M0, SCALAR, VCC
-from rota.isa.wave.wave import POISON, Wave
+from rota.isa.wave.wave import POISON, Step, Wave
+from rota.program.machine import Fact
 from rota.targets.architecture import Architecture, Hazards, Pipe
-
-if TYPE_CHECKING:
-    from rota.isa.wave.wave import Step
-    from rota.program.machine import Fact
 
 # Rules for pairs of instructions: those of AMD's manual and those of LLVM for gfx940 and later. Each names its source.
 # If the two differ, the stricter one is here.

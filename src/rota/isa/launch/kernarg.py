@@ -10,19 +10,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rota.errors import Concern, IsaError
 from rota.isa.binary.kernel_facts import LANES, Argument, KernelFacts
+from rota.isa.decoded import KernelProgram
+from rota.isa.disassembly import Instruction
 from rota.isa.wave.operand import EXEC
-from rota.isa.wave.wave import POISON
-
-if TYPE_CHECKING:
-    from rota.isa.decoded import KernelProgram
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
+from rota.isa.wave.wave import POISON, Wave
 
 Triple = tuple[int, int, int]
 

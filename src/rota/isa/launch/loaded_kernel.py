@@ -12,15 +12,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.errors import Concern, Finding, IsaError, ToolchainError, did_you_mean
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.binary.toolchain import find_objdump, find_toolchain, read_code_object
-from rota.isa.decoded import load_program
+from rota.isa.decoded import KernelProgram, load_program
 from rota.isa.launch.interleaving import Interleaving, some_interleavings
 from rota.isa.launch.kernarg import Pointer, Triple, Value, waves_of
 from rota.isa.launch.orders import (
@@ -37,11 +38,6 @@ from rota.isa.launch.orders import (
 )
 from rota.isa.launch.processes import Tell, processes_of
 from rota.isa.launch.run import KernelOutcome, run_dispatch
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.decoded import KernelProgram
 
 Progress = Callable[[int, int], None]
 """Called with the workgroups that have ended and their total number, over all orders."""

@@ -11,20 +11,17 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.errors import Concern, Finding, IsaError, Severity, several
+from rota.isa.decoded import KernelProgram
 from rota.isa.launch.interleaving import Interleaving
 from rota.isa.launch.processes import MIN_FORK_SECONDS, Tell, run_forked
 from rota.isa.launch.run import KernelOutcome, rename_buffers
 from rota.isa.races import cause_of, number_stretches, summarise_races
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.decoded import KernelProgram
 
 # Arguments. A kernel sees memory, not arrays: two arguments that overlap are one region, a view reaches from its first
 # byte to its last, and an address keeps its place within 256 bytes, because compilers specialise kernels on it. NumPy

@@ -15,12 +15,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from multiprocessing.connection import Connection, Pipe, wait
 from time import monotonic
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from rota.errors import IsaError
-
-if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
+from rota.isa.disassembly import Instruction
 
 # A child process is a fork: it sees all memory as it is at that moment, changes its own copy only, and sends back what
 # its function returns. So only results need to be picklable, and no script needs a guard around its main part. Without

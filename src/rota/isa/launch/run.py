@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.errors import Concern, Finding, IsaError, Severity, several
 from rota.isa.decoded import KernelProgram
+from rota.isa.disassembly import Instruction
 from rota.isa.hazards.wait_states import check_distance
 from rota.isa.launch.interleaving import LATEST, Driver, Interleaving
 from rota.isa.launch.kernarg import (
@@ -33,13 +35,7 @@ from rota.isa.memory.memories import Lds, Memory
 from rota.isa.native.workgroups import ENDLESS, run_clean
 from rota.isa.wave.wave import AT_BARRIER, INDEXED, Faults, Private, Step, Wave
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.disassembly import Instruction
-
-    Turn = Callable[[Wave, int | None], None]
-
+Turn = Callable[[Wave, int | None], None]
 _BUFFER = re.compile(r"\bbuffer (\d+)")
 
 

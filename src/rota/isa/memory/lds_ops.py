@@ -5,26 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.isa.binary.kernel_facts import LANES
+from rota.isa.disassembly import Instruction
 from rota.isa.memory.atomic_ops import Combine, lds_atomic
 from rota.isa.memory.memories import POISON_BYTE, Width
 from rota.isa.wave.operand import Operand, parse_operand, unknown
-from rota.isa.wave.wave import ALL, Step, make_step
+from rota.isa.wave.wave import ALL, Step, Wave, make_step
+from rota.targets.architecture import Architecture
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
-    from rota.targets.architecture import Architecture
-
-    Octets = NDArray[np.uint8]
-    # From bytes (lanes by bytes) to registers (rows by lanes).
-    Arrange = Callable[[Octets], NDArray[np.uint32]]
+Octets = NDArray[np.uint8]
+# From bytes (lanes by bytes) to registers (rows by lanes).
+Arrange = Callable[[Octets], NDArray[np.uint32]]
 
 # Reads and writes may start at any byte: amdhsa runs with unaligned access on (LLVM, "unaligned-access-mode").
 # Atomics and transposed reads need their natural alignment.

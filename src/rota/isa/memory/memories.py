@@ -11,20 +11,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rota.isa.disassembly import Instruction
 from rota.isa.races import AccessOrder, GlobalOrder
 from rota.isa.wave.wave import POISON, Faults
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.disassembly import Instruction
-
-    Octets = NDArray[np.int64]
-
+Octets = NDArray[np.int64]
 _HIGH = np.uint32(0xFFFF_0000)
 
 

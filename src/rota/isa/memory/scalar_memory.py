@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rota.isa.disassembly import Instruction
 from rota.isa.memory.atomic_ops import Combine, memory_atomic
 from rota.isa.races import MemoryUse, scope_of
 from rota.isa.wave.operand import Operand, parse_operand, scalar_reader, unknown
-from rota.isa.wave.wave import Step, make_step
-
-if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
+from rota.isa.wave.wave import Step, Wave, make_step
 
 _MOVE = re.compile(r"^s_(?P<buffer>buffer_)?(?P<verb>load|store)_dword(?:x(?P<count>2|4|8|16))?$")
 _CLOCKS = frozenset({"s_memtime", "s_memrealtime"})

@@ -10,28 +10,22 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.isa.binary.kernel_facts import LANES
+from rota.isa.disassembly import Instruction
 from rota.isa.memory.atomic_ops import Combine, memory_atomic
 from rota.isa.memory.lds_ops import change_bytes, combine_bytes, reach, report_misaligned, write_bytes
 from rota.isa.memory.memories import Width
 from rota.isa.memory.scalar_memory import decode_scalar_memory
 from rota.isa.races import MemoryUse, Scope, scope_of
 from rota.isa.wave.operand import M0, PRIVATE_BASE, SHARED_BASE, File, Operand, parse_operand, scalar_reader, unknown
-from rota.isa.wave.wave import Act, Step, make_step
+from rota.isa.wave.wave import Act, Step, Wave, make_step
+from rota.targets.architecture import Architecture
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
-    from rota.targets.architecture import Architecture
-
-    Lanes = NDArray[np.bool_]
-
+Lanes = NDArray[np.bool_]
 _APERTURE = 1 << 32  # bytes of LDS and of private memory among flat addresses
 SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "byte": 1, "short": 2}
 _WORDS = ("dword", "dwordx2", "dwordx3", "dwordx4")

@@ -10,12 +10,15 @@ import ctypes
 import re
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.isa.binary.elf import CODE_BASE
 from rota.isa.binary.kernel_facts import LANES
+from rota.isa.decoded import KernelProgram
+from rota.isa.disassembly import Instruction
 from rota.isa.matrix import BITS, fields_of, index_start
 from rota.isa.memory.atomic_ops import lds_atomic, memory_atomic
 from rota.isa.memory.lds_ops import source_lanes
@@ -26,16 +29,9 @@ from rota.isa.valu.vector import lane_bits
 from rota.isa.wave.control import wait_counts
 from rota.isa.wave.operand import File, parse_operand
 from rota.isa.wave.scalar import decode_scalar
+from rota.isa.wave.wave import Step
 from rota.native_library import load
-from rota.targets.architecture import ANY, Float8
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.decoded import KernelProgram
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Step
-    from rota.targets.architecture import Architecture
+from rota.targets.architecture import ANY, Architecture, Float8
 
 NAME = "librota_core.so"
 _POINTER: Final = ctypes.c_void_p

@@ -16,27 +16,24 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.errors import IsaError
 from rota.isa.binary.elf import CODE_BASE
 from rota.isa.binary.kernel_facts import LANES
+from rota.isa.decoded import KernelProgram
 from rota.isa.hazards.spacing import NOTHING
 from rota.isa.hazards.wait_states import check_spacing
 from rota.isa.launch.interleaving import Interleaving, Landing
+from rota.isa.launch.kernarg import Triple
 from rota.isa.launch.processes import MIN_FORK_SECONDS, Tell, check_time, run_forked
-from rota.isa.memory.memories import BASE, MOST_WAVES
+from rota.isa.memory.memories import BASE, MOST_WAVES, Memory
 from rota.isa.native.records import FAULT, OP, OPERAND, OTHER, Packed, library, pack
 from rota.isa.wave.operand import EXEC
-from rota.isa.wave.wave import COUNTERS, INDEXED, ROWS, START
+from rota.isa.wave.wave import COUNTERS, INDEXED, ROWS, START, Faults, Wave
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.decoded import KernelProgram
-    from rota.isa.launch.kernarg import Triple
     from rota.isa.launch.run import WaveGroup
-    from rota.isa.memory.memories import Memory
-    from rota.isa.wave.wave import Faults, Wave
 
 _SLICE = 2_000_000  # instructions between two checks of the time limit
 _LANDINGS = {Landing.LATEST: 0, Landing.EARLIEST: 1, Landing.ANY: 2}

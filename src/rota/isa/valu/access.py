@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.isa.binary.kernel_facts import LANES
+from rota.isa.disassembly import Instruction
 from rota.isa.wave.operand import (
     File,
     Operand,
@@ -24,12 +26,7 @@ from rota.isa.wave.operand import (
     with_signs,
     writer,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
+from rota.isa.wave.wave import Wave
 
 
 def fields_of(instruction: Instruction) -> dict[str, str]:

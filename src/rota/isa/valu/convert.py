@@ -11,21 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from rota.isa.disassembly import Instruction
 from rota.isa.valu.access import op_sel
 from rota.isa.valu.integer import INTEGER, Function
 from rota.isa.wave.operand import File, Operand, Reader, parse_operand, reader, unknown
-from rota.isa.wave.wave import Step, make_step
-from rota.targets.architecture import Float8
-
-if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
-    from rota.targets.architecture import Architecture
-
+from rota.isa.wave.wave import Step, Wave, make_step
+from rota.targets.architecture import Architecture, Float8
 
 # Floats of 4 to 16 bits: sign, exponent and mantissa with gradual underflow. Formats differ in the meaning of their top
 # codes, and in the code for numbers out of range: infinity, NaN, or the largest number (6 and 4 bits have nothing

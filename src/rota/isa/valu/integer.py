@@ -6,15 +6,13 @@ The semantics are those of the CDNA3 ISA, "VALU Instructions"; the kinds are the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from rota.isa.disassembly import Instruction
 from rota.isa.wave.operand import unknown
-
-if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
+from rota.isa.wave.wave import Wave
 
 
 class Function(NamedTuple):

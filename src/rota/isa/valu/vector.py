@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rota.isa.binary.kernel_facts import LANES
+from rota.isa.disassembly import Instruction
 from rota.isa.valu.access import (
     access,
     check_modifiers,
@@ -52,12 +53,8 @@ from rota.isa.wave.operand import (
     unknown,
     writer,
 )
-from rota.isa.wave.wave import DENORM32, IEEE, Step, clamp_float, flush_denormals, make_step, obey_mode
-
-if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
-    from rota.targets.architecture import Architecture, Float8
+from rota.isa.wave.wave import DENORM32, IEEE, Step, Wave, clamp_float, flush_denormals, make_step, obey_mode
+from rota.targets.architecture import Architecture, Float8
 
 _COMPARE_NAME = re.compile(
     r"^v_cmp(?P<x>x?)_(?P<order>class|tru|f|t|n?lt|n?le|n?eq|n?gt|n?ge|n?lg|ne|u|o)_(?P<kind>[uif])(?P<bits>16|32|64)$"

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from rota.errors import Finding, IsaError, Severity
 from rota.isa.binary.elf import CODE_BASE
 from rota.isa.binary.kernel_facts import KernelFacts
-from rota.isa.disassembly import SKIPPING
+from rota.isa.disassembly import SKIPPING, Instruction
 from rota.isa.wave.operand import (
     EXEC,
     M0,
@@ -27,13 +26,8 @@ from rota.isa.wave.operand import (
     scalar_writer,
     unknown,
 )
-from rota.isa.wave.wave import AT_BARRIER, AT_END, START, Step, make_step
-from rota.targets.architecture import WaitEncoding
-
-if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
-    from rota.targets.architecture import Architecture
+from rota.isa.wave.wave import AT_BARRIER, AT_END, START, Step, Wave, make_step
+from rota.targets.architecture import Architecture, WaitEncoding
 
 # Float modes. The interpreter rounds to nearest even, keeps or flushes denormals of 32 bits as MODE says, and keeps
 # those of 16 and 64 bits. A difference that only rare values show is a warning.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
+from rota.isa.disassembly import Instruction
 from rota.isa.wave.operand import (
     M0,
     SCC_BIT,
@@ -17,11 +17,7 @@ from rota.isa.wave.operand import (
     scalar_writer,
     unknown,
 )
-from rota.isa.wave.wave import INDEXED, Step, make_step
-
-if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
+from rota.isa.wave.wave import INDEXED, Step, Wave, make_step
 
 # Registers indexed by M0. In index mode vector instructions add M0 to their VGPRs; see `wave.with_indexing`.
 

@@ -13,20 +13,18 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.errors import Finding, Severity
 from rota.isa.binary.kernel_facts import LANES
+from rota.isa.disassembly import Instruction
 from rota.isa.hazards.spacing import NOTHING, Spacing
-from rota.isa.wave.operand import EXEC, M0, SCALAR, Operand
+from rota.isa.wave.operand import EXEC, M0, SCALAR, Operand, Reader
+from rota.targets.architecture import Architecture, Pipe
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.disassembly import Instruction
     from rota.isa.launch.run import Visit
     from rota.isa.memory.memories import Lds, Memory
-    from rota.isa.wave.operand import Reader
-    from rota.targets.architecture import Architecture, Pipe
 
 
 class Private:
