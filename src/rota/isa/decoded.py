@@ -162,12 +162,11 @@ def waves_at(
             steps.append(None)
     with np.errstate(all="ignore"):
         walks = [_Walk(steps, instructions, _start_wave(wave, architecture), reached).run() for wave in range(waves)]
-    return {
-        number: None
-        if any(each[number] is None for each in walks)
-        else frozenset(wave for wave, each in enumerate(walks) if each[number])
-        for number in numbers
-    }
+    found: dict[int, frozenset[int] | None] = {}
+    for number in numbers:
+        known = all(each[number] is not None for each in walks)
+        found[number] = frozenset(wave for wave, each in enumerate(walks) if each[number]) if known else None
+    return found
 
 
 def _start_wave(number: int, architecture: Architecture) -> Wave:
@@ -185,11 +184,8 @@ class _Walk:
         self, steps: Sequence[Step | None], instructions: Sequence[Instruction], wave: Wave, reached: range
     ) -> None:
         self._steps, self._instructions, self._wave, self._reached = steps, instructions, wave, reached
-        self._loops = [
-            range(each.target, end + 1)
-            for end, each in enumerate(instructions)
-            if each.target is not None and each.target <= end
-        ]
+        targets = enumerate(each.target for each in instructions)
+        self._loops = [range(start, end + 1) for end, start in targets if start is not None and start <= end]
         self._entered: set[range] = set()
         self._known = {0, *_EXEC}
         self._skippable = 0  # an undecided branch may have skipped everything before this number

@@ -148,13 +148,6 @@ def join_states(state: State, other: State) -> State:
     return {key: values for key, values in both.items() if len(values) <= _MOST_VALUES}
 
 
-def jump_targets(line: CodeLine, state: State) -> Values | None:
-    halves = [state.get(key) for key in _registers_in(line.text.split()[-1])]
-    if len(halves) != 2 or halves[0] is None or halves[1] is None:
-        return None
-    return frozenset(low | high << 32 for low, high in product(halves[0], halves[1]))
-
-
 def state_after(line: CodeLine, state: State) -> State:
     opcode, _, rest = line.text.partition(" ")
     if opcode.startswith(_RELATIVE):
@@ -294,11 +287,8 @@ def derive_flow(listing: CodeListing, entry: int, functions: Iterable[int] = ())
     if walk.unresolved:
         for function in sorted(functions):
             walk.start(function)
-    return CodeFlow(
-        places=frozenset(place for place in walk.states if place in listing.lines),
-        unresolved=tuple(sorted(walk.unresolved)),
-        missing=tuple(sorted(walk.missing)),
-    )
+    places = frozenset(place for place in walk.states if place in listing.lines)
+    return CodeFlow(places=places, unresolved=tuple(sorted(walk.unresolved)), missing=tuple(sorted(walk.missing)))
 
 
 def falls_through(opcode: str) -> bool:
@@ -352,8 +342,9 @@ class _Walk:
         if opcode in {"s_swappc_b64", "s_call_b64"}:
             self._returns.add(line.follows)
         if opcode in _INDIRECT:
-            targets = jump_targets(line, state)
-            (self.unresolved.add if targets is None else self.unresolved.discard)(place)
+            halves = [state.get(key, Values()) for key in _registers_in(line.text.split()[-1])]
+            targets = {low | high << 32 for low, high in product(*halves)} if len(halves) == 2 else None
+            (self.unresolved.discard if targets else self.unresolved.add)(place)
             return sorted(targets or ())
         jumps = [] if line.target is None else [line.target]
         return [*jumps, line.follows] if falls_through(opcode) else jumps
@@ -438,13 +429,9 @@ def _select_instructions(
     for place in order:
         line = listing.lines[place]
         at = bisect_right(starts, place) - 1
-        yield instruction_of(
-            line,
-            place if listing.addressed else None,
-            None if line.target is None else numbers[line.target],
-            names[at][1] if at >= 0 else None,
-            None if lines is None or not listing.addressed else lines.at(place),
-        )
+        target, symbol = None if line.target is None else numbers[line.target], names[at][1] if at >= 0 else None
+        source = None if lines is None or not listing.addressed else lines.at(place)
+        yield instruction_of(line, place if listing.addressed else None, target, symbol, source)
 
 
 def instruction_of(

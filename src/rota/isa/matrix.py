@@ -121,12 +121,6 @@ def broadcast(blocks: int, cbsz: int, abid: int) -> NDArray[np.int64]:
     return (number & -(1 << cbsz)) + (abid if cbsz else 0)
 
 
-def lane_pattern(blgp: int) -> NDArray[np.int64]:
-    lane = np.arange(LANES)
-    patterns = {0: lane, 1: lane % 32, 2: lane % 32 + 32, 3: (lane + 16) % LANES}
-    return patterns.get(blgp, lane % 16 + 16 * (blgp - 4))
-
-
 def result_places(form: MatrixForm) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Block, row and column of each item of a lane's result, items by lanes."""
     count = form.rows * form.columns * form.blocks // LANES
@@ -236,7 +230,9 @@ def _multiplier(form: MatrixForm, fields: Fields, float8: Float8, operands: tupl
     a, b = (slice(each.first, each.first + each.count) for each in operands[:2])
     read_a, read_b = elements_of(fields.left, float8), elements_of(fields.right, float8)
     split_a, split_b = (form.left == ANY and BITS[kind] > 4 for kind in (fields.left, fields.right))
-    blocks, lanes = broadcast(form.blocks, fields.cbsz, fields.abid), lane_pattern(fields.blgp)
+    blocks, lane = broadcast(form.blocks, fields.cbsz, fields.abid), np.arange(LANES)
+    patterns = {0: lane, 1: lane % 32, 2: lane % 32 + 32, 3: (lane + 16) % LANES}
+    lanes = patterns.get(fields.blgp, lane % 16 + 16 * (fields.blgp - 4))
     sign = -1.0 if fields.negate[0] != fields.negate[1] else 1.0
     start = index_start(form, fields)
 

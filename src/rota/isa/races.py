@@ -18,6 +18,7 @@ from rota.isa.wave.wave import Faults, Wave
 
 Octets = NDArray[np.int64]
 Places = NDArray[np.int64]
+
 # Races on LDS: the rules, which every engine that judges accesses follows to the letter.
 #
 # A wave's *epoch* is the number of barriers it has reached. An access has the epoch of its issue and, once a wait of
@@ -432,11 +433,8 @@ class GlobalOrder:
         """True if a shared write after the first and a shared read before the second order them."""
         for numbers in self._shared.values():
             shared = [each for each in (self._accesses[number] for number in numbers) if each.scope >= wanted]
-            released = [
-                each.time
-                for each in shared
-                if each.group == first.group and each.use.writes and _is_before(first, each)
-            ]
+            writes = [each for each in shared if each.group == first.group and each.use.writes]
+            released = [each.time for each in writes if _is_before(first, each)]
             if released and any(
                 each.group == second.group
                 and each.use in {MemoryUse.READ, MemoryUse.ATOMIC}
@@ -545,13 +543,11 @@ def summarise_races(findings: Sequence[Finding]) -> str:
     lines = [sorted({finding.concerns[end].index or 0 for finding in findings}) for end in (0, 1)]
     ends = [f"#{each[0]}" if len(each) == 1 else f"#{each[0]} to #{each[-1]}" for each in lines]
     evidence = [dict(finding.evidence) for finding in findings]
-    waves = [_format_waves({str(each[name]) for each in evidence if name in each}) for name in ("wave", "other wave")]
-    by = " with ".join(each for each in waves if each)
+    waves = []
+    for role in ("wave", "other wave"):
+        names = sorted({str(each[role]) for each in evidence if role in each}, key=lambda name: (len(name), name))
+        waves += [f"wave{'s' * (len(names) > 1)} {', '.join(names)}"] if names else []
+    by = " with ".join(waves)
     ranges = [found for each in evidence if (found := _RANGE.search(str(each.get("bytes", ""))))]
     low, high = min(int(each[1]) for each in ranges), max(int(each[2]) for each in ranges)
     return f"{len(findings)} pairs in all, {ends[0]} with {ends[1]}; bytes from {low} to {high}; first seen by {by}"
-
-
-def _format_waves(names: set[str]) -> str:
-    listed = ", ".join(sorted(names, key=lambda name: (len(name), name)))
-    return f"waves {listed}" if len(names) > 1 else f"wave {listed}" if names else ""

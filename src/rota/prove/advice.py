@@ -19,14 +19,14 @@ from rota.errors import Severity
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction
 from rota.prove.kernel_proof import Policies, Triple, prove
-from rota.prove.verdict import BARRIER, STEPS_PER_SECOND, Budget, Edit, Verdict, apply_edits, parse_wait_counts
+from rota.prove.verdict import BARRIER, STEPS_PER_SECOND, Budget, Edit, Status, Verdict, apply_edits, parse_wait_counts
 from rota.targets.registry import architecture_named
 
 _EFFORT_FACTOR = 4  # each further proof may take so many times the effort of the first
 _LEAST_STEPS = 2 * STEPS_PER_SECOND
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Needed:
     """Waits and barriers of a kernel, as edits that remove them.
 
@@ -59,7 +59,7 @@ class Needed:
         return "\n".join(lines)
 
 
-def find_needed(
+def find_needed(  # noqa: C901
     facts: KernelFacts,
     instructions: Sequence[Instruction],
     proved: Verdict,
@@ -71,7 +71,13 @@ def find_needed(
     """Find the waits and barriers that a proved kernel needs; None if it isn't proved."""
     if not proved.proved:
         return None
-    waits, barriers = _find_synchronisation(facts, instructions)
+    architecture, waits, barriers = architecture_named(facts.arch), list[Edit](), list[Edit]()
+    for number, instruction in enumerate(instructions):
+        if instruction.opcode == "s_barrier":
+            barriers.append(Edit(number=number, what=BARRIER))
+        elif instruction.opcode == "s_waitcnt" and architecture is not None:
+            counts = parse_wait_counts(instruction).items()
+            waits += [Edit(number=number, what=name) for name, count in counts if count < architecture.no_wait(name)]
     budget = Budget(steps=max(_EFFORT_FACTOR * proved.statistics.effort, _LEAST_STEPS))
     every, proofs = (*waits, *barriers), 0
 
@@ -88,29 +94,14 @@ def find_needed(
         found = verdict((each,))
         if found.proved:
             alone.append(each)
-        elif found.ran_out:
+        elif found.status is Status.INCONCLUSIVE:
             undecided.append(each)
     together: tuple[Edit, ...] = tuple(alone[:1])
     for each in alone[1:]:
         if verdict((*together, each)).proved:
             together = (*together, each)
-    return Needed(
-        waits=waits, barriers=barriers, alone=tuple(alone), undecided=tuple(undecided), together=together, proofs=proofs
-    )
-
-
-def _find_synchronisation(
-    facts: KernelFacts, instructions: Sequence[Instruction]
-) -> tuple[tuple[Edit, ...], tuple[Edit, ...]]:
-    architecture = architecture_named(facts.arch)
-    waits, barriers = [], []
-    for number, each in enumerate(instructions):
-        if each.opcode == "s_barrier":
-            barriers.append(Edit(number=number, what=BARRIER))
-        elif each.opcode == "s_waitcnt" and architecture is not None:
-            counts = parse_wait_counts(each).items()
-            waits += [Edit(number=number, what=name) for name, count in counts if count < architecture.no_wait(name)]
-    return tuple(waits), tuple(barriers)
+    every_wait, every_barrier, left = tuple(waits), tuple(barriers), tuple(undecided)
+    return Needed(every_wait, every_barrier, tuple(alone), left, together, proofs)
 
 
 _FIXABLE = frozenset({"I103", "I106", "I109", "I403"})

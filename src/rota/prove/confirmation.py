@@ -299,11 +299,8 @@ class _Confirmation:
                 return
 
     def _find_best(self, launch: Launch, noise: int, alarm: Alarm) -> tuple[OrderResult, Finding, Pair] | None:
-        found = [
-            match
-            for shown in self._ran[launch, noise]
-            if not shown.outside and (match := _find_match(shown, alarm)) is not None and not _is_harmless(match[1])
-        ]
+        matches = [_find_match(shown, alarm) for shown in self._ran[launch, noise] if not shown.outside]
+        found = [each for each in matches if each is not None and not _is_harmless(each[1])]
         return next((each for each in found if _is_harmful(each[1])), found[0] if found else None)
 
     def _explain(self, alarm: Alarm, launch: Launch, noise: int) -> str:

@@ -117,11 +117,6 @@ class Decisions:
     def record(self, event: Event) -> None:
         self.path = (self.path[0], (self.path[1], event))
 
-    def shift_epochs(self, barriers: int) -> Decisions:
-        other = self.copy()
-        other.epochs = {key: when + barriers for key, when in self.epochs.items()}
-        return other
-
     def lookup(self, condition: Symbol, wave: int | None = None) -> bool | None:
         """Whether a condition holds, for one wave if waves don't share it; None if the path hasn't decided it."""
         if (found := self.known.get((condition, wave))) is not None:

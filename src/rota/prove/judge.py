@@ -42,11 +42,6 @@ class Conflict:
     then: OpenAccess
     octets: int
 
-    @property
-    def is_same_load(self) -> bool:
-        """True if two waves issue one load to LDS together."""
-        return self.first.flight is self.then.flight and self.first.access.how == "dma"
-
 
 def find_conflicts(  # noqa: C901
     wave_sets: Sequence[WaveSet],
@@ -113,13 +108,8 @@ def find_conflicts(  # noqa: C901
         reads, writes, atomics = sums[one]
         for other in order[place + 1 :]:
             reads2, writes2, atomics2 = sums[other]
-            hit = (
-                writes & (reads2 | writes2 | atomics2)
-                | writes2 & (reads | atomics)
-                | atomics & reads2
-                | atomics2 & reads
-            )
-            if hit:
+            hit = writes & (reads2 | writes2 | atomics2) | writes2 & (reads | atomics)
+            if hit := hit | atomics & reads2 | atomics2 & reads:
                 collect(waves[one], waves[other], hit)
     return list(conflicts.values())
 
@@ -159,7 +149,7 @@ class Judge:
         """Report waves that access the same bytes with nothing to order them; `spend` raises to end the search."""
 
         def accepts(conflict: Conflict) -> bool:
-            if conflict.is_same_load:
+            if conflict.first.flight is conflict.then.flight and conflict.first.access.how == "dma":
                 number, waves = conflict.first.access.number, (conflict.first.wave, conflict.then.wave)
                 classes = self._agreement.find_classes(number)
                 if classes[waves[0]] == classes[waves[1]]:
@@ -326,11 +316,8 @@ class Judge:
         for flight in wave_set.vm:
             if flight.access is not None and any(flight.access.bytes):
                 message = "a load to LDS is in flight when its wave ends"
-                evidence = (
-                    ("rule", "ordered only by latency"),
-                    ("waves", ", ".join(map(str, wave_set.waves))),
-                    ("missing wait", "vmcnt(0) before it"),
-                )
+                waves, missing = ", ".join(map(str, wave_set.waves)), "vmcnt(0) before it"
+                evidence = (("rule", "ordered only by latency"), ("waves", waves), ("missing wait", missing))
                 fixes = (wait_before(operation.number, "vmcnt", 0),)
                 self._add("I403", "end", message, operation.number, flight.number, evidence, known, fixes=fixes)
                 return

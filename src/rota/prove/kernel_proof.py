@@ -77,17 +77,14 @@ class ChosenBlock:
 
     def qualify(self, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
         """Turn findings that depend on an assumed block into warnings: another block may not have them."""
-        return tuple(
-            replace(
-                each,
-                severity=Severity.WARNING,
-                evidence=(*each.evidence, (UNDECIDED, self.assumed)),
-                fixes=(*each.fixes, _SAY_BLOCK),
-            )
-            if self.assumed and each.code in _OF_BLOCKS and missing_fact(each) is None
-            else each
-            for each in findings
-        )
+        found = []
+        for each in findings:
+            if self.assumed and each.code in _OF_BLOCKS and missing_fact(each) is None:
+                evidence, fixes = (*each.evidence, (UNDECIDED, self.assumed)), (*each.fixes, _SAY_BLOCK)
+                found.append(replace(each, severity=Severity.WARNING, evidence=evidence, fixes=fixes))
+            else:
+                found.append(each)
+        return tuple(found)
 
 
 def choose_block(
@@ -161,11 +158,6 @@ def _taint_and(a: _Source, b: _Source) -> int:
     return a.taint & b.may | b.taint & a.may
 
 
-def _taint_sum(a: _Source, b: _Source) -> int:
-    taint = a.taint | b.taint
-    return M32 & -(taint & -taint)  # a carry reaches all bits above
-
-
 def _taint_of_table(instruction: Instruction) -> Callable[..., int]:
     """v_bitop3_b32: a bit of an operand matters where the truth table depends on it, given known other operands."""
     table = int(instruction.modifiers[0].partition(":")[2], 0)
@@ -194,7 +186,7 @@ _TAINTS: dict[str, Callable[..., int]] = {
     "v_or_b32": lambda a, b: a.taint | b.taint,
     "v_or3_b32": lambda a, b, c: a.taint | b.taint | c.taint,
     "v_xor_b32": lambda a, b: a.taint | b.taint,
-    "v_add_u32": _taint_sum,
+    "v_add_u32": lambda a, b: M32 & -((both := a.taint | b.taint) & -both),  # a carry reaches all bits above
     "v_lshlrev_b32": lambda by, a: a.taint << (by.number & 31),
     "v_lshrrev_b32": lambda by, a: a.taint >> (by.number & 31),
     "v_lshl_or_b32": lambda a, by, c: (a.taint << (by.number & 31) if by.number is not None else M32) | c.taint,

@@ -261,11 +261,9 @@ def mark_spills(operations: list[Operation]) -> list[Operation]:
 
 
 def _is_spill(operation: Operation) -> bool:
-    named = operation.instruction.operands
+    named, offset = operation.instruction.operands, _read_offset(operation.instruction)
     places = named[::2] if operation.verb == "store" else named[1:]
-    return (
-        bool(_SPILL.match(operation.name)) and set(places) == {"off"} and _read_offset(operation.instruction) % 4 == 0
-    )
+    return bool(_SPILL.match(operation.name)) and set(places) == {"off"} and offset % 4 == 0
 
 
 def _read_offset(instruction: Instruction) -> int:

@@ -297,11 +297,7 @@ class Explorer:
         self.judge, self.meter = judge, meter
         self._evaluated, self._looping = sliced.evaluated, sliced.looping
         self._targets = find_call_targets(operations)
-        self._places = {
-            each.instruction.address: each.number
-            for each in reversed(operations)
-            if each.instruction.address is not None
-        }
+        self._places = {each.instruction.address: each.number for each in reversed(operations)}
         leads = enumerate(sliced.successors)
         self._heads = frozenset(to for number, following in leads for to in following if to <= number)
         self._joins = self._join_points()

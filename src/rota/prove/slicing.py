@@ -231,14 +231,11 @@ def _find_needed(
     own = [_own_needs(each, control=control, sources=sources) for each in operations]
     sources_of = [_sources(each) for each in operations]
     # A vector write kills its target only if all lanes are active.
-    kills = [
-        0
-        if each.slots and each.verb == "store" and not full_exec[number]
-        else each.writes
-        if (full_exec[number] or not each.is_vector) and not each.indexed
-        else each.writes & ~VECTORS
-        for number, each in enumerate(operations)
-    ]
+    kills = []
+    for operation, full in zip(operations, full_exec, strict=True):
+        whole = (full or not operation.is_vector) and not operation.indexed
+        spills = operation.slots and operation.verb == "store" and not full
+        kills.append(0 if spills else operation.writes if whole else operation.writes & ~VECTORS)
     needed = [0] * count
     evaluated = [False] * count
     work, pending = list(range(count)), [True] * count

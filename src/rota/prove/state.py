@@ -94,14 +94,9 @@ class Masks:
             do = _OPS[op]
             return self.leaf(tuple(do(a, b) for a, b in zip(one.leaf, other.leaf, strict=True)))
         first = min((each.atom for each in (one, other) if each.atom is not None), key=lambda atom: atom.number)
-        parts = [
-            (each.high, each.low)
-            if each.atom is first and each.high is not None and each.low is not None
-            else (each, each)
-            for each in (one, other)
-        ]
-        (one_high, one_low), (other_high, other_low) = parts
-        return self.choice(first, self.combine(op, one_high, other_high), self.combine(op, one_low, other_low))
+        highs = [each.high if each.atom is first and each.high is not None else each for each in (one, other)]
+        lows = [each.low if each.atom is first and each.low is not None else each for each in (one, other)]
+        return self.choice(first, self.combine(op, *highs), self.combine(op, *lows))
 
     def invert(self, mask: Mask) -> Mask:
         return self.combine("nor", mask, mask)

@@ -185,15 +185,12 @@ def _add(step: _Step) -> None:
     step.write_scc(int(over) if over.ndim == 0 else simplify(over.astype(np.int64)))
 
 
-def _add_immediate(step: _Step) -> None:
+def _compute_immediate(step: _Step) -> None:
     a, b = step.read_all(0)
-    step.write(step.compute("add", a, _extend_immediate(b)))
-    _forget_carry(step, a, b)
-
-
-def _multiply_immediate(step: _Step) -> None:
-    a, b = step.read_all(0)
-    step.write(step.compute("mul", a, _extend_immediate(b)))
+    adds = step.operation.name == "s_addk_i32"
+    step.write(step.compute("add" if adds else "mul", a, _extend_immediate(b)))
+    if adds:
+        _forget_carry(step, a, b)
 
 
 def _take_min_or_max(step: _Step) -> None:
@@ -325,8 +322,7 @@ def _forget_scalar(step: _Step) -> None:
 
 _SCALAR_STEPS: dict[str, Callable[[_Step], None]] = {
     **dict.fromkeys(("s_add_u32", "s_addc_u32", "s_sub_u32", "s_subb_u32", "s_add_i32", "s_sub_i32"), _add),
-    "s_addk_i32": _add_immediate,
-    "s_mulk_i32": _multiply_immediate,
+    **dict.fromkeys(("s_addk_i32", "s_mulk_i32"), _compute_immediate),
     **dict.fromkeys(_MIN_MAX, _take_min_or_max),
     **dict.fromkeys(("s_bfe_u32", "s_bfe_i32"), _extract_field),
     **dict.fromkeys(("s_cselect_b32", "s_cselect_b64"), _select_by_scc),
@@ -612,12 +608,8 @@ def _forget_vector(step: _Step) -> None:  # noqa: C901
     text = operation.instruction.text.partition(" ")[0]
     negated = tuple(each.text for each in operands if each.signed)
     key: tuple[object, ...] = (text, negated, modifiers, operation.number if name.startswith("v_prng") else 0)
-    across_lanes = (
-        "_dpp" in text
-        or "permlane" in name
-        or name.startswith("v_mbcnt")
-        or any(each.startswith(("quad_perm", "row_", "wave_")) for each in modifiers)
-    )
+    by_dpp = "_dpp" in text or any(each.startswith(("quad_perm", "row_", "wave_")) for each in modifiers)
+    across_lanes = by_dpp or "permlane" in name or name.startswith("v_mbcnt")
     if across_lanes:
         key = (*key, wave_set.exec)
     if name.startswith(("v_cmp_", "v_cmpx_")):

@@ -319,11 +319,6 @@ class Verdict:
         """True if some path was not followed to its end."""
         return any(each.code in _EARLY for each in self.findings)
 
-    @property
-    def ran_out(self) -> bool:
-        """True if it ended early, and found nothing wrong until then."""
-        return self.status is Status.INCONCLUSIVE
-
     def __str__(self) -> str:
         took = self.statistics
         line = (

@@ -563,11 +563,11 @@ class StateMatch:
         condition, wave = key
         if self._is_unchanged(condition):
             return self._product.known.lookup(condition, wave) is wanted
-        return wave is None and holds_now(self._evaluator, condition, self._substitute, self._product.known) is wanted
 
-    def _substitute(self, base: Symbol, scale: int) -> Value | None:
-        bound = self.bound.get(base)
-        return None if bound is None else times(bound, scale)
+        def substitute(base: Symbol, scale: int) -> Value | None:
+            return times(self.bound[base], scale) if base in self.bound else None
+
+        return wave is None and holds_now(self._evaluator, condition, substitute, self._product.known) is wanted
 
     def _is_unchanged(self, symbol: Symbol) -> bool:
         if symbol.stable:
@@ -792,7 +792,8 @@ class SeenStates:
             self._graph.add_arrival(general.number, forget_names(product.known.path))
             for wave_set, new in zip(waiting.wave_sets, product.wave_sets, strict=True):
                 wave_set.registers, wave_set.exec = new.registers, new.exec
-            waiting.known = product.known.shift_epochs(waiting.epoch - product.epoch)
+            later, waiting.known = waiting.epoch - product.epoch, product.known.copy()
+            waiting.known.epochs = {key: when + later for key, when in product.known.epochs.items()}
             self._graph.weaken(general.number, waiting.known)
         else:
             general.number = self._graph.add_state(product.known)

@@ -67,11 +67,9 @@ class CodeObject:
         for kernel in self.kernels:
             if kernel.name == name:
                 return kernel
-        raise ToolchainError.of(
-            "T103",
-            f"the code object has no kernel named {name!r}" if name else "several kernels: name one",
-            fixes=did_you_mean(name or "", (kernel.name for kernel in self.kernels)),
-        )
+        message = f"the code object has no kernel named {name!r}" if name else "several kernels: name one"
+        fixes = did_you_mean(name or "", (kernel.name for kernel in self.kernels))
+        raise ToolchainError.of("T103", message, fixes=fixes)
 
     def image(self) -> bytes:
         """What a loader puts into memory from `rota.isa.binary.elf.CODE_BASE` on: code, constants and variables."""
@@ -189,12 +187,9 @@ def _descriptor(octets: bytes) -> Descriptor:
 
 def _arguments(notes: object) -> Iterator[Argument]:
     for number, argument in enumerate(get_optional(notes, ".args", list) or ()):
-        yield Argument(
-            name=get_optional(argument, ".name", str) or f"arg{number}",
-            offset=get_required(argument, ".offset", int),
-            size=get_required(argument, ".size", int),
-            kind=get_required(argument, ".value_kind", str),
-        )
+        name = get_optional(argument, ".name", str) or f"arg{number}"
+        offset, size = (get_required(argument, key, int) for key in (".offset", ".size"))
+        yield Argument(name=name, offset=offset, size=size, kind=get_required(argument, ".value_kind", str))
 
 
 def _arch(flags: int, target: str | None) -> str:

@@ -11,6 +11,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -182,33 +183,22 @@ def _relocations(elf: ELFFile) -> Iterator[Relocation]:
 
 def _symbols(elf: ELFFile) -> tuple[ElfSymbol, ...]:
     """Every symbol once: from .symtab and .dynsym, or from the dynamic segment if sections are stripped."""
-    found: dict[tuple[str, int], ElfSymbol] = {}
-    for symbol in _raw_symbols(elf):
-        if len(found) > _MOST_SYMBOLS:
-            raise unreadable(f"it has more than {_MOST_SYMBOLS:,} symbols")
-        if symbol.name and symbol["st_shndx"] != "SHN_UNDEF":
-            kind = symbol["st_info"]["type"]
-            known = found.get((symbol.name, symbol["st_value"]))
-            found[symbol.name, symbol["st_value"]] = ElfSymbol(
-                name=symbol.name,
-                address=symbol["st_value"],
-                size=symbol["st_size"],
-                function=kind in {"STT_FUNC", "STT_GNU_IFUNC"} or (known is not None and known.function),
-            )
-    return tuple(found.values())
-
-
-def _raw_symbols(elf: ELFFile) -> Iterator[Any]:
     from elftools.elf.dynamic import DynamicSegment
     from elftools.elf.sections import SymbolTableSection
 
-    tables = [section for section in elf.iter_sections() if isinstance(section, SymbolTableSection)]
-    for section in tables:
-        yield from section.iter_symbols()
+    found: dict[tuple[str, int], ElfSymbol] = {}
+    tables: list[Any] = [section for section in elf.iter_sections() if isinstance(section, SymbolTableSection)]
     if not tables:
-        for segment in elf.iter_segments("PT_DYNAMIC"):
-            if isinstance(segment, DynamicSegment):
-                yield from segment.iter_symbols()
+        tables = [segment for segment in elf.iter_segments("PT_DYNAMIC") if isinstance(segment, DynamicSegment)]
+    for symbol in chain.from_iterable(table.iter_symbols() for table in tables):
+        if len(found) > _MOST_SYMBOLS:
+            raise unreadable(f"it has more than {_MOST_SYMBOLS:,} symbols")
+        if symbol.name and symbol["st_shndx"] != "SHN_UNDEF":
+            name, address = key = symbol.name, symbol["st_value"]
+            function = symbol["st_info"]["type"] in {"STT_FUNC", "STT_GNU_IFUNC"}
+            function = function or ((known := found.get(key)) is not None and known.function)
+            found[key] = ElfSymbol(name=name, address=address, size=symbol["st_size"], function=function)
+    return tuple(found.values())
 
 
 # Notes (LLVM, "User Guide for AMDGPU Backend", section "Code Object V3 Metadata" and those after it). Hand-written
@@ -339,11 +329,9 @@ _MOST_NAME = 1000
 def unbundle(contents: bytes, arch: str | None = None) -> bytes:
     """The code object itself; of a bundle, the one for `arch`, or the only one for a GPU."""
     if contents.startswith(_PACKED):
-        raise ToolchainError.of(
-            "T103",
-            "the code object can't be read: it is in a compressed bundle",
-            fixes=("compile with --no-offload-compress", "unpack it with clang-offload-bundler --unbundle"),
-        )
+        fixes = ("compile with --no-offload-compress", "unpack it with clang-offload-bundler --unbundle")
+        message = "the code object can't be read: it is in a compressed bundle"
+        raise ToolchainError.of("T103", message, fixes=fixes)
     if not contents.startswith(_MAGIC):
         return contents
     entries = [(name, code) for name, code in _entries(contents) if code and "amdgcn" in name]

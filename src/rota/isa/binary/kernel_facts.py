@@ -43,15 +43,8 @@ class FloatMode:
 
     @property
     def bits(self) -> int:
-        return (
-            self.round_32
-            | self.round_64 << 2
-            | self.denormals_32 << 4
-            | self.denormals_64 << 6
-            | self.dx10_clamp << 8
-            | self.ieee << 9
-            | self.fp16_overflow << 23
-        )
+        low = self.round_32 | self.round_64 << 2 | self.denormals_32 << 4 | self.denormals_64 << 6
+        return low | self.dx10_clamp << 8 | self.ieee << 9 | self.fp16_overflow << 23
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,12 +112,9 @@ def _plain(name: str, address: int) -> str:
 
 
 def _refuse_disassembly(code: str, message: str, command: Iterable[str], said: str) -> ToolchainError:
-    return ToolchainError.of(
-        code,
-        message,
-        evidence=(("command", " ".join(command)), ("said", said.strip()[:200] or "nothing")),
-        fixes=("apt-get install llvm-22",) if code == "T101" else (),
-    )
+    evidence = (("command", " ".join(command)), ("said", said.strip()[:200] or "nothing"))
+    fixes = ("apt-get install llvm-22",) if code == "T101" else ()
+    return ToolchainError.of(code, message, evidence=evidence, fixes=fixes)
 
 
 # Sweeps. Data that looks like the first half of an instruction misleads the disassembler about what follows. So it runs
@@ -157,12 +154,8 @@ def _sweep(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, 
     for _ in range(_MOST_SWEEPS):
         text = _listing(bare_file(file, starts), objdump)
         listing = parse_listing(text)
-        astray = {
-            to
-            for entry in entries
-            for _, to in derive_flow(listing, entry, functions).missing
-            if file.code_at(to) and to not in starts
-        }
+        missing = [to for entry in entries for _, to in derive_flow(listing, entry, functions).missing]
+        astray = {to for to in missing if file.code_at(to) and to not in starts}
         astray |= {entry for entry in entries if entry not in listing.lines and entry not in starts}
         if not astray:
             break
@@ -324,21 +317,12 @@ def _companion(clang: Path, tool: str, suffix: str) -> str | None:
 
 
 def _absent(wanted: str) -> ToolchainError:
-    return ToolchainError.of(
-        "T101",
-        f"no toolchain found: {wanted}",
-        evidence=(("looked in", "ROCM_PATH, /opt/rocm, PATH, the packages of this Python"),),
-        fixes=_INSTALL,
-    )
+    evidence = (("looked in", "ROCM_PATH, /opt/rocm, PATH, the packages of this Python"),)
+    return ToolchainError.of("T101", f"no toolchain found: {wanted}", evidence=evidence, fixes=_INSTALL)
 
 
 def _refuse_compilation(toolchain: str, arch: str, command: tuple[str, ...], said: str) -> ToolchainError:
     lines = [line for line in said.splitlines() if "error" in line.lower()] or said.splitlines()
-    return ToolchainError.of(
-        "T102",
-        f"{toolchain} refused the source for {arch}: {lines[0] if lines else 'no message'}",
-        evidence=(
-            ("command", " ".join(command)),
-            *((f"error {number}", line) for number, line in enumerate(lines[:_ERROR_LINES], 1)),
-        ),
-    )
+    message = f"{toolchain} refused the source for {arch}: {lines[0] if lines else 'no message'}"
+    errors = ((f"error {number}", line) for number, line in enumerate(lines[:_ERROR_LINES], 1))
+    return ToolchainError.of("T102", message, evidence=(("command", " ".join(command)), *errors))

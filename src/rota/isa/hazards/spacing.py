@@ -380,14 +380,9 @@ def _scalar(instruction: Instruction, operands: list[Rows]) -> Spacing:
         writes = M0_ROWS
     if "saveexec" in opcode or "wrexec" in opcode:
         writes |= EXEC_ROWS
-    return Spacing(
-        opcode=opcode,
-        kind=Kind.SCALAR,
-        writes=writes,
-        ends=NO_ROWS if _MAY_WRITE.match(opcode) else writes,
-        traits=_scalar_traits(opcode, found),
-        hwreg=found["name"] if found else "",
-    )
+    ends, hwreg = NO_ROWS if _MAY_WRITE.match(opcode) else writes, found["name"] if found else ""
+    traits = _scalar_traits(opcode, found)
+    return Spacing(opcode=opcode, kind=Kind.SCALAR, writes=writes, ends=ends, traits=traits, hwreg=hwreg)
 
 
 def _scalar_traits(opcode: str, hwreg: re.Match[str] | None) -> Trait:

@@ -418,12 +418,8 @@ def early_message(then: Instruction, need: Need, short: int) -> str:
 
 
 def early_evidence(need: Need, short: int) -> tuple[tuple[str, str | int], ...]:
-    return (
-        ("rule", need.rule),
-        ("source", need.source),
-        ("row", need.fact.source),
-        ("fix", f"s_nop {short - 1} before it, or other instructions"),
-    )
+    fix = f"s_nop {short - 1} before it, or other instructions"
+    return ("rule", need.rule), ("source", need.source), ("row", need.fact.source), ("fix", fix)
 
 
 # Check at run time, with the same rules.

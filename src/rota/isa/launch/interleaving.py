@@ -106,14 +106,9 @@ def draw_order(seed: int, landing: Landing = Landing.ANY) -> Interleaving:
 
 def interleavings(waves: int, seeds: int) -> tuple[Interleaving, ...]:
     """Latest, earliest and backwards, every wave ahead and behind, and seeds, half of them landing late."""
-    return (
-        LATEST,
-        EARLIEST,
-        backwards(waves),
-        *(ahead(wave) for wave in range(1, waves)),
-        *(behind(wave) for wave in range(waves - 1)),
-        *(draw_order(seed, Landing.LATEST if seed % 2 else Landing.ANY) for seed in range(seeds)),
-    )
+    single = (*map(ahead, range(1, waves)), *map(behind, range(waves - 1)))
+    drawn = (draw_order(seed, Landing.LATEST if seed % 2 else Landing.ANY) for seed in range(seeds))
+    return (LATEST, EARLIEST, backwards(waves), *single, *drawn)
 
 
 def some_interleavings(waves: int, number: int, seed: int = 0) -> tuple[Interleaving, ...]:

@@ -59,7 +59,7 @@ def service_at(address: int) -> str | None:
     return _SERVICES[number] if 0 <= number < len(_SERVICES) else None
 
 
-def build_kernarg(  # noqa: C901
+def build_kernarg(  # noqa: C901, PLR0912
     facts: KernelFacts, values: Sequence[Value], address: Callable[[Pointer], int], sizes: Sizes
 ) -> bytes:
     """The kernarg segment; a kernel without argument metadata gets its values one after the other."""
@@ -89,7 +89,13 @@ def build_kernarg(  # noqa: C901
         else:
             raise _misfit(argument, number, f"of kind {argument.kind}, which rota doesn't support")
         segment[argument.offset : argument.offset + argument.size] = packed
-    hidden = _hidden_values(sizes)
+    # Grids are whole workgroups, so remainders are zero; global offsets are OpenCL's, and zero too.
+    hidden = {"hidden_grid_dims": _count_dimensions(sizes), "hidden_dynamic_lds_size": sizes.dynamic_lds}
+    for axis, count, size in zip("xyz", sizes.grid, sizes.block, strict=True):
+        hidden |= {f"hidden_block_count_{axis}": count, f"hidden_group_size_{axis}": size}
+        hidden |= {f"hidden_remainder_{axis}": 0, f"hidden_global_offset_{axis}": 0}
+    hidden |= {f"hidden_{name}": service_pointer(name) for name in _SERVICES}
+    hidden |= {"hidden_private_base": POISON, "hidden_shared_base": POISON}  # apertures: instructions know them here
     for argument in facts.arguments:
         if argument.kind in hidden:
             packed = hidden[argument.kind].to_bytes(argument.size, "little")
@@ -112,17 +118,8 @@ def dynamic_lds(facts: KernelFacts, values: Sequence[Value], sizes: Sizes) -> in
     return end - sizes.fixed_lds + sizes.dynamic_lds
 
 
-def _hidden_values(sizes: Sizes) -> dict[str, int]:
-    """Grids are whole workgroups, so remainders are zero; global offsets are OpenCL's, and zero too."""
-    found = {
-        "hidden_grid_dims": max((axis + 1 for axis in range(3) if sizes.grid[axis] * sizes.block[axis] > 1), default=1)
-    }
-    for axis, count, size in zip("xyz", sizes.grid, sizes.block, strict=True):
-        found |= {f"hidden_block_count_{axis}": count, f"hidden_group_size_{axis}": size}
-        found |= {f"hidden_remainder_{axis}": 0, f"hidden_global_offset_{axis}": 0}
-    found |= {f"hidden_{name}": service_pointer(name) for name in _SERVICES}
-    found |= {"hidden_private_base": POISON, "hidden_shared_base": POISON}  # apertures: instructions know them here
-    return found | {"hidden_dynamic_lds_size": sizes.dynamic_lds}
+def _count_dimensions(sizes: Sizes) -> int:
+    return max((axis + 1 for axis in range(3) if sizes.grid[axis] * sizes.block[axis] > 1), default=1)
 
 
 def _pack_unnamed(facts: KernelFacts, values: Sequence[Value], address: Callable[[Pointer], int]) -> bytes:
@@ -162,13 +159,9 @@ def _pack_value(argument: Argument, number: int, value: Value, address: Callable
 
 
 def _misfit(argument: Argument, number: int, why: str, *fixes: str) -> IsaError:
-    return IsaError.of(
-        "I107",
-        f"argument {number} doesn't fit the kernel",
-        concerns=(Concern(label=argument.name, index=number, role=argument.kind),),
-        evidence=(("it is", why),),
-        fixes=fixes,
-    )
+    message = f"argument {number} doesn't fit the kernel"
+    concerns = (Concern(label=argument.name, index=number, role=argument.kind),)
+    return IsaError.of("I107", message, concerns=concerns, evidence=(("it is", why),), fixes=fixes)
 
 
 # The initial state of a wave (LLVM, "User Guide for AMDGPU Backend", sections "Initial Kernel Execution State" and
@@ -241,11 +234,10 @@ class Dispatch:
 
 
 def build_packet(facts: KernelFacts, sizes: Sizes, kernarg_at: int) -> bytes:
-    dims = max((axis + 1 for axis in range(3) if sizes.grid[axis] * sizes.block[axis] > 1), default=1)
     items = (count * size for count, size in zip(sizes.grid, sizes.block, strict=True))
     return struct.pack(
         "<6H5I4Q",
-        *(_KERNEL_DISPATCH, dims, *sizes.block, 0),
+        *(_KERNEL_DISPATCH, _count_dimensions(sizes), *sizes.block, 0),
         *(*items, facts.private_bytes, sizes.fixed_lds + sizes.dynamic_lds),
         *(0, kernarg_at, 0, 0),  # the kernel object and the signal are nobody's business here
     )

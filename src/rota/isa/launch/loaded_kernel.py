@@ -125,11 +125,8 @@ class _Arguments:
     def of(cls, facts: KernelFacts, args: Sequence[Any]) -> _Arguments:
         declared = [argument for argument in facts.arguments if not argument.hidden]
         structs = {number for number, each in enumerate(declared) if each.kind == "by_value" and each.size != 8}
-        spans = {
-            number: span_of(each, str(number))
-            for number, each in enumerate(args)
-            if is_array(each) and number not in structs
-        }
+        arrays = [number for number, each in enumerate(args) if is_array(each) and number not in structs]
+        spans = {number: span_of(args[number], str(number)) for number in arrays}
         regions = regions_of([*spans.values()])
         values: list[Value] = []
         for number, each in enumerate(args):
@@ -217,12 +214,9 @@ def _compare_outputs(launch: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _malformed(why: str, *fixes: str) -> IsaError:
-    return IsaError.of(
-        "I107",
-        "the description of a launch is malformed",
-        evidence=(("given", why),),
-        fixes=(*fixes, 'give {"args": [...], "grid": ..., "block": ..., "expected": {number: array}}'),
-    )
+    message = "the description of a launch is malformed"
+    form = 'give {"args": [...], "grid": ..., "block": ..., "expected": {number: array}}'
+    return IsaError.of("I107", message, evidence=(("given", why),), fixes=(*fixes, form))
 
 
 SOURCES = frozenset({".hip", ".cpp", ".cu"})

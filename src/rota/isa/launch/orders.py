@@ -127,12 +127,9 @@ def _tensor_span(tensor: Any, name: str) -> HostSpan:  # noqa: ANN401  # a tenso
 
 
 def _refuse(name: str, why: str) -> IsaError:
-    return IsaError.of(
-        "I107",
-        f"argument {name} can't be passed to a kernel",
-        evidence=(("given", why),),
-        fixes=("pass a NumPy array, a CPU tensor, or anything with the buffer protocol",),
-    )
+    message = f"argument {name} can't be passed to a kernel"
+    fixes = ("pass a NumPy array, a CPU tensor, or anything with the buffer protocol",)
+    return IsaError.of("I107", message, evidence=(("given", why),), fixes=fixes)
 
 
 # Running the orders. The first runs alone; if it took long, processes share the others or, if those are few, their

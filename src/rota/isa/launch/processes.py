@@ -141,9 +141,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 def check_time(wave: int, instruction: Instruction | None = None) -> None:
     """Raises I108 if the time limit has passed; called at backward branches."""
     if (until := _until.get()) is not None and monotonic() > until[0]:
-        raise IsaError.of(
-            "I108",
-            f"wave {wave} did not end within {until[1]:g} seconds",
-            concerns=() if instruction is None else (instruction.concern(),),
-            fixes=("run a smaller problem, or allow more time if the kernel is that long",),
-        )
+        message = f"wave {wave} did not end within {until[1]:g} seconds"
+        concerns = () if instruction is None else (instruction.concern(),)
+        fixes = ("run a smaller problem, or allow more time if the kernel is that long",)
+        raise IsaError.of("I108", message, concerns=concerns, fixes=fixes)

@@ -370,12 +370,9 @@ def run_dispatch(
             raise IsaError(*error.findings, *_collect_findings(faults, len(image))) from error
         memory.order.finish()
     found = _collect_findings(faults, len(image))
-    return KernelOutcome(
-        buffers=memory.contents()[len(image) : -2],
-        findings=(*program.findings, *(each for each in found if each.severity is not Severity.NOTE)),
-        instructions=executed,
-        notes=tuple(each for each in found if each.severity is Severity.NOTE),
-    )
+    findings = (*program.findings, *(each for each in found if each.severity is not Severity.NOTE))
+    notes, results = tuple(each for each in found if each.severity is Severity.NOTE), memory.contents()[len(image) : -2]
+    return KernelOutcome(buffers=results, findings=findings, instructions=executed, notes=notes)
 
 
 def _collect_findings(faults: Faults, before: int) -> list[Finding]:
@@ -446,7 +443,8 @@ def _run_wave(  # noqa: C901  # the inner loop
     wave.executed += start - left
     wave.pc = pc
     if wave.ended:
-        wave.land_all()
+        for pending in (*wave.vm, *wave.ds, *wave.flat):
+            wave.land(pending)
     elif wave.executed >= most:
         fix = "run a smaller problem, or allow more instructions if the kernel is that long"
         why = f"executed {shown or most} instructions and did not end"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rota.isa.disassembly import Instruction
 from rota.isa.races import AccessOrder, GlobalOrder
-from rota.isa.wave.wave import POISON, Faults
+from rota.isa.wave.wave import Faults
 
 Octets = NDArray[np.int64]
 _HIGH = np.uint32(0xFFFF_0000)
@@ -89,12 +89,6 @@ class Memory:
             self.block[start:end].view(dtype).reshape(shape).copy()
             for start, end, (shape, dtype) in zip(self._starts, self._ends, self._shapes, strict=True)
         )
-
-    def scalar_words(self, address: int, count: int, instruction: Instruction) -> list[int]:
-        place = self.scalar_place(address, count, instruction)
-        if place is None:
-            return [POISON] * count
-        return [int(word) for word in self._words[place >> 2 : (place >> 2) + count]]
 
     def scalar_place(self, address: int, count: int, instruction: Instruction) -> int | None:
         """The place of `count` words; reports an I105 and returns None if no buffer holds them."""

@@ -12,7 +12,7 @@ from rota.isa.disassembly import Instruction
 from rota.isa.memory.atomic_ops import Combine, memory_atomic
 from rota.isa.races import MemoryUse, scope_of
 from rota.isa.wave.operand import Operand, parse_operand, scalar_reader, unknown
-from rota.isa.wave.wave import Step, Wave, make_step
+from rota.isa.wave.wave import POISON, Step, Wave, make_step
 
 _MOVE = re.compile(r"^s_(?P<buffer>buffer_)?(?P<verb>load|store)_dword(?:x(?P<count>2|4|8|16))?$")
 _CLOCKS = frozenset({"s_memtime", "s_memrealtime"})
@@ -79,11 +79,12 @@ def _read_words(wave: Wave, instruction: Instruction, address: int, count: int) 
     number = wave.memory.order.begin(wave, instruction, MemoryUse.READ, scope_of(instruction.modifiers))
     if not count:
         return [], number
-    words = wave.memory.scalar_words(address, count, instruction)
     place = wave.memory.scalar_place(address, count, instruction)
-    if place is not None:
-        wave.memory.order.touch(number, np.array([place]), 4 * count)
-    return words, number
+    if place is None:
+        return [POISON] * count, number
+    spot = np.array([place])
+    wave.memory.order.touch(number, spot, 4 * count)
+    return wave.memory.get(spot, 4 * count).view(np.uint32)[0].tolist(), number
 
 
 def _read_buffer_words(

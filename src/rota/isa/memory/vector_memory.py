@@ -99,79 +99,48 @@ def pointer_addresses(lane: Operand, base: Operand, offset: int) -> Addresses:
     return full if base.file is File.NONE else relative
 
 
-@dataclass(frozen=True, slots=True)
-class _Resource:
-    """A buffer resource of four scalar registers, in the layout of gfx9."""
-
-    base: int
-    stride: int
-    swizzled: bool
-    records: int
-    index_stride: int
-    adds_lane: bool
-
-    @classmethod
-    def of(cls, words: list[int]) -> _Resource:
-        low, high, records, last = words
-        return cls(
-            base=low | (high & 0xFFFF) << 32,
-            stride=high >> 16 & 0x3FFF,
-            swizzled=bool(high >> 31),
-            records=records,
-            index_stride=8 << (last >> 21 & 3),
-            adds_lane=bool(last >> 23 & 1),
-        )
-
-
 def buffer_addresses(operands: list[Operand], modifiers: Modifiers, instruction: Instruction) -> Addresses:
     lane, first = operands[0], operands[1].first
     soffset = scalar_reader(operands[2])
     offen, idxen = "offen" in modifiers.flags, "idxen" in modifiers.flags
     offset_row = lane.first + (1 if idxen else 0)
 
+    def report(wave: Wave, what: str) -> None:
+        message = f"{instruction.opcode} uses a buffer resource that {what}"
+        wave.faults.add("I105", instruction, message, ("wave", wave.number))
+
     def addresses(wave: Wave) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        resource = _Resource.of(wave.s[first : first + 4])
-        moved = np.uint64(soffset(wave))
+        # The buffer resource, in the layout of gfx9.
+        low, high, count, last = wave.s[first : first + 4]
+        base, records, stride = np.uint64(low | (high & 0xFFFF) << 32), np.uint64(count), np.uint64(high >> 16 & 0x3FFF)
+        swizzled, moved, wrong = high >> 31, np.uint64(soffset(wave)), ""
         offset = np.full(LANES, modifiers.offset, np.uint64)
         if offen:
             offset += wave.v[offset_row]
-        if resource.adds_lane:
-            _report_resource(wave, instruction, "adds the lane's number to the index, which is not modelled")
+        if last >> 23 & 1:
+            wrong = "adds the lane's number to the index, which is not modelled"
+        elif not idxen and stride and swizzled:
+            wrong = "is swizzled, but it has no index"
+        if wrong:
+            report(wave, wrong)
             return offset, np.zeros(LANES, np.uint64)
-        if not idxen and resource.stride and resource.swizzled:
-            _report_resource(wave, instruction, "is swizzled, but it has no index")
-            return offset, np.zeros(LANES, np.uint64)
-        if not idxen or not resource.stride:  # an offset is out of range from num_records - soffset on
-            inside, records = offset + moved, np.uint64(resource.records)
-            return inside + np.uint64(resource.base), records - np.minimum(inside, records)
-        address, counted, settled = _structured(resource, wave.v[lane.first].astype(np.uint64), offset, moved)
+        if not idxen or not stride:  # an offset is out of range from num_records - soffset on
+            inside = offset + moved
+            return inside + base, records - np.minimum(inside, records)
+        index = wave.v[lane.first].astype(np.uint64)
+        counted, settled = index < records, np.ones(LANES, np.bool_)  # settled if all public accounts agree
+        if swizzled:
+            group, element = np.uint64(8 << (last >> 21 & 3)), np.uint64(_ELEMENT)
+            at = (index // group * stride + offset // element * element) * group
+            at += index % group * element + offset % element
+        else:
+            at = index * stride + offset
+            settled = counted == (at + moved < records)
         if not settled[wave.active].all():
-            _report_resource(wave, instruction, "makes a lane's range depend on the unit of num_records")
-        return address, np.where(counted & settled, _NO_END, np.uint64(0))
+            report(wave, "makes a lane's range depend on the unit of num_records")
+        return at + moved + base, np.where(counted & settled, _NO_END, np.uint64(0))
 
     return addresses
-
-
-def _structured(
-    resource: _Resource, index: NDArray[np.uint64], offset: NDArray[np.uint64], moved: np.uint64
-) -> tuple[NDArray[np.uint64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Addresses, which of them are in range, and for which of them all public accounts agree on that."""
-    stride, records = np.uint64(resource.stride), np.uint64(resource.records)
-    counted = index < records
-    if resource.swizzled:
-        group, element = np.uint64(resource.index_stride), np.uint64(_ELEMENT)
-        at = (index // group * stride + offset // element * element) * group
-        at += index % group * element + offset % element
-        settled = np.ones(LANES, np.bool_)
-    else:
-        at = index * stride + offset
-        settled = counted == (at + moved < records)
-    return at + moved + np.uint64(resource.base), counted, settled
-
-
-def _report_resource(wave: Wave, instruction: Instruction, what: str) -> None:
-    message = f"{instruction.opcode} uses a buffer resource that {what}"
-    wave.faults.add("I105", instruction, message, ("wave", wave.number))
 
 
 # Private memory. Each lane has its own bytes; a kernel can't see how the device interleaves them.

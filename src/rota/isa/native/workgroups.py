@@ -101,9 +101,8 @@ class _Run:
                 ended(done)
                 took, left = perf_counter() - began, len(places) - done
                 if processes > 1 and left > 1 and took > MIN_FORK_SECONDS and took / done * left > 2 * MIN_FORK_SECONDS:
-                    pieces = min(
-                        left, max(processes, min(_PIECES * processes, int(took / done * left / MIN_FORK_SECONDS)))
-                    )
+                    most = min(_PIECES * processes, int(took / done * left / MIN_FORK_SECONDS))
+                    pieces = min(left, max(processes, most))
                     more = self._run_shared(core, places[done:], pieces, processes, lambda more: ended(done + more))  # noqa: B023  # called before it changes
                     if more is not None:
                         return executed + more
@@ -150,12 +149,8 @@ class _Run:
                 tell(done)
             read, written = core.used()
         words = self.memory.block.view(np.uint32)
-        return _Piece(
-            bits=(np.packbits(read), np.packbits(written)),
-            values=words[np.flatnonzero(written[: len(words)])],
-            executed=executed,
-            notes=self.memory.faults,
-        )
+        values, bits = words[np.flatnonzero(written[: len(words)])], (np.packbits(read), np.packbits(written))
+        return _Piece(bits=bits, values=values, executed=executed, notes=self.memory.faults)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

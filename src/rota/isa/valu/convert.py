@@ -286,11 +286,8 @@ def _conversion(of: str, to: str, float8: Float8) -> Callable[[Any, Any, Any], A
     sign = -1 if to in _SMALL else 1
 
     def convert(code: Any, power: Any, seed: Any) -> Any:  # noqa: ANN401
-        value = (
-            np.ascontiguousarray(code, np.uint32).view(np.float32).astype(np.float64)
-            if source is None
-            else decode_code(code, source)
-        )
+        single = np.ascontiguousarray(code, np.uint32).view(np.float32)
+        value = single.astype(np.float64) if source is None else decode_code(code, source)
         value = np.where(power == 255, np.copysign(np.nan, value), np.ldexp(value, sign * (power - 127)))
         if result is None:
             return value.astype(np.float32).view(np.uint32)

@@ -44,20 +44,16 @@ def _by_ratios(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
     sources = [np.broadcast_to(np.asarray(each, np.float64), shape).ravel() for each in (a, b, c)]
     out = np.array(np.broadcast_to(rough, shape), np.float64).ravel()
     for place, (x, y, z) in enumerate(zip(*(each.tolist() for each in sources), strict=True)):
-        if math.isfinite(x) and math.isfinite(y) and math.isfinite(z):
-            out[place] = _one(x, y, z, out[place])
+        if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
+            continue
+        (xn, xd), (yn, yd), (zn, zd) = x.as_integer_ratio(), y.as_integer_ratio(), z.as_integer_ratio()
+        top = xn * yn * zd + zn * xd * yd
+        if top:  # else the sign of the zero is the plain sum's
+            try:
+                out[place] = top / (xd * yd * zd)
+            except OverflowError:
+                out[place] = math.inf if top > 0 else -math.inf
     return out.reshape(shape)
-
-
-def _one(x: float, y: float, z: float, rough: float) -> float:
-    (xn, xd), (yn, yd), (zn, zd) = x.as_integer_ratio(), y.as_integer_ratio(), z.as_integer_ratio()
-    top = xn * yn * zd + zn * xd * yd
-    if top == 0:
-        return rough  # zero; its sign is the plain sum's
-    try:
-        return top / (xd * yd * zd)
-    except OverflowError:
-        return math.inf if top > 0 else -math.inf
 
 
 _KINDS = {"f16": ("h", np.float16), "f32": ("f", np.float32), "f64": ("d", np.float64)}

@@ -117,13 +117,10 @@ def _call(instruction: Instruction, places: Mapping[int, int]) -> Step:
             write(wave, return_address)
         for address in addresses:
             if address - CODE_BASE not in places:
-                raise IsaError.of(
-                    "I131",
-                    f"{instruction.opcode} jumps to {address:#x}, where the kernel has no instruction",
-                    concerns=(instruction.concern(),),
-                    evidence=(("wave", wave.number),),
-                    fixes=("a function that only a pointer leads to has to be in the code object, with a symbol",),
-                )
+                message = f"{instruction.opcode} jumps to {address:#x}, where the kernel has no instruction"
+                fixes = ("a function that only a pointer leads to has to be in the code object, with a symbol",)
+                evidence, concerns = (("wave", wave.number),), (instruction.concern(),)
+                raise IsaError.of("I131", message, concerns=concerns, evidence=evidence, fixes=fixes)
             return places[address - CODE_BASE]
         return target
 
@@ -132,12 +129,9 @@ def _call(instruction: Instruction, places: Mapping[int, int]) -> Step:
 
 def _trap(instruction: Instruction, _: Architecture) -> Step:
     def act(wave: Wave) -> None:
-        raise IsaError.of(
-            "I131",
-            f"wave {wave.number} traps: {instruction.text}",
-            concerns=(instruction.concern(),),
-            fixes=("compilers emit traps for failed assertions and for unreachable code: find which one this is",),
-        )
+        fixes = ("compilers emit traps for failed assertions and for unreachable code: find which one this is",)
+        message = f"wave {wave.number} traps: {instruction.text}"
+        raise IsaError.of("I131", message, concerns=(instruction.concern(),), fixes=fixes)
 
     return make_step(instruction, act)
 
@@ -212,12 +206,9 @@ def _mode(instruction: Instruction, _: Architecture) -> Step:
     def act(wave: Wave) -> None:
         mode = wave.mode & ~among | take(wave) << offset & among
         if not is_supported_mode(mode):
-            raise IsaError.of(
-                "I132",
-                f"wave {wave.number} sets a float mode that the interpreter lacks",
-                concerns=(instruction.concern(),),
-                evidence=(("bits 7:0 of MODE", f"{mode & 0xFF:#04x}"),),
-            )
+            message = f"wave {wave.number} sets a float mode that the interpreter lacks"
+            evidence = (("bits 7:0 of MODE", f"{mode & 0xFF:#04x}"),)
+            raise IsaError.of("I132", message, concerns=(instruction.concern(),), evidence=evidence)
         wave.mode = mode
 
     return make_step(instruction, act, reads=(operand,))

@@ -99,10 +99,8 @@ def parse_operand(text: str, instruction: Instruction) -> Operand:
 
 def unknown(instruction: Instruction, what: str = "") -> IsaError:
     """The I102 error: the interpreter refuses rather than guesses."""
-    part = f"; its {what} is not known" if what else ""
-    return IsaError.of(
-        "I102", f"the interpreter doesn't know {instruction.opcode}{part}", concerns=(instruction.concern(),)
-    )
+    message = f"the interpreter doesn't know {instruction.opcode}" + (f"; its {what} is not known" if what else "")
+    return IsaError.of("I102", message, concerns=(instruction.concern(),))
 
 
 def named_register(text: str) -> Operand:

@@ -321,10 +321,6 @@ class Wave:
         under_way = ("under way", f"{holder.text} (line {holder.line})")
         self.faults.add("I103", instruction, message, under_way, ("wave", self.number))
 
-    def land_all(self) -> None:
-        for pending in (*self.vm, *self.ds, *self.flat):
-            self.land(pending)
-
     def wait_vm(self, most: int) -> None:
         """Leaves at most `most` vector memory ops in flight; they return in order, as LLVM assumes."""
         self._retire(self.vm, most)
