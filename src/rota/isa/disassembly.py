@@ -262,8 +262,7 @@ def _literal(operand: str) -> int | None:
 
 _MOST_VISITS = 16  # per place, on average; real code needs 1 to 4
 _FREE_VISITS = 10_000
-ENDS = frozenset({"s_endpgm", "s_endpgm_saved"})
-"""Opcodes that end a wave."""
+ENDS = frozenset({"s_endpgm", "s_endpgm_saved"})  # opcodes that end a wave
 _INDIRECT = frozenset({"s_setpc_b64", "s_swappc_b64"})
 _NO_WAY_ON = ENDS | _INDIRECT | {"s_branch", "s_call_b64", "s_trap"}
 

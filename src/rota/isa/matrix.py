@@ -33,8 +33,7 @@ Elements = Callable[[Registers], Values]
 BITS = {
     "bf16": 16, "f16": 16, "i8": 8, "f32": 32, "xf32": 32, "f64": 64, "fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6, "fp4": 4,
 }  # fmt: skip
-BY_FIELD = ("fp8", "bf8", "fp6", "bf6", "fp4")
-"""Formats by the number that cbsz and blgp of an f8f6f4 instruction hold."""
+BY_FIELD = ("fp8", "bf8", "fp6", "bf6", "fp4")  # formats by the number that cbsz and blgp of an f8f6f4 instruction hold
 _XF32_DROPPED = 13  # bits of a float32's fraction that xf32 hasn't
 
 

@@ -16,10 +16,8 @@ from typing import Any
 from rota.prove.decisions import Decided, Decisions, Event, Renamed
 from rota.prove.symbol import GROUP, LANE, M32, Symbol
 
-EFFORT = 4_000_000
-"""z3's units for one query: about a second."""
-Term = Any
-"""A bit-vector of 32 bits."""
+EFFORT = 4_000_000  # z3's units for one query: about a second
+Term = Any  # a bit-vector of 32 bits
 Condition = Any
 _BITS = 32
 

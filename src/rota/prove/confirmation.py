@@ -43,10 +43,8 @@ from rota.prove.witness import (
     pointers_of,
 )
 
-MOST_INSTRUCTIONS = 20_000
-"""The most instructions of a wave in a replay."""
-MOST_RUNS = 30
-"""The most replays of one proof."""
+MOST_INSTRUCTIONS = 20_000  # the most instructions of a wave in a replay
+MOST_RUNS = 30  # the most replays of one proof
 T = TypeVar("T")
 
 

@@ -44,8 +44,7 @@ class Widened:
 Event = Decided | Renamed | Widened
 Chain = tuple["Chain | None", Event] | None
 """Events since a state, the last one first, so that paths share their beginnings."""
-Path = tuple[int, Chain]
-"""The number of the last state, and the events since."""
+Path = tuple[int, Chain]  # the number of the last state, and the events since
 START: Path = (0, None)
 
 
@@ -88,10 +87,8 @@ def forget_names(path: Path) -> Path:
     return path[0], (path[1], Renamed(names={}))
 
 
-Arc = tuple[int, int]
-"""The first number of an arc, and how many follow."""
-Key = tuple[Symbol, int | None]
-"""An unknown, and the wave if waves don't share it."""
+Arc = tuple[int, int]  # the first number of an arc, and how many follow
+Key = tuple[Symbol, int | None]  # an unknown, and the wave if waves don't share it
 _TOP = 0x8000_0000
 
 
@@ -228,12 +225,9 @@ def intersect(held: Arc, wanted: Arc) -> Arc:
 
 # Spans: bounds of values, derived from the operations that made their unknowns.
 
-Span = tuple[int, int]
-"""The least and the largest number that a value may be."""
-Arcs = Mapping[Symbol, Arc]
-"""Arcs of unknowns in the lanes in question."""
-ArcLookup = Callable[[Symbol], Arc]
-"""The arc of an unknown in all lanes."""
+Span = tuple[int, int]  # the least and the largest number that a value may be
+Arcs = Mapping[Symbol, Arc]  # arcs of unknowns in the lanes in question
+ArcLookup = Callable[[Symbol], Arc]  # the arc of an unknown in all lanes
 ALL = (0, M32)
 _WIDTH = 32
 _DEPTH, _CHOICE = 12, 5  # operations that are looked through, and as how many a choice counts, since choices branch

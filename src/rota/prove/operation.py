@@ -24,8 +24,7 @@ EXEC_BITS = 0b11 << SCALAR + EXEC
 VCC_BITS = 0b11 << SCALAR + VCC
 SCC_BIT, M0_BIT = 1 << SCC_ROW, 1 << M0_ROW
 VECTORS = (1 << SCALAR) - 1
-SLOTS = 1024
-"""The first row of spill slots: words of private memory that the kernel addresses by constants only."""
+SLOTS = 1024  # the first row of spill slots: words of private memory that the kernel addresses by constants only
 
 
 class OperationKind(enum.Enum):

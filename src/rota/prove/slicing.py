@@ -271,10 +271,8 @@ def _sources(operation: Operation) -> int:
 
 # Agreement of waves.
 
-Classes = tuple[int, ...]
-"""For each wave the first wave that it agrees with."""
-RowState = int | Lanes | Classes
-"""Known numbers of a register, or which waves agree on it."""
+Classes = tuple[int, ...]  # for each wave the first wave that it agrees with
+RowState = int | Lanes | Classes  # known numbers of a register, or which waves agree on it
 _EXEC_ROWS = (SCALAR + EXEC, SCALAR + EXEC + 1)
 _UNKNOWN = (*_MATRIX, "s_getreg")  # not evaluated, or different in every wave
 

@@ -97,8 +97,7 @@ def _make(edit: Edit, before: Instruction) -> Instruction:
     return _make_wait(here, {edit.what: edit.most or 0})
 
 
-Fix = tuple[Edit, ...]
-"""Edits to make together."""
+Fix = tuple[Edit, ...]  # edits to make together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,12 +131,10 @@ def separate(first: int, then: int, counters: tuple[str, str]) -> tuple[Fix, ...
     return tuple(sorted(found, key=len))
 
 
-Pair = tuple[int, ...]
-"""The lines of both instructions, or of the only one."""
+Pair = tuple[int, ...]  # the lines of both instructions, or of the only one
 _MOST_PATHS = 4_000
 _MOST_FINDINGS = 64
-UNDECIDED = "undecided"
-"""The key of the evidence that names a fact which the proof lacks to decide a finding."""
+UNDECIDED = "undecided"  # the key of the evidence that names a fact which the proof lacks to decide a finding
 _NOT_ASKED = "no replay was asked for"
 
 

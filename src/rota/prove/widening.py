@@ -88,8 +88,7 @@ def _restate_value(evaluator: Evaluator, key: object, substitute: Substitution) 
 # States.
 
 Shape = tuple[Hashable, ...]
-AGREED = 4
-"""Barriers that one wave may pass after another and still make the same decision."""
+AGREED = 4  # barriers that one wave may pass after another and still make the same decision
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -143,8 +142,7 @@ def register_key(value: Value | Half) -> Hashable:
 
 # Canonical names.
 
-Names = dict[Symbol, tuple[Symbol, int]]
-"""By old unknown: its new name and a shift, with old = name - shift."""
+Names = dict[Symbol, tuple[Symbol, int]]  # by old unknown: its new name and a shift, with old = name - shift
 
 
 class Namer:
@@ -332,10 +330,8 @@ Bases = dict[tuple[Hashable, int], tuple[Symbol, int]]
 class Widener:
     visits_to_widen = 10
     """Visits of a loop head after which a counter that addresses depend on is widened, keeping its low bits."""
-    visits_to_forget = 40
-    """Visits after which whatever differs becomes unknown."""
-    visits_if_decided = 600
-    """Visits of a loop that needs no decision, before it is widened at all."""
+    visits_to_forget = 40  # visits after which whatever differs becomes unknown
+    visits_if_decided = 600  # visits of a loop that needs no decision, before it is widened at all
 
     def __init__(self, evaluator: Evaluator, for_addresses: Sequence[int]) -> None:
         self._evaluator, self._for_addresses = evaluator, for_addresses
@@ -710,12 +706,9 @@ class _Entry:
 class SeenStates:
     """All states of a proof, by place: shape, and the registers that addresses depend on."""
 
-    max_alike = 2
-    """States of equal registers and different decisions, before they are joined."""
-    max_joins = 2
-    """Joins of such states, before arcs that still change are dropped."""
-    max_places = 12
-    """States of one place with different registers, before one general state replaces them."""
+    max_alike = 2  # states of equal registers and different decisions, before they are joined
+    max_joins = 2  # joins of such states, before arcs that still change are dropped
+    max_places = 12  # states of one place with different registers, before one general state replaces them
 
     def __init__(self, evaluator: Evaluator, namer: Namer, for_addresses: Sequence[int], graph: StateGraph) -> None:
         self._evaluator, self._namer, self._for_addresses, self._graph = evaluator, namer, for_addresses, graph

@@ -95,10 +95,8 @@ class Feasibility:
 
 # Launches.
 
-BUFFER_BYTES = 1 << 20
-"""The size of the buffer that each pointer among the arguments gets."""
-FILLS = (0, 64)
-"""Values to try for numbers that no condition constrains."""
+BUFFER_BYTES = 1 << 20  # the size of the buffer that each pointer among the arguments gets
+FILLS = (0, 64)  # values to try for numbers that no condition constrains
 _BOUNDS = (1, 16, 64, 256, 1024, 4096, 1 << 16, (1 << 31) - 1)
 _MOST_WORKGROUP = 255
 _UNKNOWN = {

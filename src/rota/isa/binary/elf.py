@@ -267,8 +267,7 @@ class LineTable:
         return self.sources[place] if place >= 0 else None
 
 
-NO_LINES = LineTable()
-"""That of a code object without debug information."""
+NO_LINES = LineTable()  # that of a code object without debug information
 
 
 def read_lines(hsaco: bytes) -> LineTable:

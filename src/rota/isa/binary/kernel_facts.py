@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-LANES = 64
-"""Lanes of a wave; code for waves of another size is not executed."""
-MOST_WORK_ITEMS = 1024
-"""Work items of a workgroup, whatever a kernel says."""
+LANES = 64  # lanes of a wave; code for waves of another size is not executed
+MOST_WORK_ITEMS = 1024  # work items of a workgroup, whatever a kernel says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,8 +35,7 @@ from rota.targets.architecture import Architecture, Hazards, Pipe
 # Rules for pairs of instructions: those of AMD's manual and those of LLVM for gfx940 and later. Each names its source.
 # If the two differ, the stricter one is here.
 
-SHORT = 2
-"""Passes of the shortest MFMAs, which have their own rules."""
+SHORT = 2  # passes of the shortest MFMAs, which have their own rules
 _VECTORS = frozenset({Kind.VECTOR, Kind.MATRIX, Kind.MEMORY, Kind.LDS})
 
 

@@ -254,8 +254,7 @@ def first_instruction(facts: KernelFacts, instructions: Sequence[Instruction]) -
     return next((number for number, each in enumerate(instructions) if entry and each.address == entry), 0)
 
 
-MOST_WORKGROUPS = 1 << 20
-"""Per launch: more would take days here."""
+MOST_WORKGROUPS = 1 << 20  # per launch: more would take days here
 _TRITON = "a kernel that Triton compiled takes two pointers more, to scratch memory: pass None, None"
 
 

@@ -42,8 +42,7 @@ from rota.isa.launch.run import KernelOutcome, run_dispatch
 Progress = Callable[[int, int], None]
 """Called with the workgroups that have ended and their total number, over all orders."""
 
-MOST_INSTRUCTIONS = 5_000_000
-"""Per wave: one that executes more is taken not to end, unless the caller says otherwise."""
+MOST_INSTRUCTIONS = 5_000_000  # per wave: one that executes more is taken not to end, unless the caller says otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,8 +218,7 @@ def _malformed(why: str, *fixes: str) -> IsaError:
     return IsaError.of("I107", message, evidence=(("given", why),), fixes=(*fixes, form))
 
 
-SOURCES = frozenset({".hip", ".cpp", ".cu"})
-"""Suffixes of files that have to be compiled first."""
+SOURCES = frozenset({".hip", ".cpp", ".cu"})  # suffixes of files that have to be compiled first
 
 
 def load_kernel(

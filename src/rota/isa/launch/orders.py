@@ -28,8 +28,7 @@ from rota.isa.races import cause_of, number_stretches, summarise_races
 # arrays of any dtype, objects with the buffer or array protocol, and CPU tensors of torch (which is never imported) are
 # accepted.
 
-SKEW = 256
-"""Addresses on the device and on the host are equal modulo this."""
+SKEW = 256  # addresses on the device and on the host are equal modulo this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,8 +134,7 @@ def _refuse(name: str, why: str) -> IsaError:
 # Running the orders. The first runs alone; if it took long, processes share the others or, if those are few, their
 # workgroups. The results are the same in any case.
 
-Ran = KernelOutcome | IsaError
-"""An error is what stopped an order before its end."""
+Ran = KernelOutcome | IsaError  # an error is what stopped an order before its end
 
 
 def run_orders(

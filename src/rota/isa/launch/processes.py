@@ -25,11 +25,9 @@ from rota.isa.disassembly import Instruction
 # a safe fork there is one process.
 
 T = TypeVar("T")
-Tell = Callable[[int], None]
-"""Called with how much of the work is done."""
+Tell = Callable[[int], None]  # called with how much of the work is done
 
-MIN_FORK_SECONDS = 0.25
-"""Seconds of work that make a process worth its cost."""
+MIN_FORK_SECONDS = 0.25  # seconds of work that make a process worth its cost
 _MOST = 256
 _WORKERS = "PYTEST_XDIST_WORKER_COUNT"  # number of processes that share the machine already
 

@@ -97,8 +97,7 @@ def digest_state(waves: Sequence[Wave], memory: Memory) -> bytes:
 # `s_barrier`. A workgroup that waits for another one, in kernels that pass data between workgroups, is put aside until
 # the others have run.
 
-MOST_ASIDE = 512
-"""Workgroups that wait for others at once: about as many as a device holds."""
+MOST_ASIDE = 512  # workgroups that wait for others at once: about as many as a device holds
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

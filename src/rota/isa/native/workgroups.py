@@ -39,8 +39,7 @@ _SLICE = 2_000_000  # instructions between two checks of the time limit
 _LANDINGS = {Landing.LATEST: 0, Landing.EARLIEST: 1, Landing.ANY: 2}
 _STARTING_ROWS = 3  # vector registers with initial values
 _ENDED, _MORE, _NO_END = 0, 1, 2
-ENDLESS = -1
-"""Returned instead of a number of instructions."""
+ENDLESS = -1  # returned instead of a number of instructions
 _GO_ON, _GAVE_UP = -3, -4
 _SCALARS = 128  # of a NumPy wave
 _MEETING = 121  # a barrier opened for waves at different s_barrier: a note, not a fault

@@ -143,8 +143,7 @@ def _shift_operand(text: str, index: int) -> str:
 
 
 ROWS = 512
-COUNTERS = ("vmcnt", "lgkmcnt")
-"""The counters of the interpreter; it refuses code for devices with others."""
+COUNTERS = ("vmcnt", "lgkmcnt")  # the counters of the interpreter; it refuses code for devices with others
 ALL = np.ones(LANES, np.bool_)  # every lane is active
 ALL.flags.writeable = False
 POISON = 0xFFFF_FFFF  # a NaN as f32, as two f16 or bf16, and as four OCP fp8
