@@ -47,10 +47,7 @@ class KernelProgram:
 
 
 def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, image: bytes = b"") -> KernelProgram:
-    """Decodes a kernel; the error names all instructions that the interpreter lacks.
-
-    A kernel with constants or variables needs the `image` of its code object.
-    """
+    """Decodes a kernel; the error names all instructions that the interpreter lacks.  `image` holds its constants."""
     architecture = architecture_named(facts.arch)
     if architecture is None or not _is_supported(architecture):
         names = sorted(each.arch for each in list_architectures() if _is_supported(each))
@@ -93,10 +90,7 @@ def _is_supported(architecture: Architecture) -> bool:
 def decode(
     instruction: Instruction, architecture: Architecture, places: Mapping[int, int] = MappingProxyType({})
 ) -> Step:
-    """Decodes one instruction; an unknown one is an error.
-
-    `places` maps addresses to instruction numbers, for jumps to an address in a register.
-    """
+    """Decodes one instruction or raises I102; `places` maps addresses to numbers, for jumps by register."""
     step = _decode(instruction, architecture, places)
     if instruction.opcode.startswith("s_"):
         return step
@@ -148,10 +142,7 @@ def waves_at(
     *,
     reached: range = range(0),
 ) -> dict[int, frozenset[int] | None]:
-    """For each instruction number the waves that execute it; None if that depends on arguments or memory.
-
-    The answer assumes that waves reach the instructions in `reached`: it takes no branch around them.
-    """
+    """For each number the waves that execute it, if they reach `reached`; None if arguments or memory decide that."""
     indirect = any(each.opcode.startswith(_INDIRECT) for each in instructions)
     steps: list[Step | None] = []
     for each in instructions:

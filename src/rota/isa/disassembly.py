@@ -38,17 +38,14 @@ _WORD = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeLine:
-    """One instruction of a listing, by its place: a byte address, or a number in assembly.
-
-    `follows` is the next place, `target` the place a jump goes to, `label` the name of that place in assembly.
-    """
+    """One instruction of a listing; `follows` and `target` are byte addresses, or numbers in assembly."""
 
     number: int
     text: str
     follows: int
     words: tuple[int, ...] = ()
-    target: int | None = None
-    label: str = ""
+    target: int | None = None  # of a jump
+    label: str = ""  # its name, in assembly
 
     @property
     def opcode(self) -> str:
@@ -269,10 +266,7 @@ _NO_WAY_ON = ENDS | _INDIRECT | {"s_branch", "s_call_b64", "s_trap"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeFlow:
-    """The places that a kernel can reach.
-
-    `unresolved` are jumps with unknown targets; `missing` are pairs of a place and a successor without an instruction.
-    """
+    """The places that a kernel can reach, jumps with unknown targets, and places with the successor that is missing."""
 
     places: frozenset[int]
     unresolved: tuple[int, ...] = ()
@@ -463,10 +457,7 @@ def instruction_of(
 
 
 def find_endless(instructions: Sequence[Instruction]) -> frozenset[int]:
-    """The numbers of instructions from which no path reaches an end, a trap or an indirect jump.
-
-    A wave that reaches one of them never ends, so that its run can stop at once.
-    """
+    """The instructions from which no path reaches an end, a trap or an indirect jump: a wave there never ends."""
     into: dict[int, list[int]] = defaultdict(list)
     ending = []
     for number, each in enumerate(instructions):
@@ -558,10 +549,7 @@ _BY_REGISTER = frozenset({"s_setpc_b64", "s_swappc_b64", "s_call_b64"})
 
 
 def expand_vskip(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """Replaces VSKIP by control flow: returns the code twice if an instruction sets VSKIP, else unchanged.
-
-    Raises I102 for an indirect jump, which would not know its half, and for an s_setreg that may set the bit.
-    """
+    """Replaces VSKIP by control flow: two copies of the code.  Raises I102 for an indirect jump and some s_setreg."""
     from rota.isa.wave.operand import unknown  # brings numpy, which reading a listing doesn't need
 
     skips = any(each.opcode == "s_setvskip" for each in instructions)

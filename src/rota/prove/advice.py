@@ -110,10 +110,7 @@ _MOST_EDITS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """Edits with which the kernel is proved; without any, `why` says why none were found.
-
-    `smallest` says that all smaller sets of the `candidates` were tried, and none is enough.
-    """
+    """Edits with which the kernel is proved, else `why`; `smallest` if all smaller sets of the `candidates` fail."""
 
     edits: tuple[Edit, ...] = ()
     smallest: bool = False

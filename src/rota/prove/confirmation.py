@@ -73,10 +73,7 @@ class OrderResult:
 
 @dataclass
 class Replay:
-    """Executes launches of one kernel in the interpreter, one workgroup under a few orders of its waves.
-
-    Replays show values and races.  Wait states are rules, which the interpreter could only look up again.
-    """
+    """Executes launches of one kernel in the interpreter, one workgroup under a few orders of its waves."""
 
     _facts: KernelFacts
     _instructions: Sequence[Instruction]

@@ -58,10 +58,7 @@ def events_of(chain: Chain) -> list[Event]:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class StateGraph:
-    """The states of a proof by number, and the paths between them; the start is number 0.
-
-    `arrivals` has the paths to each state: the first is that of the path that reached it first.
-    """
+    """The states of a proof by number (the start is 0), and the paths to each, the one that came first at the front."""
 
     arrivals: list[list[Path]] = field(default_factory=lambda: [[]])
     known: list[Decisions | None] = field(default_factory=lambda: [None])
@@ -93,10 +90,7 @@ _TOP = 0x8000_0000
 
 
 class Decisions:
-    """The conditions and arcs of one path; `epochs` are the barriers passed when each condition was decided.
-
-    `path` keeps all events on the way, including those that are forgotten here.
-    """
+    """The conditions and arcs of one path, the barriers passed at each decision (`epochs`), and all events (`path`)."""
 
     __slots__ = ("arcs", "epochs", "known", "path", "trail")
 
@@ -141,10 +135,7 @@ class Decisions:
 
 
 def join_decisions(earlier: Decisions, other: Decisions, later: int, *, drop_changed: bool = False) -> Decisions:
-    """What both paths have decided; the other's state was reached so many barriers later.
-
-    With `drop_changed`, arcs that differ are dropped: joined again and again, an arc would grow a little each time.
-    """
+    """What both paths have decided; the other's state was reached so many barriers `later`."""
     joined = Decisions(other.trail, other.path)
     for first, second in ((earlier, other), (other, earlier)):
         for key, holds in first.known.items():
@@ -154,6 +145,7 @@ def join_decisions(earlier: Decisions, other: Decisions, later: int, *, drop_cha
                 joined.epochs[key] = min(epoch, other.epochs.get(key, epoch))
     for key in earlier.arcs.keys() & other.arcs.keys():
         arc = hull(earlier.arcs[key], other.arcs[key])
+        # Joined again and again, an arc would grow a little each time: `drop_changed` ends that.
         if arc[1] < M32 and (not drop_changed or earlier.arcs[key] == other.arcs[key]):
             joined.arcs[key] = arc
     return joined

@@ -50,10 +50,7 @@ def find_conflicts(  # noqa: C901
     most: int = 64,
     spend: Callable[[int], None] = lambda _: None,
 ) -> list[Conflict]:
-    """Conflicts that are accepted, up to a number of them: each pair of operations once.
-
-    If few of many are accepted, the search is long: it calls `spend` with the pairs it compared, which may raise.
-    """
+    """Up to `most` accepted conflicts, each pair of operations once; `spend` gets the pairs compared, and may raise."""
     waves: dict[int, list[OpenAccess]] = {}
     sums: dict[int, list[int]] = {}  # all bytes that a wave reads, writes and changes atomically
     for wave_set in wave_sets:

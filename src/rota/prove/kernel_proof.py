@@ -10,14 +10,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from pathlib import Path
 
 import numpy as np
 
-from rota.errors import Concern, Finding, IsaError, Severity, ToolchainError
+from rota.errors import Concern, Finding, IsaError, Severity
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import LANES, MOST_WORK_ITEMS, KernelFacts
-from rota.isa.binary.toolchain import find_objdump, read_code_object
+from rota.isa.binary.toolchain import read_object
 from rota.isa.disassembly import Instruction, expand_vskip
 from rota.isa.hazards.wait_states import check_spacing
 from rota.isa.wave.operand import SCALAR
@@ -493,18 +492,6 @@ def _make_finding(code: str, message: str, instruction: Instruction | None = Non
     return Finding(code, message, concerns=concerns, severity=Severity.ERROR)
 
 
-def read_object_to_prove(source: str | PathLike[str] | bytes, *, arch: str | None = None) -> CodeObject:
-    """Read and disassemble a code object from a file or bytes; raises ToolchainError if it can't be read."""
-    if isinstance(source, bytes):
-        return read_code_object(source, find_objdump(), arch=arch)
-    try:
-        contents = Path(source).read_bytes()
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise ToolchainError.of("T103", f"{source} can't be read: {why}") from error
-    return read_code_object(contents, find_objdump(), arch=arch)
-
-
 def assert_proved(
     source: str | PathLike[str] | bytes | CodeObject,
     name: str | None = None,
@@ -532,7 +519,7 @@ def prove_object(
     witness: bool = True,
 ) -> tuple[Verdict, ...]:
     """Prove the kernel of that name, or all of them; alarms are replayed unless `witness` is false."""
-    code = source if isinstance(source, CodeObject) else read_object_to_prove(source)
+    code = source if isinstance(source, CodeObject) else read_object(source)
     kernels = code.kernels if name is None else (code.kernel(name),)
     return tuple(
         prove(

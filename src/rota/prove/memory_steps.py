@@ -50,10 +50,7 @@ class TouchedBytes:
     def find(
         self, operation: Operation, how: str, address: Value, active: Mask, stride: int = 0
     ) -> tuple[LdsUse, int | None]:
-        """The access by the lanes that may be active, and its first byte outside of LDS if its address is known.
-
-        With a stride, each lane accesses so many bytes after the lane before it.
-        """
+        """The access by lanes that may be active, `stride` bytes apart, and its first byte outside of LDS if known."""
         key = (operation.number, key_of(address), active)
         if key in self._known:
             return self._known[key]

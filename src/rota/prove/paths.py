@@ -68,10 +68,7 @@ _VCC = named_register("vcc")
 
 
 class ForkError(Exception):
-    """An operation needs a decision first: about a condition, of these waves or of the whole workgroup.
-
-    With `per_wave`, waves may branch differently by it, even if they share the condition.
-    """
+    """An operation needs a decision first: of these waves, of the workgroup, or of each wave alone (`per_wave`)."""
 
     def __init__(self, condition: Symbol, waves: tuple[int, ...] = (), *, per_wave: bool = False) -> None:
         super().__init__()

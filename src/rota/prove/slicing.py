@@ -23,10 +23,7 @@ _MATRIX = ("v_mfma", "v_smfmac")  # their results are never evaluated
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackwardSlice:
-    """For each operation: whether to evaluate it, where it leads, whether it is in a loop, and which rows are live.
-
-    `needed` are the registers before it whose values the proof needs, `for_addresses` those that LDS addresses need.
-    """
+    """For each operation: is it evaluated, which rows are needed (by addresses), where it leads, is it in a loop."""
 
     evaluated: tuple[bool, ...]
     needed: tuple[int, ...]
@@ -36,10 +33,7 @@ class BackwardSlice:
 
 
 def derive_slice(operations: Sequence[Operation], *, full: bool, sources: bool = False) -> BackwardSlice:
-    """Slice a kernel backwards; `full` says that every wave starts with all lanes active.
-
-    With `sources` the global addresses of loads to LDS are needed, too.
-    """
+    """Slice backwards; `full` if all lanes start active, `sources` if loads to LDS need their global addresses."""
     successors = derive_successors(operations)
     full_exec = _find_full_exec(operations, successors, full=full)
     needed, evaluated = _find_needed(operations, successors, full_exec, control=True, sources=sources)

@@ -135,10 +135,6 @@ class Masks:
         assert mask.low is not None  # noqa: S101
         return self.choice(mask.atom, self.select_waves(mask.high, rows), self.select_waves(mask.low, rows))
 
-    def rename(self, mask: Mask, names: Mapping[Symbol, Symbol]) -> Mask:
-        waves = len(self.possible(mask))
-        return self.substitute(mask, {old: self.unknown(new, waves) for old, new in names.items() if new is not old})
-
     def substitute(self, mask: Mask, masks: Mapping[Symbol, Mask]) -> Mask:
         if mask.atom is None or mask.high is None or mask.low is None or mask.atoms.isdisjoint(masks):
             return mask

@@ -25,10 +25,7 @@ Plain = int | Lanes
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Symbol:
-    """An unknown number: the operation and operands that made it, its spread, and the bits that may be one.
-
-    `row_waves` are the waves whose rows its operands have, where the rows differ.
-    """
+    """An unknown number: the operation and operands that made it, its spread, and the bits that may be one."""
 
     op: str
     args: tuple[Hashable, ...]
@@ -36,7 +33,7 @@ class Symbol:
     bits: int
     depth: int
     number: int
-    row_waves: tuple[int, ...] = ()
+    row_waves: tuple[int, ...] = ()  # the waves whose rows its operands have, where the rows differ
 
     def __repr__(self) -> str:
         return f"<{self.op} {self.number}>"

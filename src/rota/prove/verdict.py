@@ -25,10 +25,7 @@ _NOTHING = Instruction(opcode="s_nop", operands=("0",), modifiers=(), text="s_no
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Edit:
-    """A wait for a counter, or a barrier, to insert before an instruction or to change.
-
-    Without `inserted`, the instruction itself gets the count `most`, or is removed if that is None.
-    """
+    """A wait or barrier to insert before an instruction; else the wait itself gets the count `most`, or goes (None)."""
 
     number: int
     what: str
@@ -120,10 +117,7 @@ def strengthen(number: int, counter: str, most: int) -> tuple[Fix, ...]:
 
 
 def separate(first: int, then: int, counters: tuple[str, str]) -> tuple[Fix, ...]:
-    """Insert a barrier between two accesses, with or without a wait for the first.
-
-    In a loop either access may come first.
-    """
+    """Insert a barrier between two accesses, whichever comes first, with or without a wait for the first."""
     found: list[Fix] = []
     for place, counter in ((then, counters[0]), (first + 1, counters[0]), (first, counters[1])):
         barrier = Edit(number=place, what=BARRIER, inserted=True)
@@ -140,10 +134,7 @@ _NOT_ASKED = "no replay was asked for"
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Alarm:
-    """Findings of one region and cause: one for each pair of instructions, and the paths that lead to them.
-
-    `anywhere` is set if not all paths are kept, or if the finding isn't about paths.
-    """
+    """Findings of one region and cause by pair of instructions, with their paths; `anywhere` if not all are kept."""
 
     pairs: dict[Pair, Finding | None] = field(default_factory=dict)
     paths: dict[tuple[int, int], tuple[Pair, Path]] = field(default_factory=dict)
@@ -266,10 +257,7 @@ _TONES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """The size of a proof: steps of wave sets, states, paths, and LDS instructions, of which some have known addresses.
-
-    `effort` are the steps of the budget that it took, with the search for a launch.
-    """
+    """The size of a proof: steps of wave sets, states, paths, LDS instructions and those with known addresses."""
 
     steps: int = 0
     states: int = 0
@@ -277,7 +265,7 @@ class Statistics:
     sites: int = 0
     concrete_sites: int = 0
     seconds: float = 0.0
-    effort: int = 0
+    effort: int = 0  # steps of the budget that it took, with the search for a launch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

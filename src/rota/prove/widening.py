@@ -234,9 +234,9 @@ class Namer:
         if mask.leaf is not None:
             return mask
         renamed = {atom: self._name(atom, 1, 0, names, alive)[0] for atom in atoms_of(mask)}
-        if all(atom is new for atom, new in renamed.items()):
-            return mask
-        return self._evaluator.masks.rename(mask, renamed)
+        masks, waves = self._evaluator.masks, len(self._evaluator.masks.possible(mask))
+        changed = {atom: masks.unknown(new, waves) for atom, new in renamed.items() if new is not atom}
+        return masks.substitute(mask, changed) if changed else mask
 
     def _arguments_of(self, symbol: Symbol) -> frozenset[Symbol]:
         found = self._arguments.get(symbol)
@@ -407,10 +407,7 @@ class Widener:
         product.known = known
 
     def _carry_over(self, product: ProductState, known: Decisions, bases: Bases) -> None:
-        """Carry recent decisions about a counter over to its widened value.
-
-        Another wave may make the same decision a few barriers later.
-        """
+        """Carry recent decisions about a counter over to its widened value: another wave may soon make the same."""
         old = product.known
         for (about, wave), holds in old.known.items():
             epoch = old.epochs.get((about, wave), 0)
@@ -476,10 +473,7 @@ def shift_between(value: Value, old: Value) -> int | None:
 
 
 def widen_counter(symbols: Symbols, value: Value, shift: int, bases: Bases) -> Value:
-    """Replace a counter by an unknown multiple of its step, plus what it was.
-
-    Counters of one origin and step share their unknown, which `bases` keeps with the number that it counts from.
-    """
+    """Replace a counter by an unknown multiple of its step plus what it was; `bases` keeps the unknown for others."""
     unit, spread = shift & -shift, 0
     origin: Hashable = None
     if isinstance(value, Linear):

@@ -41,10 +41,7 @@ class Feasibility:
         self.questions = 0
 
     def find(self, path: Path) -> Possible | Unsettled | None:
-        """A feasible path to the same place; None if no launch takes any.
-
-        Searches backwards over the paths to each state, beginning at the end.
-        """
+        """A feasible path to the same place, searched backwards from the end; None if no launch takes any."""
         doubt: Unsettled | None = None
         ends: list[tuple[int, tuple[Chain, ...]]] = [(path[0], (path[1],))]
         tried: dict[tuple[int, ...], Unsettled | None] = {}

@@ -23,13 +23,12 @@ from pathlib import Path
 
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.errors import RotaError
-from rota.isa.binary.toolchain import find_toolchain
+from rota.isa.binary.toolchain import find_toolchain, read_object
 from rota.isa.decoded import KernelProgram
 from rota.isa.disassembly import Instruction, read_listing
 from rota.isa.hazards.spacing import NOTHING, rows_in, spacing_of
 from rota.isa.hazards.wait_states import Early, SpacingWalk, needs
 from rota.program.machine import Confidence
-from rota.prove.kernel_proof import read_object_to_prove
 from rota.targets.architecture import SOURCES, Architecture
 from rota.targets.registry import architecture_named
 from tests.campaigns.hazards import hazard_pairs
@@ -312,7 +311,7 @@ def _print_aiter() -> None:
     objects: dict[str, set[tuple[str, str]]] = {}
     false = 0
     for path in sorted((shared("kernels") / "aiter").rglob("*.co")):
-        code = read_object_to_prove(path)
+        code = read_object(path)
         rules = objects.setdefault(path.name, set())
         for kernel in code.kernels:
             walk = SpacingWalk(code.instructions(kernel.name), _named(kernel.arch))

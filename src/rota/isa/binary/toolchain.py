@@ -17,10 +17,11 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from os import PathLike
 from pathlib import Path
 
 from rota.errors import ToolchainError
-from rota.isa.binary.code_object import CodeObject, kernels_of, read_kernels
+from rota.isa.binary.code_object import CodeObject, kernels_of
 from rota.isa.binary.elf import ElfFile, read_elf, read_lines, unbundle
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import derive_flow, parse_listing
@@ -124,7 +125,12 @@ _MOST_SWEEPS = 8
 
 
 def read_code_object(
-    contents: bytes, objdump: tuple[str, ...], *, arch: str | None = None, toolchain: str = "", assembly: str = ""
+    contents: bytes,
+    objdump: tuple[str, ...] | None,
+    *,
+    arch: str | None = None,
+    toolchain: str = "",
+    assembly: str = "",
 ) -> CodeObject:
     hsaco = unbundle(contents, arch)
     file = read_elf(hsaco)
@@ -134,10 +140,24 @@ def read_code_object(
         toolchain=toolchain,
         hsaco=hsaco,
         assembly=assembly,
-        disassembly=_sweep(file, kernels, objdump),
+        disassembly=assembly if objdump is None else _sweep(file, kernels, objdump),
         kernels=kernels,
         lines=read_lines(hsaco),
     )
+
+
+def read_object(source: str | PathLike[str] | bytes, arch: str | None = None) -> CodeObject:
+    """Reads and disassembles a code object; of a bundle, the one for `arch`."""
+    contents = source if isinstance(source, bytes) else read_file(Path(source))
+    return read_code_object(contents, find_objdump(), arch=arch)
+
+
+def read_file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ToolchainError.of("T103", f"{path} can't be read: {why}") from error
 
 
 def _sweep(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, ...]) -> str:
@@ -209,17 +229,7 @@ class Toolchain:
         self._run((*self.linker, "-shared", "kernel.o", "-o", "kernel.hsaco"), folder, arch)
         assembly = (folder / "kernel.s").read_text(encoding="utf-8")
         hsaco = (folder / "kernel.hsaco").read_bytes()
-        if self.objdump is not None:
-            return read_code_object(hsaco, self.objdump, toolchain=self.name, assembly=assembly)
-        return CodeObject(
-            arch=arch,
-            toolchain=self.name,
-            hsaco=hsaco,
-            assembly=assembly,
-            disassembly=assembly,
-            kernels=read_kernels(hsaco),
-            lines=read_lines(hsaco),
-        )
+        return read_code_object(hsaco, self.objdump, toolchain=self.name, assembly=assembly)
 
     def _run(self, command: tuple[str, ...], folder: Path, arch: str) -> str:
         try:

@@ -64,10 +64,7 @@ class Trait(enum.Flag):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """A requirement: wait states between two instructions that share `rows`.
-
-    `rule` is the name of the rule in `Hazards`, `fact` its value and source.
-    """
+    """A requirement: wait states between two instructions that share `rows`, by the name of its rule in `Hazards`."""
 
     states: int
     rows: Rows

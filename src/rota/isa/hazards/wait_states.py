@@ -332,10 +332,7 @@ class SpacingWalk:
         self._before[following].append(number)
 
     def early(self, numbers: Iterable[int] | None = None, *, plain: bool = False) -> tuple[Early, ...]:
-        """The instructions among `numbers` that come too early, once for each one they follow.
-
-        With `plain`, every instruction is one wait state, and rewritten registers still count.
-        """
+        """Which of `numbers` come too early; with `plain`, all are one wait state and rewritten registers count."""
         found: dict[tuple[int, int], Early] = {}
         left = -1 if plain else _FREE_PLACES + _MOST_PLACES * len(self.spacings)
         for then in range(len(self.spacings)) if numbers is None else numbers:
@@ -343,10 +340,7 @@ class SpacingWalk:
         return tuple(found.values())
 
     def _find_early(self, then: int, most: int, found: dict[tuple[int, int], Early]) -> int:
-        """Walks back from an instruction on all paths; returns the number of visited places.
-
-        Beyond `most` places only wait states count, not rewritten rows: that finds no fewer violations.
-        """
+        """Walks back on all paths, beyond `most` places without rewritten rows; returns the number of places."""
         spacing = self.spacings[then]
         named = spacing.all_reads | spacing.writes | spacing.zeros | EXEC_ROWS
         start = Distance(unit=spacing.pipe if most > 0 else None)
@@ -425,10 +419,7 @@ def early_evidence(need: Need, short: int) -> tuple[tuple[str, str | int], ...]:
 
 
 def check_distance(wave: Wave, step: Step) -> None:
-    """Checks the wait states between recent steps and this one.
-
-    An MFMA waits until its unit is free. Results that it has not written yet are read as poison.
-    """
+    """Checks the wait states since recent steps.  An MFMA waits for its unit; unwritten results read as poison."""
     spacing = step.spacing
     waited, began = (0, 0) if spacing.pipe is None else _wait_for_unit(wave, spacing)
     now, recent = wave.now + wave.stalled, wave.recent
@@ -451,10 +442,7 @@ def check_distance(wave: Wave, step: Step) -> None:
 
 
 def _wait_for_unit(wave: Wave, spacing: Spacing) -> tuple[int, int]:
-    """Delays an MFMA until the unit is free; returns the delay, and when the MFMA before it began.
-
-    Instructions issued between the two gain nothing, as in the walk over paths, which can't know of the delay.
-    """
+    """Delays an MFMA until its unit is free; returns the delay, and when the MFMA before it began."""
     now = wave.now + wave.stalled
     pipe, began, free = wave.unit
     more = free - now if pipe is spacing.pipe and free > now else 0
@@ -469,10 +457,7 @@ def _wait_for_unit(wave: Wave, spacing: Spacing) -> tuple[int, int]:
 
 
 def _report(wave: Wave, step: Step, waited: int, began: int) -> None:
-    """Reports what the step comes too early for, except rows written again since.
-
-    Its own delay counts for instructions issued no later than the MFMA that `began` on its unit.
-    """
+    """Reports what the step comes too early for; its own delay counts for what was issued before `began`."""
     multiplied = ended = NO_ROWS
     now = wave.now + wave.stalled
     for _, since, other in reversed(wave.recent):

@@ -244,10 +244,7 @@ def build_packet(facts: KernelFacts, sizes: Sizes, kernarg_at: int) -> bytes:
 
 
 def first_instruction(facts: KernelFacts, instructions: Sequence[Instruction]) -> int:
-    """The entry: with preloaded arguments, after the loads for old firmware.
-
-    A listing without addresses starts at its top, which is right too: the loads repeat what was preloaded.
-    """
+    """The entry: with preloaded arguments, after the loads for old firmware; else, and without addresses, the top."""
     entry = facts.entry
     if entry is None and "kernarg_preload" in dict(facts.user_sgprs) and instructions[0].address is not None:
         entry = instructions[0].address + _OLD_FIRMWARE

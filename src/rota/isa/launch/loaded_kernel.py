@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rota.errors import Concern, Finding, IsaError, ToolchainError, did_you_mean
+from rota.errors import Concern, Finding, IsaError, did_you_mean
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import KernelFacts
-from rota.isa.binary.toolchain import find_objdump, find_toolchain, read_code_object
+from rota.isa.binary.toolchain import find_toolchain, read_file, read_object
 from rota.isa.decoded import KernelProgram, load_program
 from rota.isa.launch.interleaving import Interleaving, some_interleavings
 from rota.isa.launch.kernarg import Pointer, Triple, Value, waves_of
@@ -242,19 +242,6 @@ def load_source(path: Path, arch: str, name: str | None = None, *, compiler: str
 def compile_source(path: Path, arch: str, *, compiler: str | None = None) -> CodeObject:
     toolchain = find_toolchain(compiler)
     beside = (f"-I{path.parent.resolve()}", "-gline-tables-only")
-    text = _read(path).decode("utf-8", errors="replace")
+    text = read_file(path).decode("utf-8", errors="replace")
     shown = os.fspath(path.resolve()).replace("\\", "\\\\").replace('"', '\\"')
     return replace(toolchain, compiler=(*toolchain.compiler, *beside)).compile(f'#line 1 "{shown}"\n{text}', arch)
-
-
-def read_object(source: str | PathLike[str] | bytes, arch: str | None = None) -> CodeObject:
-    contents = source if isinstance(source, bytes) else _read(Path(source))
-    return read_code_object(contents, find_objdump(), arch=arch)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise ToolchainError.of("T103", f"{path} can't be read: {why}") from error

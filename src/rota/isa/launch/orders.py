@@ -140,10 +140,7 @@ Ran = KernelOutcome | IsaError  # an error is what stopped an order before its e
 def run_orders(
     dispatch: Callable[..., KernelOutcome], orders: Sequence[Interleaving], count: int, processes: int, tell: Tell
 ) -> Iterator[tuple[Interleaving, Ran]]:
-    """Each order with its outcome, up to the first that didn't reach its end.
-
-    `count` is the number of workgroups; `tell` is called with how many have ended, over all orders.
-    """
+    """Each order with its outcome, up to the first that didn't end; `tell` gets the workgroups ended in all orders."""
     began = perf_counter()
     first = _run_order(dispatch, orders[0], processes, tell)
     yield orders[0], first

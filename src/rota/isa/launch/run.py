@@ -234,10 +234,7 @@ _EXPLAINED = 50_000  # instructions that NumPy runs to explain a wave that the c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelOutcome:
-    """The array arguments after a run, the findings, and the instructions that all waves executed.
-
-    `notes` are legal but worth a look, such as waves that wait at different barriers.
-    """
+    """The array arguments after a run, findings, instructions executed, and `notes`: legal but worth a look."""
 
     buffers: tuple[NDArray[Any], ...]
     findings: tuple[Finding, ...]
@@ -254,10 +251,7 @@ def run_kernel(
     dynamic_lds: int = 0,
     interleaving: Interleaving = LATEST,
 ) -> KernelOutcome:
-    """Runs every workgroup of the grid on copies of the given arrays.
-
-    A workgroup gets the LDS of the kernel descriptor and `dynamic_lds` bytes more.
-    """
+    """Runs every workgroup of the grid on copies of the given arrays, with so much LDS beside the descriptor's."""
     arrays = [argument for argument in args if isinstance(argument, np.ndarray)]
     numbers = iter(range(len(arrays)))
     values = [Pointer(buffer=next(numbers)) if isinstance(each, np.ndarray) else each for each in args]
@@ -406,10 +400,7 @@ def _run_wave(  # noqa: C901  # the inner loop
     *,
     shown: int | None = None,
 ) -> None:
-    """Executes up to `turns` instructions, or until the wave has to wait for others.
-
-    No path leads from the places in `endless` to an end. The message names `shown` instructions instead of `most`.
-    """
+    """Executes up to `turns` instructions, or until the wave has to wait; a message names `shown` instead of `most`."""
     pc = wave.pc
     budget = most - wave.executed
     left = budget if turns is None else min(turns, budget)

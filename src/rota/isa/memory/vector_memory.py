@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,8 +66,7 @@ _NO_END = np.uint64(1 << 62)
 Addresses = Callable[["Wave"], tuple["NDArray[np.uint64]", "NDArray[np.uint64] | None"]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Modifiers:
+class Modifiers(NamedTuple):
     offset: int
     flags: frozenset[str]
 

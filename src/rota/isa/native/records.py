@@ -255,14 +255,11 @@ FAULT = np.dtype(
 
 
 class Packed(NamedTuple):
-    """The records of a program, the rows that each must not touch while in flight, and a map of the code.
-
-    `code_at` has for each dword of the code the number of the instruction that starts there, or -1.
-    """
+    """The records of a program, the rows that each must not touch while in flight, and a map of the code."""
 
     ops: NDArray[Any]
     pool: NDArray[np.int32]
-    code_at: NDArray[np.int32]
+    code_at: NDArray[np.int32]  # by dword of the code: the number of the instruction that starts there, or -1
 
 
 def pack(program: KernelProgram) -> Packed | None:

@@ -205,10 +205,7 @@ class _Core:
         core.rota_group_memory(self._group, block, BASE, low, high, len(starts), *users)
 
     def used(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """The dwords read and the dwords written so far.
-
-        Processes work on copies of memory, so that every access, atomics included, must be recorded.
-        """
+        """The dwords read and written so far, atomics included: processes work on copies of memory."""
         read, written = self._users != 0
         return read, written
 

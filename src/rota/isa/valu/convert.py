@@ -65,10 +65,7 @@ def format_named(name: str, float8: Float8) -> MiniFloat:
 
 
 def encode(values: Any, form: MiniFloat, noise: Any = None, noise_bits: int = 0) -> Any:  # noqa: ANN401
-    """The codes of float64 values as uint32, rounded to nearest even or stochastically.
-
-    Stochastic rounding cuts the value `noise_bits` below the last bit kept, adds `noise` there and truncates.
-    """
+    """The codes of float64 values, to nearest even, or truncated with `noise` added so many bits below the last one."""
     exact = np.asarray(values, np.float64)
     size = np.abs(np.where(np.isfinite(exact), exact, 0.0))
     power = np.where(size > 0, np.maximum(np.frexp(size)[1] - 1, form.lowest), form.lowest)

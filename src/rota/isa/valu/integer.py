@@ -91,10 +91,6 @@ def _first_set(a: Any) -> Any:  # noqa: ANN401
     return np.where(np.asarray(a) == 0, np.uint32(0xFFFF_FFFF), places.astype(np.uint32))
 
 
-def _last_set(a: Any) -> Any:  # noqa: ANN401
-    return np.where(np.asarray(a) == 0, np.uint32(0xFFFF_FFFF), np.uint32(31) - _first_set(a & (~a + np.uint32(1))))
-
-
 def octets(a: Any) -> Any:  # noqa: ANN401
     """The four bytes of each number, lowest first, in a new last axis."""
     return np.ascontiguousarray(a, np.uint32).reshape(-1, 1).view(np.uint8).astype(np.int64)
@@ -181,7 +177,9 @@ INTEGER: dict[str, Function] = {
     "v_bfrev_b32": Function("u", "u", _reverse_bits),
     "v_bcnt_u32_b32": Function("u", "uu", lambda a, b: population(a) + b),
     "v_ffbh_u32": Function("u", "u", _first_set),
-    "v_ffbl_b32": Function("u", "u", _last_set),
+    "v_ffbl_b32": Function(
+        "u", "u", lambda a: np.where(a == 0, ~np.uint32(0), np.uint32(31) - _first_set(a & (~a + np.uint32(1))))
+    ),
     "v_ffbh_i32": Function("u", "i", lambda a: _first_set(np.where(a < 0, ~a, a).view(np.uint32))),
     "v_prng_b32": Function("u", "u", lambda a: (a << np.uint32(1)) ^ (a >> np.uint32(31)) * np.uint32(197)),
     "v_sat_pk_u8_i16": Function("w", "u", _saturate_bytes),
