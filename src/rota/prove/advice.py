@@ -147,8 +147,6 @@ def suggest(
 
 @dataclass(slots=True)
 class _Search:
-    """A search over sets of the edits that findings offer, smallest sets first."""
-
     facts: KernelFacts
     instructions: tuple[Instruction, ...]
     block: int | Triple | None

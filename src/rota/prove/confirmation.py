@@ -335,7 +335,6 @@ def _is_harmless(finding: Finding) -> bool:
 
 
 def _find_match(shown: OrderResult, alarm: Alarm, code: str | None = None) -> tuple[OrderResult, Finding, Pair] | None:
-    """A finding of a replay with the alarm's code, or another, about the same instructions."""
     wanted = code or alarm.first.code
     found: tuple[OrderResult, Finding, Pair] | None = None
     for each in shown.findings:

@@ -96,9 +96,8 @@ class Evaluator:
                 chosen = one if decided else other
             elif base.op == "pick" and exec_ is not None:
                 mask, new, old = parts_of(base)
-                if base.row_waves not in {(), self.symbols.row_waves} or len(self.masks.possible(mask)) != len(
-                    self.masks.possible(exec_)
-                ):
+                same = len(self.masks.possible(mask)) == len(self.masks.possible(exec_))
+                if base.row_waves not in {(), self.symbols.row_waves} or not same:
                     return value
                 if not any(self.masks.possible(self.masks.combine("andn2", exec_, mask))):
                     chosen = new
@@ -125,12 +124,7 @@ class Evaluator:
         if row == _EXEC_ROW:
             return self.masks.settle(wave_set.exec, known.lookup)
         low, high = wave_set.registers.get(row), wave_set.registers.get(row + 1)
-        if (
-            isinstance(low, Half)
-            and isinstance(high, Half)
-            and low.mask is high.mask
-            and (low.which, high.which) == (0, 1)
-        ):
+        if isinstance(low, Half) and isinstance(high, Half) and low.mask is high.mask and low.which < high.which:
             return self.masks.settle(low.mask, known.lookup)
         one, other = self.read_row(wave_set, row, known), self.read_row(wave_set, row + 1, known)
         if isinstance(one, Linear) or isinstance(other, Linear):
@@ -196,13 +190,8 @@ class Evaluator:
                 return np.where(lanes, new, old)
             if isinstance(new, Linear) and isinstance(old, Linear) and new.base is old.base and new.scale == old.scale:
                 return Linear(new.base, new.scale, np.where(lanes, new.offset, old.offset))
-        if (
-            isinstance(old, Linear)
-            and old.base.op == "pick"
-            and old.scale == 1
-            and isinstance(old.offset, int)
-            and not old.offset
-        ):
+        picked = isinstance(old, Linear) and old.base.op == "pick" and old.scale == 1
+        if isinstance(old, Linear) and picked and isinstance(old.offset, int) and not old.offset:
             before, _, older = parts_of(old.base)
             if before is mask:  # the same lanes again: what they held before is gone
                 return self.merge(mask, new, older)

@@ -446,7 +446,6 @@ class _Proof:
         return known
 
     def _make_start(self, evaluator: Evaluator, waves: int) -> tuple[WaveSet, int]:
-        """The waves with their initial registers, and the row of the kernarg pointer."""
         facts, block = self.facts, self.block.sizes
         registers: dict[int, Value | Half] = {}
         at, kernarg_row = SCALAR, -1

@@ -327,9 +327,8 @@ class MemorySteps:
             value, old = self._evaluator.read_row(wave_set, source, known), wave_set.registers.get(target)
             if old is None or isinstance(old, Half):
                 old = self._evaluator.make_initial(target)
-            wave_set.registers[target] = (
-                value if wave_set.exec.is_full else self._evaluator.merge(wave_set.exec, value, old)
-            )
+            full = wave_set.exec.is_full
+            wave_set.registers[target] = value if full else self._evaluator.merge(wave_set.exec, value, old)
 
     # Scalar loads.
 

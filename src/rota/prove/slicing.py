@@ -199,7 +199,6 @@ def _transfer_ones(operation: Operation, ones: int) -> int:
 
 
 def _own_needs(operation: Operation, *, control: bool, sources: bool) -> int:
-    """Registers that an operation needs whether or not its result is needed."""
     if sources and operation.to_lds:
         return operation.reads & ~EXEC_BITS
     if operation.address:
@@ -323,7 +322,6 @@ class Agreement:
     def _join_into(
         self, states: dict[int, dict[int, RowState]], to: int, state: dict[int, RowState], needed: int
     ) -> bool:
-        """Join a state into that of an operation; True if less is known there now."""
         wanted = needed | EXEC_BITS
         if to not in states:
             states[to] = {row: held for row, held in state.items() if wanted >> row & 1}
@@ -374,12 +372,9 @@ class Agreement:
             full = not any(isinstance(each, tuple) or bool(np.any(each != M32)) for each in halves)
             kept = written if operation.keeps_target or (operation.is_vector and not full) else 0
             classes = self._agree_on(state, reads | kept)
-        elif (
-            operation.kind is OperationKind.SMEM
-            and operation.verb == "load"
-            and "glc" not in operation.instruction.modifiers
-        ):
-            known, classes = {}, self._agree_on(state, operation.reads)
+        elif operation.kind is OperationKind.SMEM and operation.verb == "load":
+            shared = "glc" not in operation.instruction.modifiers
+            known, classes = {}, self._agree_on(state, operation.reads) if shared else self._alone
         else:
             known, classes = {}, self._alone
         return dict.fromkeys(rows_of(written), classes) | known

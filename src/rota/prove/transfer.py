@@ -293,8 +293,7 @@ def _shift_pair(step: _Step) -> None:
 
 def _read_pc(step: _Step) -> None:
     follows = step.operation.instruction.follows
-    place = CODE_BASE + follows if follows is not None else 0
-    step.write_pair(step.evaluator.masks.leaf((place,) * step.waves))
+    step.write_pair(step.evaluator.masks.leaf((0 if follows is None else CODE_BASE + follows,) * step.waves))
 
 
 def _forget_scalar(step: _Step) -> None:

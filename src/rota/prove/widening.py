@@ -345,9 +345,8 @@ class Widener:
             differing = self._compare(product, visit) if visit.shape == shape else None
             if differing is None or (not differing and count < 4):  # with nothing, the decisions may still become equal
                 continue
-            addressed = any(
-                self._for_addresses[product.wave_sets[number].at] >> row & 1 for number, row, shift in differing
-            )
+            places = [(product.wave_sets[number].at, row) for number, row, _ in differing]
+            addressed = any(self._for_addresses[at] >> row & 1 for at, row in places)
             shifted = all(shift is not None for _, _, shift in differing)
             if (
                 (not addressed and (shifted or count >= 3))
@@ -421,9 +420,8 @@ class Widener:
                 ] + [None] * difference
                 if all(side is None for side in sides):
                     continue
-                values = [
-                    value_of(side) if new is None else new for side, new in zip(about.args[:2], sides, strict=True)
-                ]
+                both = zip(about.args[:2], sides, strict=True)
+                values = [value_of(side) if new is None else new for side, new in both]
                 if values[0] is None or values[1] is None:
                     continue
                 made = self._evaluator.compare_basic(about.op, values[0], values[1])
@@ -593,9 +591,8 @@ def generalise(evaluator: Evaluator, earlier: Registers, known: Decisions, epoch
     for key, holds in known.known.items():
         if match.holds(key, wanted=holds):
             made.known[key] = holds
-            made.epochs[key] = min(
-                product.known.epochs.get(key, product.epoch), known.epochs.get(key, epoch) + product.epoch - epoch
-            )
+            before = known.epochs.get(key, epoch) + product.epoch - epoch
+            made.epochs[key] = min(product.known.epochs.get(key, product.epoch), before)
     made.arcs = {key: arc for key, arc in known.arcs.items() if match.is_within(key, arc)}
     failing = set(match.failing)
     fresh: dict[Hashable, Value | Mask] = {}
@@ -757,9 +754,8 @@ class SeenStates:
             often = self._joined[place, keys] >= self.max_joins
             self._joined[place, keys] += 1
             for entry in alike:
-                product.known = join_decisions(
-                    entry.known, product.known, product.epoch - entry.epoch, drop_changed=often
-                )
+                later = product.epoch - entry.epoch
+                product.known = join_decisions(entry.known, product.known, later, drop_changed=often)
             alike.clear()
         elif len(group) > self.max_places:
             last = next(each for each in group.values() if each)[-1]

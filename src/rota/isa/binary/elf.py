@@ -362,7 +362,6 @@ def _entries(contents: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _arch(name: str) -> str:
-    """For example gfx942 from hipv4-amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-."""
     return name.partition(":")[0].rpartition("-")[2]
 
 

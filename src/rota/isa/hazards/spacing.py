@@ -332,7 +332,6 @@ def _writes_a_part(instruction: Instruction, name: str) -> bool:
 
 
 def _packed(instruction: Instruction, name: str) -> bool:
-    """True if the first bit of a packed instruction's op_sel_hi is set, which is the default."""
     if not _PACKED.match(name):
         return False
     high = _bits(instruction, "op_sel_hi")

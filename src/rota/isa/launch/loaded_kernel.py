@@ -113,8 +113,6 @@ class LoadedKernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Arguments:
-    """The arguments of a launch: arrays by number, their regions with the contents before, and the values to pack."""
-
     spans: dict[int, HostSpan]
     regions: tuple[Region, ...]
     before: list[NDArray[np.uint8]]

@@ -296,7 +296,6 @@ def _conversion(of: str, to: str, float8: Float8) -> Callable[[Any, Any, Any], A
 def _read_codes(
     instruction: Instruction, given: tuple[Operand, ...], of: str, count: int, chosen: tuple[int, ...]
 ) -> Callable[[Wave], Codes]:
-    """Reads the codes of the sources: from whole registers, or from the field of one that op_sel chooses."""
     bits = _BITS[of]
     if of in _SMALL and count < 32:
         part = chosen[0] + 2 * chosen[1]
@@ -336,7 +335,6 @@ def _fields(registers: Any, bits: int, count: int, first: int) -> Codes:  # noqa
 def _write_codes(
     instruction: Instruction, target: Operand, to: str, count: int, chosen: tuple[int, ...]
 ) -> Callable[[Wave, Codes], None]:
-    """Writes the codes one after the other, or into the part of a register that op_sel chooses."""
     bits = _BITS[to]
     size = count * bits
     first = (chosen[3] * 16 if size == 16 else (2 * chosen[3] + chosen[2]) * 8) if size < 32 else 0

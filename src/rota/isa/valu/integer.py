@@ -86,7 +86,6 @@ def _narrow(a: Any) -> Any:  # noqa: ANN401
 
 
 def _first_set(a: Any) -> Any:  # noqa: ANN401
-    """Leading zeros; all ones for zero."""
     places = 32 - np.frexp(np.asarray(a).astype(np.float64))[1]
     return np.where(np.asarray(a) == 0, np.uint32(0xFFFF_FFFF), places.astype(np.uint32))
 

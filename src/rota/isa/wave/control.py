@@ -186,7 +186,6 @@ def _message(instruction: Instruction, _: Architecture) -> Step:
 
 
 def _mode(instruction: Instruction, _: Architecture) -> Step:
-    """Reads or sets a field of MODE within the bits that the interpreter obeys."""
     reads = instruction.opcode == "s_getreg_b32"
     found = _MODE.match(instruction.operands[1 if reads else 0])
     if found is None:

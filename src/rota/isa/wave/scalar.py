@@ -123,7 +123,6 @@ def _highest(value: int, bits: int) -> int:
 
 
 def _highest_sign(value: int, bits: int) -> int:
-    """Number of leading bits equal to the sign bit."""
     return _highest(value ^ (-(value >> bits - 1) & ((1 << bits) - 1)), bits)
 
 
@@ -308,7 +307,6 @@ def _decode_compare(instruction: Instruction, operands: tuple[Operand, ...], fou
 
 
 def _decode_save_exec(instruction: Instruction, operands: tuple[Operand, ...], name: str, *, new: bool) -> Step:
-    """Combines EXEC with the source; saves the old EXEC, or the `new` one."""
     exec_, turned = named_register("exec"), name.endswith("n1")
     saved, put = (scalar_writer(each, wide=True) for each in (operands[0], exec_))
     source, old = (scalar_reader(each, wide=True) for each in (operands[1], exec_))
