@@ -15,12 +15,12 @@ from pathlib import Path
 from rota.cli.code_file import build_code
 from rota.cycles.predict import predict
 from rota.errors import RotaError
+from rota.isa.binary.toolchain import read_object
 from rota.kernels.catalogue import kernel_named
 from rota.lift.lifted_loop import LiftedLoop, lift_kernel
 from rota.program.entry import Space
 from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram
-from rota.prove.kernel_proof import read_object_to_prove
 from rota.prove.verdict import Budget
 from rota.targets.device import device_of
 from rota.targets.registry import device_named
@@ -86,7 +86,7 @@ def main() -> None:
     for file in files:
         if options.pattern not in str(file) or file.parent.name == "races":
             continue
-        code = read_object_to_prove(file)
+        code = read_object(file)
         for facts in code.kernels:
             count += 1
             started = time.process_time()

@@ -18,7 +18,8 @@ from typing import Any, Self
 
 from rota.errors import DeclarationError, ToolchainError
 from rota.isa.binary.code_object import CodeObject
-from rota.isa.launch.loaded_kernel import LoadedKernel, load_kernel, read_object
+from rota.isa.binary.toolchain import read_object
+from rota.isa.launch.loaded_kernel import LoadedKernel, load_kernel
 from rota.isa.launch.orders import LaunchResult
 from rota.prove.kernel_proof import prove_object
 from rota.prove.verdict import Budget, Verdict

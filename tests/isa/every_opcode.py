@@ -87,7 +87,7 @@ def every_instruction(arch: str) -> dict[str, Instruction]:
         b"".join(word.to_bytes(4, "little") for word in (*words, *(_NOP for _ in range(_SLOT - len(words)))))
         for words in _words()
     )
-    segment = Segment(address=0x1000, contents=code, size=len(code), executable=True, writable=False)
+    segment = Segment(address=0x1000, contents=code, size=len(code), executable=True)
     machine = architecture.elf_machine
     assert machine is not None
     file = ElfFile(flags=machine.value, segments=(segment,), symbols=(), metadata=None)

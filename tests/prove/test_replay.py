@@ -56,6 +56,10 @@ def test_the_workgroup_is_one_that_the_path_asks_for() -> None:
     assert mentions(worded(str(evidence(verdict, "I109")["launch"])), "(5, 0, 0)", "(6, 1, 1)")
 
 
+def test_only_that_workgroup_runs() -> None:
+    assert confirmation.SingleWorkgroup(label="one of many", number=5).order_workgroups(range(9)) == [5]
+
+
 def test_words_of_memory_are_put_where_they_are_read() -> None:
     load = f"{TABLE}\ns_load_dword s6, s[4:5], 0x40\ns_waitcnt lgkmcnt(0)"
     verdict = executed(race("s_cmp_eq_u32 s6, 0x1234", load))

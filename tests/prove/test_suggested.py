@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from rota.isa.binary.toolchain import read_object
 from rota.isa.disassembly import Instruction, read_listing
 from rota.prove.advice import Suggestion, find_needed, suggest
-from rota.prove.kernel_proof import prove, read_object_to_prove
+from rota.prove.kernel_proof import prove
 from rota.prove.verdict import BARRIER, apply_edits
 from tests.isa.single import facts, listing
 from tests.prove.test_rules import LOADS, MEET, READ, WAIT, WRITE, kernel
@@ -72,7 +73,7 @@ def test_nothing_to_mend() -> None:
 
 def test_the_published_race_of_a_ping_pong_is_mended_by_one_wait() -> None:
     """Triton 3.8.0 came to a barrier with LDS reads in flight; 3.9.0 waits for them there."""
-    code = read_object_to_prove(shared("kernels/compiled/triton-3.8.0/pp_on.gfx942.hsaco"))
+    code = read_object(shared("kernels/compiled/triton-3.8.0/pp_on.gfx942.hsaco"))
     kernel_facts, instructions = code.kernel(), code.instructions()
     found = suggest(kernel_facts, instructions, prove(kernel_facts, instructions), steps=2_400_000)
     assert found is not None

@@ -53,9 +53,9 @@ def code_files(place: str) -> list[Path]:
 def read_code(file: Path, *, device: str | None = None, compiler: str | None = None) -> CodeObject:
     """The code object that a file is, or that is made of it."""
     if file.suffix not in SOURCES:
-        from rota.prove.kernel_proof import read_object_to_prove
+        from rota.isa.binary.toolchain import read_object
 
-        return read_object_to_prove(file)
+        return read_object(file)
     if not file.is_file():
         raise click.UsageError(f"there is no file {file}")
     from rota.isa.binary.toolchain import find_toolchain
@@ -64,10 +64,10 @@ def read_code(file: Path, *, device: str | None = None, compiler: str | None = N
     arch = _arch(file, text, device)
     if file.suffix == ".s":
         return find_toolchain(compiler).assemble(text, arch)
+    from rota.isa.binary.toolchain import read_object
     from rota.isa.launch.loaded_kernel import compile_source
-    from rota.prove.kernel_proof import read_object_to_prove
 
-    return read_object_to_prove(compile_source(file, arch, compiler=compiler).hsaco)  # again, with its lines
+    return read_object(compile_source(file, arch, compiler=compiler).hsaco)  # again, with its lines
 
 
 def _arch(file: Path, text: str, device: str | None) -> str:

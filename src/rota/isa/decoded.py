@@ -47,10 +47,7 @@ class KernelProgram:
 
 
 def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, image: bytes = b"") -> KernelProgram:
-    """Decodes a kernel; the error names all instructions that the interpreter lacks.
-
-    A kernel with constants or variables needs the `image` of its code object.
-    """
+    """Decodes a kernel; the error names all instructions that the interpreter lacks.  `image` holds its constants."""
     architecture = architecture_named(facts.arch)
     if architecture is None or not _is_supported(architecture):
         names = sorted(each.arch for each in list_architectures() if _is_supported(each))
@@ -86,7 +83,6 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, 
 
 
 def _is_supported(architecture: Architecture) -> bool:
-    """True if its wave size and its counters are those of the interpreter."""
     counters = {counter.name for counter in architecture.counters}
     return architecture.lanes.value == LANES and counters == set(COUNTERS)
 
@@ -94,10 +90,7 @@ def _is_supported(architecture: Architecture) -> bool:
 def decode(
     instruction: Instruction, architecture: Architecture, places: Mapping[int, int] = MappingProxyType({})
 ) -> Step:
-    """Decodes one instruction; an unknown one is an error.
-
-    `places` maps addresses to instruction numbers, for jumps to an address in a register.
-    """
+    """Decodes one instruction or raises I102; `places` maps addresses to numbers, for jumps by register."""
     step = _decode(instruction, architecture, places)
     if instruction.opcode.startswith("s_"):
         return step
@@ -106,7 +99,6 @@ def decode(
 
 @cache
 def _extensions() -> frozenset[str]:
-    """Instructions that only some architectures have."""
     return frozenset(name for each in list_architectures() for name in each.extensions)
 
 
@@ -150,42 +142,28 @@ def waves_at(
     *,
     reached: range = range(0),
 ) -> dict[int, frozenset[int] | None]:
-    """For each instruction number the waves that execute it; None if that depends on arguments or memory.
-
-    The answer assumes that waves reach the instructions in `reached`: it takes no branch around them.
-    """
+    """For each number the waves that execute it, if they reach `reached`; None if arguments or memory decide that."""
     indirect = any(each.opcode.startswith(_INDIRECT) for each in instructions)
-    steps = [
-        None if indirect and each.opcode.startswith(("v_", *_INDIRECT)) else _try_decode(each, architecture)
-        for each in instructions
-    ]
+    steps: list[Step | None] = []
+    for each in instructions:
+        try:
+            lost = indirect and each.opcode.startswith(("v_", *_INDIRECT))
+            steps.append(None if lost else decode(each, architecture))
+        except IsaError:
+            steps.append(None)
     with np.errstate(all="ignore"):
         walks = [_Walk(steps, instructions, _start_wave(wave, architecture), reached).run() for wave in range(waves)]
-    return {
-        number: None
-        if any(each[number] is None for each in walks)
-        else frozenset(wave for wave, each in enumerate(walks) if each[number])
-        for number in numbers
-    }
-
-
-def _try_decode(instruction: Instruction, architecture: Architecture) -> Step | None:
-    try:
-        return decode(instruction, architecture)
-    except IsaError:
-        return None
+    found: dict[int, frozenset[int] | None] = {}
+    for number in numbers:
+        known = all(each[number] is not None for each in walks)
+        found[number] = frozenset(wave for wave, each in enumerate(walks) if each[number]) if known else None
+    return found
 
 
 def _start_wave(number: int, architecture: Architecture) -> Wave:
     faults = Faults()
-    wave = Wave(
-        architecture=architecture,
-        number=number,
-        faults=faults,
-        memory=Memory((), faults),
-        lds=Lds(0, faults),
-        at_issue=lambda: False,
-    )
+    memory, lds = Memory((), faults), Lds(0, faults)
+    wave = Wave(architecture=architecture, number=number, faults=faults, memory=memory, lds=lds, at_issue=lambda: False)
     wave.v[0] = number * LANES + np.arange(LANES)
     return wave
 
@@ -197,17 +175,13 @@ class _Walk:
         self, steps: Sequence[Step | None], instructions: Sequence[Instruction], wave: Wave, reached: range
     ) -> None:
         self._steps, self._instructions, self._wave, self._reached = steps, instructions, wave, reached
-        self._loops = [
-            range(each.target, end + 1)
-            for end, each in enumerate(instructions)
-            if each.target is not None and each.target <= end
-        ]
+        targets = enumerate(each.target for each in instructions)
+        self._loops = [range(start, end + 1) for end, start in targets if start is not None and start <= end]
         self._entered: set[range] = set()
         self._known = {0, *_EXEC}
         self._skippable = 0  # an undecided branch may have skipped everything before this number
 
     def run(self) -> list[bool | None]:
-        """Whether the wave executes each instruction; None if unknown."""
         executed: list[bool | None] = [False] * len(self._steps)
         number = 0
         while number < len(self._steps):
@@ -219,14 +193,13 @@ class _Walk:
                 if number in loop and loop not in self._entered:
                     self._entered.add(loop)
                     for step in self._steps[loop.start : loop.stop]:
-                        self._forget(step)
+                        self._known -= self._known.copy() if step is None else step.results
             number = self._after(number, certain=certain)
         for loop in self._loops:
             executed[loop.start : loop.stop] = [each or None for each in executed[loop.start : loop.stop]]
         return executed
 
     def _after(self, number: int, *, certain: bool) -> int:
-        """Runs or forgets an instruction; returns the number of the next one."""
         step, target = self._steps[number], self._instructions[number].target
         if step is not None and target is not None:
             taken = (step.act(self._wave) is not None) if certain and step.sources <= self._known else None
@@ -239,12 +212,8 @@ class _Walk:
             step.act(self._wave)
             self._known |= step.results
         else:
-            self._forget(step)
+            self._known -= self._known.copy() if step is None else step.results
         return number + 1
-
-    def _forget(self, step: Step | None) -> None:
-        """Drops what an instruction writes; an undecoded one may write anything."""
-        self._known -= self._known.copy() if step is None else step.results
 
     def _is_computed(self, step: Step) -> bool:
         """True if the result follows from known registers; lanes outside EXEC keep their old value."""

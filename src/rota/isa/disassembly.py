@@ -38,17 +38,14 @@ _WORD = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeLine:
-    """One instruction of a listing, by its place: a byte address, or a number in assembly.
-
-    `follows` is the next place, `target` the place a jump goes to, `label` the name of that place in assembly.
-    """
+    """One instruction of a listing; `follows` and `target` are byte addresses, or numbers in assembly."""
 
     number: int
     text: str
     follows: int
     words: tuple[int, ...] = ()
-    target: int | None = None
-    label: str = ""
+    target: int | None = None  # of a jump
+    label: str = ""  # its name, in assembly
 
     @property
     def opcode(self) -> str:
@@ -69,7 +66,6 @@ class CodeListing:
 
 @lru_cache(maxsize=4)  # kernel after kernel is read from one listing
 def parse_listing(text: str) -> CodeListing:
-    """Parses the instructions of all functions in a text."""
     lines = text.splitlines()
     return _parse_disassembly(lines) if any(_ENCODED.search(line) for line in lines) else _parse_assembly(lines)
 
@@ -115,20 +111,14 @@ def _parse_assembly(text: list[str]) -> CodeListing:
         place += 1
     for at, line in lines.items():
         if line.label:
-            target = _find_label(line.label, at, labels)
-            lines[at] = CodeLine(number=line.number, text=line.text, follows=at + 1, target=target, label=line.label)
+            found = labels.get(line.label, [])
+            chosen = found if len(found) == 1 else []
+            if (numbered := _NUMBERED.match(line.label)) is not None:
+                found = labels.get(numbered["name"], [])
+                before, after = [each for each in found if each <= at], [each for each in found if each > at]
+                chosen = before[-1:] if numbered["way"] == "b" else after[:1]
+            lines[at] = replace(line, target=chosen[0] if chosen else None)
     return CodeListing(lines=lines, names={name: places[0] for name, places in labels.items()}, addressed=False)
-
-
-def _find_label(label: str, place: int, labels: Mapping[str, list[int]]) -> int | None:
-    if (numbered := _NUMBERED.match(label)) is None:
-        places = labels.get(label, [])
-        return places[0] if len(places) == 1 else None
-    found = labels.get(numbered["name"], [])
-    before = [each for each in found if each <= place]
-    after = [each for each in found if each > place]
-    chosen = before[-1:] if numbered["way"] == "b" else after[:1]
-    return chosen[0] if chosen else None
 
 
 # Code addresses in registers. Compilers compute the address of a function with s_getpc_b64 and a sum, and save return
@@ -155,16 +145,7 @@ def join_states(state: State, other: State) -> State:
     return {key: values for key, values in both.items() if len(values) <= _MOST_VALUES}
 
 
-def jump_targets(line: CodeLine, state: State) -> Values | None:
-    """The targets of s_setpc_b64 or s_swappc_b64; None if a half of the address is unknown."""
-    halves = [state.get(key) for key in _registers_in(line.text.split()[-1])]
-    if len(halves) != 2 or halves[0] is None or halves[1] is None:
-        return None
-    return frozenset(low | high << 32 for low, high in product(halves[0], halves[1]))
-
-
 def state_after(line: CodeLine, state: State) -> State:
-    """Transfer function: what the registers may hold after an instruction."""
     opcode, _, rest = line.text.partition(" ")
     if opcode.startswith(_RELATIVE):
         return {}
@@ -191,7 +172,6 @@ def state_after(line: CodeLine, state: State) -> State:
 
 
 def _registers_in(operand: str) -> list[Key]:
-    """The scalar registers that an operand names, and the vector registers with all of their lanes."""
     keys: list[Key] = []
     for found in _REGISTERS.finditer(operand):
         first, last = int(found["one"] or found["first"]), int(found["one"] or found["last"])
@@ -201,13 +181,8 @@ def _registers_in(operand: str) -> list[Key]:
 
 
 def _write_return_address(line: CodeLine, operands: list[str], _: State) -> _Written:
-    """Writes the address after the instruction, for s_getpc_b64 and for calls."""
     halves = (frozenset({line.follows & _M32}), frozenset({line.follows >> 32}))
     return dict(zip(_registers_in(operands[0]), halves, strict=True))
-
-
-def _move(_: CodeLine, operands: list[str], state: State) -> _Written:
-    return {_registers_in(operands[0])[0]: _value(state, operands[1])}
 
 
 def _move_pair(_: CodeLine, operands: list[str], state: State) -> _Written:
@@ -247,11 +222,9 @@ def _read_lane(_: CodeLine, operands: list[str], state: State) -> _Written:
 
 
 _TRANSFER: dict[str, Callable[[CodeLine, list[str], State], _Written]] = {
-    "s_getpc_b64": _write_return_address,
-    "s_swappc_b64": _write_return_address,
-    "s_call_b64": _write_return_address,
+    **dict.fromkeys(("s_getpc_b64", "s_swappc_b64", "s_call_b64"), _write_return_address),
     "s_setpc_b64": lambda *_: {},
-    "s_mov_b32": _move,
+    "s_mov_b32": lambda _, operands, state: {_registers_in(operands[0])[0]: _value(state, operands[1])},
     "s_mov_b64": _move_pair,
     "v_writelane_b32": _write_lane,
     "v_readlane_b32": _read_lane,
@@ -286,18 +259,14 @@ def _literal(operand: str) -> int | None:
 
 _MOST_VISITS = 16  # per place, on average; real code needs 1 to 4
 _FREE_VISITS = 10_000
-ENDS = frozenset({"s_endpgm", "s_endpgm_saved"})
-"""Opcodes that end a wave."""
+ENDS = frozenset({"s_endpgm", "s_endpgm_saved"})  # opcodes that end a wave
 _INDIRECT = frozenset({"s_setpc_b64", "s_swappc_b64"})
 _NO_WAY_ON = ENDS | _INDIRECT | {"s_branch", "s_call_b64", "s_trap"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeFlow:
-    """The places that a kernel can reach.
-
-    `unresolved` are jumps with unknown targets; `missing` are pairs of a place and a successor without an instruction.
-    """
+    """The places that a kernel can reach, jumps with unknown targets, and places with the successor that is missing."""
 
     places: frozenset[int]
     unresolved: tuple[int, ...] = ()
@@ -311,11 +280,8 @@ def derive_flow(listing: CodeListing, entry: int, functions: Iterable[int] = ())
     if walk.unresolved:
         for function in sorted(functions):
             walk.start(function)
-    return CodeFlow(
-        places=frozenset(place for place in walk.states if place in listing.lines),
-        unresolved=tuple(sorted(walk.unresolved)),
-        missing=tuple(sorted(walk.missing)),
-    )
+    places = frozenset(place for place in walk.states if place in listing.lines)
+    return CodeFlow(places=places, unresolved=tuple(sorted(walk.unresolved)), missing=tuple(sorted(walk.missing)))
 
 
 def falls_through(opcode: str) -> bool:
@@ -323,19 +289,7 @@ def falls_through(opcode: str) -> bool:
     return opcode not in _NO_WAY_ON
 
 
-def _report_endless_search(lines: Mapping[int, CodeLine], place: int) -> IsaError:
-    near = (lines[place].concern(),) if place in lines else ()
-    return IsaError.of(
-        "I131",
-        "the search for the targets of the kernel's jumps was given up",
-        concerns=near,
-        evidence=(("instructions", len(lines)), ("visits", _FREE_VISITS + _MOST_VISITS * len(lines))),
-    )
-
-
 class _Walk:
-    """Fixpoint of what the registers may hold at each place."""
-
     def __init__(self, lines: Mapping[int, CodeLine]) -> None:
         self._lines = lines
         self._plain = not any(line.opcode in _INDIRECT for line in lines.values())  # then no register matters
@@ -356,7 +310,11 @@ class _Walk:
             place, state = work.popitem()
             self._left -= 1
             if self._left < 0:
-                raise _report_endless_search(self._lines, place)
+                message = "the search for the targets of the kernel's jumps was given up"
+                near = (self._lines[place].concern(),) if place in self._lines else ()
+                count = len(self._lines)
+                evidence = (("instructions", count), ("visits", _FREE_VISITS + _MOST_VISITS * count))
+                raise IsaError.of("I131", message, concerns=near, evidence=evidence)
             known = self.states.get(place)
             now = state if known is None else join_states(known, state)
             if now == known:
@@ -377,8 +335,9 @@ class _Walk:
         if opcode in {"s_swappc_b64", "s_call_b64"}:
             self._returns.add(line.follows)
         if opcode in _INDIRECT:
-            targets = jump_targets(line, state)
-            (self.unresolved.add if targets is None else self.unresolved.discard)(place)
+            halves = [state.get(key, Values()) for key in _registers_in(line.text.split()[-1])]
+            targets = {low | high << 32 for low, high in product(*halves)} if len(halves) == 2 else None
+            (self.unresolved.discard if targets else self.unresolved.add)(place)
             return sorted(targets or ())
         jumps = [] if line.target is None else [line.target]
         return [*jumps, line.follows] if falls_through(opcode) else jumps
@@ -412,7 +371,6 @@ class Instruction:
 
     @property
     def mnemonic(self) -> str:
-        """The opcode without its encoding suffix."""
         return _ENCODING.sub("", self.opcode)
 
     def concern(self, role: str = "line of the listing") -> Concern:
@@ -420,7 +378,6 @@ class Instruction:
 
     @property
     def follows(self) -> int | None:
-        """The address of the next instruction, if addresses are known."""
         return None if self.address is None else self.address + 4 * len(self.encoding)
 
 
@@ -435,40 +392,20 @@ def read_listing(
     listing = parse_listing(text)
     start = entry if entry is not None and listing.addressed else listing.names.get(kernel)
     if start is None or start not in listing.lines:
-        raise IsaError.of(
-            "I101",
-            f"the listing has no instructions of a kernel named {kernel!r}",
-            evidence=(
-                ("looked for", f"<{kernel}>: or {kernel}:" if start is None else f"{start:#x}"),
-                ("lines", len(text.splitlines())),
-            ),
-        )
+        wanted = f"<{kernel}>: or {kernel}:" if start is None else f"{start:#x}"
+        message = f"the listing has no instructions of a kernel named {kernel!r}"
+        raise IsaError.of("I101", message, evidence=(("looked for", wanted), ("lines", len(text.splitlines()))))
     functions = [place for name, place in listing.names.items() if listing.addressed and name not in kernels]
     flow = derive_flow(listing, start, functions)
-    if flow.missing or _find_missing_labels(listing, flow):
-        raise IsaError(_report_missing_code(listing, flow))
+    found = [listing.lines[place] for place in sorted(flow.places)]
+    lost = [line for line in found if line.label and line.target is None]
+    if lost or flow.missing:
+        line = lost[0] if lost else listing.lines[flow.missing[0][0]]
+        branches = lost or line.follows != flow.missing[0][1]
+        what = "branches to a place that the listing lacks" if branches else "runs into a place without instructions"
+        evidence = () if lost or not listing.addressed else (("place", f"{flow.missing[0][1]:#x}"),)
+        raise IsaError.of("I101", f"{line.text!r} {what}", concerns=(line.concern(),), evidence=evidence)
     return tuple(_select_instructions(listing, flow, start, lines))
-
-
-def _find_missing_labels(listing: CodeListing, flow: CodeFlow) -> list[int]:
-    """Branches in assembly whose label is missing."""
-    return [
-        place for place in sorted(flow.places) if listing.lines[place].label and listing.lines[place].target is None
-    ]
-
-
-def _report_missing_code(listing: CodeListing, flow: CodeFlow) -> Finding:
-    lost = _find_missing_labels(listing, flow)
-    place = lost[0] if lost else flow.missing[0][0]
-    line = listing.lines[place]
-    branches = lost or line.follows != flow.missing[0][1]
-    what = "branches to a place that the listing lacks" if branches else "runs into a place without instructions"
-    return Finding(
-        "I101",
-        f"{line.text!r} {what}",
-        concerns=(line.concern(),),
-        evidence=() if lost or not listing.addressed else (("place", f"{flow.missing[0][1]:#x}"),),
-    )
 
 
 def _select_instructions(
@@ -485,13 +422,9 @@ def _select_instructions(
     for place in order:
         line = listing.lines[place]
         at = bisect_right(starts, place) - 1
-        yield instruction_of(
-            line,
-            place if listing.addressed else None,
-            None if line.target is None else numbers[line.target],
-            names[at][1] if at >= 0 else None,
-            None if lines is None or not listing.addressed else lines.at(place),
-        )
+        target, symbol = None if line.target is None else numbers[line.target], names[at][1] if at >= 0 else None
+        source = None if lines is None or not listing.addressed else lines.at(place)
+        yield instruction_of(line, place if listing.addressed else None, target, symbol, source)
 
 
 def instruction_of(
@@ -501,7 +434,6 @@ def instruction_of(
     symbol: str | None = None,
     source: SourceLine | None = None,
 ) -> Instruction:
-    """Splits a line of a listing into opcode, operands and modifiers."""
     opcode, _, rest = line.text.partition(" ")
     operands = [part.strip() for part in _OPERANDS.split(rest.strip())] if rest.strip() else []
     modifiers: tuple[str, ...] = ()
@@ -525,10 +457,7 @@ def instruction_of(
 
 
 def find_endless(instructions: Sequence[Instruction]) -> frozenset[int]:
-    """The numbers of instructions from which no path reaches an end, a trap or an indirect jump.
-
-    A wave that reaches one of them never ends, so that its run can stop at once.
-    """
+    """The instructions from which no path reaches an end, a trap or an indirect jump: a wave there never ends."""
     into: dict[int, list[int]] = defaultdict(list)
     ending = []
     for number, each in enumerate(instructions):
@@ -554,15 +483,12 @@ _USED_REGISTERS = re.compile(r"(?<!\w)(?P<file>[vas])(?:\[\d+:(?P<last>\d+)\]|(?
 
 
 def check_descriptor(facts: KernelFacts, instructions: Sequence[Instruction]) -> list[Finding]:
-    """Compares the descriptor with the notes and with the registers that the instructions use."""
     return [*_check_notes(facts), *_check_registers(facts, instructions)]
 
 
 def _check_notes(facts: KernelFacts) -> Iterator[Finding]:
-    """Memory sizes must be equal; registers are allocated in granules, so the descriptor may have more.
-
-    Hardware ignores the size of the arguments, and hand-written descriptors leave it at 0.
-    """
+    # Memory sizes must be equal; registers are allocated in granules, so the descriptor may have more. Hardware ignores
+    # the size of the arguments, and hand-written descriptors leave it at 0.
     descriptor = facts.descriptor
     named = sum(size for _, size in facts.user_sgprs)
     for what, described, noted, fits in (
@@ -575,9 +501,8 @@ def _check_notes(facts: KernelFacts) -> Iterator[Finding]:
         ("scalar registers", descriptor.sgprs, facts.sgprs, facts.sgprs <= descriptor.sgprs),
     ):  # fmt: skip
         if not fits:
-            yield _misfit(
-                f"the kernel descriptor has {described} {what}, but the notes {noted}", described, ("notes", noted)
-            )
+            message = f"the kernel descriptor has {described} {what}, but the notes {noted}"
+            yield _misfit(message, described, ("notes", noted))
     if descriptor.user_sgprs != named:
         message = f"the kernel descriptor counts {descriptor.user_sgprs} user SGPRs and enables {named}"
         yield _misfit(message, descriptor.user_sgprs, ("enabled", named))
@@ -592,19 +517,12 @@ def _check_registers(facts: KernelFacts, instructions: Sequence[Instruction]) ->
                 number = int(found["last"] or found["one"])
                 if number >= highest.get(found["file"], (0, instruction))[0]:
                     highest[found["file"]] = number, instruction
-    rooms = {
-        "v": min(descriptor.vgprs, descriptor.accum_offset),
-        "a": descriptor.vgprs - descriptor.accum_offset,
-        "s": descriptor.sgprs,
-    }
+    vgprs, accum = descriptor.vgprs, descriptor.accum_offset
+    rooms = {"v": min(vgprs, accum), "a": vgprs - accum, "s": descriptor.sgprs}
     for file, (number, instruction) in highest.items():
-        if number >= rooms[file]:
-            yield _misfit(
-                f"an instruction uses {file}{number}, but the kernel descriptor allocates {max(rooms[file], 0)}",
-                rooms[file],
-                ("highest register", f"{file}{number}"),
-                instruction,
-            )
+        if number >= (room := rooms[file]):
+            message = f"an instruction uses {file}{number}, but the kernel descriptor allocates {max(room, 0)}"
+            yield _misfit(message, room, ("highest register", f"{file}{number}"), instruction)
     shared = next((each for each in instructions if each.opcode == "s_barrier" or each.opcode.startswith("ds_")), None)
     if descriptor.tg_split and (shared is not None or descriptor.lds_bytes):
         message = "the kernel descriptor lets the waves of a workgroup run on several compute units, without LDS"
@@ -631,10 +549,7 @@ _BY_REGISTER = frozenset({"s_setpc_b64", "s_swappc_b64", "s_call_b64"})
 
 
 def expand_vskip(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """Replaces VSKIP by control flow: returns the code twice if an instruction sets VSKIP, else unchanged.
-
-    Raises I102 for an indirect jump, which would not know its half, and for an s_setreg that may set the bit.
-    """
+    """Replaces VSKIP by control flow: two copies of the code.  Raises I102 for an indirect jump and some s_setreg."""
     from rota.isa.wave.operand import unknown  # brings numpy, which reading a listing doesn't need
 
     skips = any(each.opcode == "s_setvskip" for each in instructions)
@@ -643,15 +558,19 @@ def expand_vskip(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]
             raise unknown(each, "VSKIP, a bit of MODE,")
     if not skips:
         return tuple(instructions)
-    for each in instructions:
+    count = len(instructions)
+    plain, skipping = list(instructions), list(instructions)
+    for number, each in enumerate(instructions):
         if each.opcode in _BY_REGISTER:
             raise unknown(each, "target in code that sets VSKIP")
-    count = len(instructions)
-    plain = [
-        replace(each, target=count + number + 1) if each.opcode == "s_setvskip" else each
-        for number, each in enumerate(instructions)
-    ]
-    return (*plain, *(_skip_vector(each, number, count) for number, each in enumerate(instructions)))
+        if each.opcode == "s_setvskip":
+            plain[number] = replace(each, target=count + number + 1)
+            skipping[number] = replace(each, target=number + 1, modifiers=(SKIPPING,))
+        elif each.opcode.startswith(_VECTOR):
+            skipping[number] = replace(each, opcode="s_nop", operands=("0",), modifiers=(), target=None)
+        elif each.target is not None:
+            skipping[number] = replace(each, target=each.target + count)
+    return (*plain, *skipping)
 
 
 def _may_set_vskip(instruction: Instruction, *, skips: bool) -> bool:
@@ -664,11 +583,3 @@ def _may_set_vskip(instruction: Instruction, *, skips: bool) -> bool:
         return skips or bool(int(instruction.operands[-1], 0) >> _VSKIP - first & 1)
     except ValueError:  # a register
         return True
-
-
-def _skip_vector(instruction: Instruction, number: int, count: int) -> Instruction:
-    if instruction.opcode == "s_setvskip":
-        return replace(instruction, target=number + 1, modifiers=(SKIPPING,))
-    if instruction.opcode.startswith(_VECTOR):
-        return replace(instruction, opcode="s_nop", operands=("0",), modifiers=(), target=None)
-    return instruction if instruction.target is None else replace(instruction, target=instruction.target + count)

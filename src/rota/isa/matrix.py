@@ -11,21 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rota.isa.binary.kernel_facts import LANES
+from rota.isa.disassembly import Instruction
 from rota.isa.valu.convert import float_values
 from rota.isa.wave.operand import File, Operand, parse_operand, unknown
-from rota.isa.wave.wave import Step
-from rota.targets.architecture import ANY, Float8, MatrixForm, Pipe
-
-if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
-    from rota.targets.architecture import Architecture
+from rota.isa.wave.wave import Step, Wave
+from rota.targets.architecture import ANY, Architecture, Float8, MatrixForm, Pipe
 
 # Elements of operands. A lane's registers are one string of bits, the first register lowest, and elements follow each
 # other in it. They become float64, which holds every value of every format, with a column per lane.
@@ -37,8 +33,7 @@ Elements = Callable[[Registers], Values]
 BITS = {
     "bf16": 16, "f16": 16, "i8": 8, "f32": 32, "xf32": 32, "f64": 64, "fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6, "fp4": 4,
 }  # fmt: skip
-BY_FIELD = ("fp8", "bf8", "fp6", "bf6", "fp4")
-"""Formats by the number that cbsz and blgp of an f8f6f4 instruction hold."""
+BY_FIELD = ("fp8", "bf8", "fp6", "bf6", "fp4")  # formats by the number that cbsz and blgp of an f8f6f4 instruction hold
 _XF32_DROPPED = 13  # bits of a float32's fraction that xf32 hasn't
 
 
@@ -51,10 +46,6 @@ def _plain(dtype: Any) -> Elements:  # noqa: ANN401
     return lambda registers: _by_lane(registers, dtype).astype(np.float64)
 
 
-def _from_bf16(registers: Registers) -> Values:
-    return (_by_lane(registers, np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
-
-
 def _from_xf32(registers: Registers) -> Values:
     """Ten bits of fraction, rounded to nearest even: how hardware drops the rest isn't published."""
     half, odd = np.uint32((1 << _XF32_DROPPED - 1) - 1), registers >> np.uint32(_XF32_DROPPED) & np.uint32(1)
@@ -63,14 +54,11 @@ def _from_xf32(registers: Registers) -> Values:
     return np.where(special, registers, rounded).astype(np.uint32).view(np.float32).astype(np.float64)
 
 
-def _from_table(table: NDArray[np.float64]) -> Elements:
-    return lambda registers: table[_by_lane(registers, np.uint8)]
-
-
 def _from_bits(bits: int, table: NDArray[np.float64]) -> Elements:
-    """Elements that don't fill bytes."""
-
     def elements(registers: Registers) -> Values:
+        if bits == 8:
+            whole: Values = table[_by_lane(registers, np.uint8)]
+            return whole
         string = np.unpackbits(_by_lane(registers, np.uint8), axis=0, bitorder="little")
         codes = string.reshape(-1, bits, string.shape[1]).astype(np.int64)
         numbers: NDArray[np.int64] = (codes << np.arange(bits)[:, None]).sum(axis=1)
@@ -79,9 +67,11 @@ def _from_bits(bits: int, table: NDArray[np.float64]) -> Elements:
     return elements
 
 
-_FLOAT8 = {float8: {name: _from_table(float_values(name, float8)) for name in ("fp8", "bf8")} for float8 in Float8}
+_FLOAT8 = {float8: {name: _from_bits(8, float_values(name, float8)) for name in ("fp8", "bf8")} for float8 in Float8}
 _COMMON: dict[str, Elements] = {
-    "bf16": _from_bf16,
+    "bf16": lambda registers: (
+        (_by_lane(registers, np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+    ),
     "f16": _plain(np.float16),
     "i8": _plain(np.int8),
     "f32": _plain(np.float32),
@@ -92,7 +82,6 @@ _COMMON: dict[str, Elements] = {
 
 
 def elements_of(name: str, float8: Float8) -> Elements:
-    """The reader of a format; the architecture decides what 8-bit floats mean."""
     return {**_COMMON, **_FLOAT8[float8]}[name]
 
 
@@ -127,16 +116,8 @@ def decompress(elements: Values, index: NDArray[np.uint32], start: int) -> Value
 
 
 def broadcast(blocks: int, cbsz: int, abid: int) -> NDArray[np.int64]:
-    """The block of A that each block uses: of every 2 ** cbsz the one that abid names."""
     number = np.arange(blocks)
     return (number & -(1 << cbsz)) + (abid if cbsz else 0)
-
-
-def lane_pattern(blgp: int) -> NDArray[np.int64]:
-    """The lane whose part of B each lane uses."""
-    lane = np.arange(LANES)
-    patterns = {0: lane, 1: lane % 32, 2: lane % 32 + 32, 3: (lane + 16) % LANES}
-    return patterns.get(blgp, lane % 16 + 16 * (blgp - 4))
 
 
 def result_places(form: MatrixForm) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -152,12 +133,8 @@ def result_places(form: MatrixForm) -> tuple[NDArray[np.int64], NDArray[np.int64
         each = form.rows * form.columns // LANES  # items of a block
         rows = 4 * group + item % 4 + (8 * (item % each // 4) if form.rows == 32 else 0)
         block = item // each
-    shape = (count, LANES)
-    return (
-        np.broadcast_to(block, shape).copy(),
-        np.broadcast_to(rows, shape).copy(),
-        np.broadcast_to(lane % form.columns, shape).copy(),
-    )
+    b, r, c = (np.broadcast_to(each, (count, LANES)).copy() for each in (block, rows, lane % form.columns))
+    return b, r, c
 
 
 _SUMS: dict[str, Any] = {"f32": np.float32, "i32": np.int32, "f64": np.float64}
@@ -166,8 +143,6 @@ Product = Callable[["Wave"], Values]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """The modifiers of a matrix instruction."""
-
     left: str
     right: str
     cbsz: int = 0
@@ -178,7 +153,6 @@ class Fields:
 
 
 def decode_matrix(instruction: Instruction, architecture: Architecture) -> Step | None:
-    """Decodes a matrix instruction."""
     if not instruction.opcode.startswith(("v_mfma_", "v_smfmac_")):
         return None
     form = next((each for each in architecture.matrix_forms if each.name == instruction.opcode), None)
@@ -217,29 +191,22 @@ def fields_of(instruction: Instruction, form: MatrixForm) -> Fields:
         if abid or max(cbsz, blgp) >= len(BY_FIELD):
             raise refused
         return Fields(left=BY_FIELD[cbsz], right=BY_FIELD[blgp], bytes_of_scales=(selected[0], selected[1]))
-    if not _legal(form, cbsz, abid, blgp):
-        raise refused
-    negate = tuple(bool(bit) for bit in vectors["neg"])
-    return Fields(
-        left=form.left, right=form.right, cbsz=cbsz, abid=abid, blgp=blgp, negate=(negate[0], negate[1], negate[2])
-    )
-
-
-def _legal(form: MatrixForm, cbsz: int, abid: int, blgp: int) -> bool:
     if form.sparse:
-        return blgp == 0 and abid < (_index_sets(form) if cbsz == 0 else 1)
-    if (cbsz or abid) and not form.broadcasts:
-        return False
-    return 1 << cbsz <= form.blocks and abid < 1 << cbsz and (blgp == 0 or (form.permutes and blgp < 8))
+        legal = blgp == 0 and abid < (_index_sets(form) if cbsz == 0 else 1)
+    else:
+        legal = 1 << cbsz <= form.blocks and abid < 1 << cbsz and (blgp == 0 or (form.permutes and blgp < 8))
+        legal = legal and (form.broadcasts or not (cbsz or abid))
+    if not legal:
+        raise refused
+    x, y, z = (bool(bit) for bit in vectors["neg"])
+    return Fields(left=form.left, right=form.right, cbsz=cbsz, abid=abid, blgp=blgp, negate=(x, y, z))
 
 
 def _index_sets(form: MatrixForm) -> int:
-    """The number of sets of two-bit indices in a register."""
     return 32 // (form.rows * form.depth // LANES)
 
 
 def index_start(form: MatrixForm, fields: Fields) -> int:
-    """The first bit of the indices that a sparse instruction uses."""
     return fields.abid * 32 // _index_sets(form) if form.sparse and not fields.cbsz else 0
 
 
@@ -258,21 +225,17 @@ def _check_widths(instruction: Instruction, form: MatrixForm, fields: Fields, op
         raise unknown(instruction, "operand width")
 
 
-def _rows(operand: Operand) -> slice:
-    return slice(operand.first, operand.first + operand.count)
-
-
 def _multiplier(form: MatrixForm, fields: Fields, float8: Float8, operands: tuple[Operand, ...]) -> Product:
-    """The product of the factors, blocks by rows by columns."""
-    a, b = (_rows(operand) for operand in operands[:2])
+    a, b = (slice(each.first, each.first + each.count) for each in operands[:2])
     read_a, read_b = elements_of(fields.left, float8), elements_of(fields.right, float8)
     split_a, split_b = (form.left == ANY and BITS[kind] > 4 for kind in (fields.left, fields.right))
-    blocks, lanes = broadcast(form.blocks, fields.cbsz, fields.abid), lane_pattern(fields.blgp)
+    blocks, lane = broadcast(form.blocks, fields.cbsz, fields.abid), np.arange(LANES)
+    patterns = {0: lane, 1: lane % 32, 2: lane % 32 + 32, 3: (lane + 16) % LANES}
+    lanes = patterns.get(fields.blgp, lane % 16 + 16 * (fields.blgp - 4))
     sign = -1.0 if fields.negate[0] != fields.negate[1] else 1.0
     start = index_start(form, fields)
 
     def scale(wave: Wave, side: int, size: int) -> Values:
-        """Rows by K: lane i + M * g has the scale of row i and the g-th 32 elements of K (E8M0, where 255 is NaN)."""
         register, byte = wave.v[operands[2 + side].first], fields.bytes_of_scales[side]
         codes = (register >> np.uint32(8 * byte) & np.uint32(0xFF)).astype(np.int64)
         powers: Values = np.where(codes == 0xFF, np.nan, np.ldexp(1.0, codes - 127))
@@ -305,9 +268,8 @@ def _multiply(left: Values, right: Values) -> Values:
 
 
 def _adder(form: MatrixForm, addend: Operand, *, negate: bool) -> Callable[[Wave, Values], Any]:
-    """Brings the product into the layout of the registers, adds srcC and rounds."""
     dtype, places = np.dtype(_SUMS[form.total]), result_places(form)
-    rows = _rows(addend)
+    rows = slice(addend.first, addend.first + addend.count)
     wide = dtype.itemsize == 8
 
     def constant() -> Any:  # noqa: ANN401  # a number of the sum's type

@@ -7,21 +7,17 @@ import re
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.errors import Finding, Severity
-from rota.isa.wave.wave import Faults
+from rota.isa.disassembly import Instruction
+from rota.isa.wave.wave import Faults, Wave
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
-
-    Octets = NDArray[np.int64]
-    Places = NDArray[np.int64]
+Octets = NDArray[np.int64]
+Places = NDArray[np.int64]
 
 # Races on LDS: the rules, which every engine that judges accesses follows to the letter.
 #
@@ -107,7 +103,6 @@ class AccessOrder:
     def begin_write(
         self, index: Octets, wave: int, epoch: int, instruction: Instruction, *, equal: NDArray[np.bool_] | None = None
     ) -> int:
-        """Checks a write against all reads and writes of its bytes; it leaves the `equal` bytes unchanged."""
         return self._begin_write(index, LdsAccess(wave, epoch, instruction, writes=True, reads=False), equal)
 
     def begin_load(self, index: Octets, wave: int, epoch: int, instruction: Instruction, source: bytes) -> int:
@@ -170,7 +165,9 @@ class AccessOrder:
     def _check_written(self, access: LdsAccess, index: Octets) -> None:
         known = self._known[index]
         if not known.all():
-            report_unwritten(self._faults, access.instruction, access.wave, index[~known])
+            message = f"{access.instruction.opcode} reads LDS that nothing was written to"
+            evidence = ("wave", access.wave), ("bytes", describe_bytes(index[~known]))
+            self._faults.add("I301", access.instruction, message, *evidence)
 
     def _check(
         self, access: LdsAccess, index: Octets, earlier: NDArray[np.int32], equal: NDArray[np.bool_] | None = None
@@ -198,49 +195,36 @@ class AccessOrder:
         return self._accesses[number - 1]
 
     def _report_race(self, access: LdsAccess, other: LdsAccess, octets: Octets, *, same: bool) -> None:
-        """Reports a race; `same` says that the later write changed no byte."""
         close = access.epoch == other.epoch
         verb, noun = "writes" if access.writes else "reads", "write" if other.writes else "read"
         plain = not (access.dma or other.dma or (access.reads and access.writes) or (other.reads and other.writes))
         both = access.writes and other.writes and plain
         ends = ("wave", access.wave), ("other wave", other.wave), ("bytes", describe_bytes(octets))
+        here, there = access.instruction, other.instruction
         if (same and both) or _loads_same_words(access, other):
             does = (
                 "loads to LDS what another wave loads there" if access.dma else "writes what another wave has written"
             )
-            self._faults.add(
-                "I304",
-                access.instruction,
-                f"{access.instruction.opcode} {does}; nothing orders the two",
-                *ends,
-                other=other.instruction,
-                severity=Severity.WARNING,
-            )
+            message = f"{here.opcode} {does}; nothing orders the two"
+            self._faults.add("I304", here, message, *ends, other=there, severity=Severity.WARNING)
             return
+        missing, rule = "a wait for it before the barrier", "no wait before the barrier"
+        if close:
+            missing, rule = "a wait for it, and a barrier after that", "no barrier"
+        elif not other.writes and not access.dma:
+            rule = "policy: an LDS read is over before the barrier after which its bytes are written"
         seen = SEEN_WRITES if both else SEEN_NO_CHANGE if same and plain else SEEN_NOT
-        self._faults.add(
-            "I109",
-            access.instruction,
-            f"{access.instruction.opcode} {verb} LDS; no wait and barrier keep it after another wave's {noun}",
-            *ends,
-            ("missing", "a wait for it, and a barrier after that" if close else "a wait for it before the barrier"),
-            ("rests on", _broken_rule(access, other)),
-            ("seen", seen),
-            other=other.instruction,
-        )
+        why = ("missing", missing), ("rests on", rule), ("seen", seen)
+        message = f"{here.opcode} {verb} LDS; no wait and barrier keep it after another wave's {noun}"
+        self._faults.add("I109", here, message, *ends, *why, other=there)
 
     def _report_overtaking(self, access: LdsAccess, other: LdsAccess, octets: Octets) -> None:
         """Reports a DMA and another access of its wave, at the read if there is one, else at the later write."""
         early, against = (other, access) if not other.writes else (access, other)
         what = "writes LDS while another write to it" if early.writes else "reads LDS while a write to it"
-        self._faults.add(
-            "I106",
-            early.instruction,
-            f"{early.instruction.opcode} {what} is in flight",
-            ("wave", early.wave),
-            ("bytes", describe_bytes(octets)),
-            other=against.instruction,
-        )
+        message = f"{early.instruction.opcode} {what} is in flight"
+        evidence = ("wave", early.wave), ("bytes", describe_bytes(octets))
+        self._faults.add("I106", early.instruction, message, *evidence, other=against.instruction)
 
 
 def _loads_same_words(access: LdsAccess, other: LdsAccess) -> bool:
@@ -250,32 +234,10 @@ def _loads_same_words(access: LdsAccess, other: LdsAccess) -> bool:
     return access.dma and access.instruction is other.instruction and access.source == other.source
 
 
-def _broken_rule(access: LdsAccess, other: LdsAccess) -> str:
-    """The broken rule, as described at the top of this module."""
-    if other.epoch == access.epoch:
-        return "no barrier"
-    if not other.writes and not access.dma:
-        return "policy: an LDS read is over before the barrier after which its bytes are written"
-    return "no wait before the barrier"
-
-
-def report_unwritten(faults: Faults, instruction: Instruction, wave: int, octets: Octets) -> None:
-    """Reports a read of LDS bytes that no wave has written."""
-    faults.add(
-        "I301",
-        instruction,
-        f"{instruction.opcode} reads LDS that nothing was written to",
-        ("wave", wave),
-        ("bytes", describe_bytes(octets)),
-    )
-
-
 def describe_bytes(octets: Octets) -> str:
     distinct = np.unique(octets)
     first, last = int(distinct[0]), int(distinct[-1])
-    if len(distinct) == last - first + 1:
-        return f"{first} to {last}"
-    return f"{len(distinct)} of {first} to {last}"
+    return f"{first} to {last}" if len(distinct) == last - first + 1 else f"{len(distinct)} of {first} to {last}"
 
 
 # Races on global memory. Accesses are recorded while waves run, and judged byte by byte when their workgroup ends
@@ -340,12 +302,7 @@ class _Access:
     over: int = NEVER  # when that wait was, in accesses
     places: list[tuple[Places, int, NDArray[np.bool_] | None]] = field(default_factory=list)
 
-    @property
-    def is_plain_write(self) -> bool:
-        return self.use is MemoryUse.WRITE
-
     def bytes(self) -> tuple[Places, NDArray[np.bool_]]:
-        """All bytes of the access, and which of them it left unchanged."""
         if not self.places:
             return np.zeros(0, np.int64), np.zeros(0, np.bool_)
         octets = [(place[:, None] + np.arange(size)).reshape(-1) for place, size, _ in self.places]
@@ -372,7 +329,6 @@ class GlobalOrder:
         self._reader: NDArray[np.int32] | None = None
 
     def begin(self, wave: Wave, instruction: Instruction, use: MemoryUse, scope: Scope = Scope.WAVE) -> int:
-        """Records the issue of an access; returns its number."""
         group = self._groups.get(wave.workgroup)
         if group is None:
             group = self._groups[wave.workgroup] = len(self._names)
@@ -397,13 +353,11 @@ class GlobalOrder:
         access.covered, access.over = epoch, len(self._accesses)
 
     def close(self, workgroup: tuple[int, int, int]) -> None:
-        """Checks the accesses of a workgroup that has ended, among themselves and against earlier workgroups."""
         group = self._groups.get(workgroup)
         if group in self._open:
             self._judge(self._open.pop(group))
 
     def finish(self) -> None:
-        """Checks the workgroups that are still open at the end of the launch."""
         while self._open:
             self._judge(self._open.pop(min(self._open)))
 
@@ -417,8 +371,14 @@ class GlobalOrder:
 
     def _within(self, accesses: list[_Access]) -> None:
         """Replays in order the accesses to bytes that several waves use and at least one writes."""
-        used = [_Used(access, *access.bytes()) for access in accesses]
-        asked = _find_contested(used, self._size)
+        used = [(access, *access.bytes()) for access in accesses]
+        low, high = np.full(self._size, 127, np.int8), np.full(self._size, -1, np.int8)
+        written = np.zeros(self._size, np.bool_)
+        for access, octets, _ in used:
+            low[octets] = np.minimum(low[octets], access.wave)
+            high[octets] = np.maximum(high[octets], access.wave)
+            written[octets] |= access.use.writes
+        asked = written & (low < high)
         if not asked.any():
             return
         compact = np.cumsum(asked) - 1
@@ -456,7 +416,7 @@ class GlobalOrder:
                         if self._is_synchronised(access, other):
                             continue
                         hit = earlier == number
-                        plain = access.is_plain_write and other.is_plain_write
+                        plain = access.use is other.use is MemoryUse.WRITE
                         unchanged = same is not None and plain and bool(same[hit].all())
                         self._report_race(access, other, octets[hit], same=unchanged)
         for access in accesses:
@@ -473,11 +433,8 @@ class GlobalOrder:
         """True if a shared write after the first and a shared read before the second order them."""
         for numbers in self._shared.values():
             shared = [each for each in (self._accesses[number] for number in numbers) if each.scope >= wanted]
-            released = [
-                each.time
-                for each in shared
-                if each.group == first.group and each.use.writes and _is_before(first, each)
-            ]
+            writes = [each for each in shared if each.group == first.group and each.use.writes]
+            released = [each.time for each in writes if _is_before(first, each)]
             if released and any(
                 each.group == second.group
                 and each.use in {MemoryUse.READ, MemoryUse.ATOMIC}
@@ -498,14 +455,11 @@ class GlobalOrder:
             code, message = "I303", f"{verb} memory; nothing orders it with another {{}}'s {noun}"
         else:
             code, message = "I302", f"{verb} memory; no wait and barrier keep it after another {{}}'s {noun}"
-        groups = (
-            (
-                ("workgroup", _format_workgroup(self._names[access.group])),
-                ("other workgroup", _format_workgroup(self._names[other.group])),
-            )
-            if across
-            else (("workgroup", _format_workgroup(self._names[access.group])),)
-        )
+        here, there = (", ".join(map(str, self._names[each.group])) for each in (access, other))
+        groups = (("workgroup", here), *((("other workgroup", there),) if across else ()))
+        first, last = int(octets.min()), int(octets.max())
+        buffer = bisect_right(self._starts, first) - 1
+        start = self._starts[buffer]
         self._faults.add(
             code,
             access.instruction,
@@ -513,33 +467,10 @@ class GlobalOrder:
             *groups,
             ("wave", access.wave),
             ("other wave", other.wave),
-            ("bytes", self._where(octets)),
+            ("bytes", f"{first - start} to {last - start} of buffer {buffer}"),
             other=other.instruction,
             severity=Severity.WARNING if same else Severity.ERROR,
         )
-
-    def _where(self, octets: Places) -> str:
-        first, last = int(octets.min()), int(octets.max())
-        buffer = bisect_right(self._starts, first) - 1
-        start = self._starts[buffer]
-        return f"{first - start} to {last - start} of buffer {buffer}"
-
-
-class _Used(NamedTuple):
-    access: _Access
-    octets: Places
-    equal: NDArray[np.bool_]
-
-
-def _find_contested(used: list[_Used], size: int) -> NDArray[np.bool_]:
-    """The bytes that several waves use and at least one writes."""
-    low, high = np.full(size, 127, np.int8), np.full(size, -1, np.int8)
-    written = np.zeros(size, np.bool_)
-    for access, octets, _ in used:
-        low[octets] = np.minimum(low[octets], access.wave)
-        high[octets] = np.maximum(high[octets], access.wave)
-        written[octets] |= access.use.writes
-    return written & (low < high)
 
 
 class _Tables:
@@ -554,7 +485,7 @@ class _Tables:
     ) -> list[tuple[NDArray[np.int64], NDArray[np.bool_] | None]]:
         """Earlier accesses that may conflict, and for a plain write which bytes it leaves unchanged."""
         tables: list[tuple[NDArray[np.int64], NDArray[np.bool_] | None]]
-        tables = [(self._write[at], equal if access.is_plain_write else None)]
+        tables = [(self._write[at], equal if access.use is MemoryUse.WRITE else None)]
         if access.use.writes:
             tables.append((self._read[at], None))
         if not access.use.atomic:
@@ -575,10 +506,6 @@ def _is_before(first: _Access, second: _Access) -> bool:
     return first.over <= second.time if first.wave == second.wave else first.covered < second.epoch
 
 
-def _format_workgroup(workgroup: tuple[int, int, int]) -> str:
-    return ", ".join(str(each) for each in workgroup)
-
-
 # Races with one cause. If a wait or barrier is missing, every access before it races with every one after it: many
 # pairs of instructions, one fault. Pairs have one cause if they break the same rule between the same two stretches of
 # code and, if the line table is known, between the same two source lines. A stretch ends at a barrier, a branch and a
@@ -591,7 +518,6 @@ _SPACE = re.compile(r"^\S+ ")
 
 
 def number_stretches(instructions: Sequence[Instruction]) -> dict[int, int]:
-    """Numbers the stretches of code between barriers and branches; returns the number for each line."""
     targets = {each.target for each in instructions}
     found, number = {}, 0
     for place, each in enumerate(instructions):
@@ -617,13 +543,11 @@ def summarise_races(findings: Sequence[Finding]) -> str:
     lines = [sorted({finding.concerns[end].index or 0 for finding in findings}) for end in (0, 1)]
     ends = [f"#{each[0]}" if len(each) == 1 else f"#{each[0]} to #{each[-1]}" for each in lines]
     evidence = [dict(finding.evidence) for finding in findings]
-    waves = [_format_waves({str(each[name]) for each in evidence if name in each}) for name in ("wave", "other wave")]
-    by = " with ".join(each for each in waves if each)
+    waves = []
+    for role in ("wave", "other wave"):
+        names = sorted({str(each[role]) for each in evidence if role in each}, key=lambda name: (len(name), name))
+        waves += [f"wave{'s' * (len(names) > 1)} {', '.join(names)}"] if names else []
+    by = " with ".join(waves)
     ranges = [found for each in evidence if (found := _RANGE.search(str(each.get("bytes", ""))))]
     low, high = min(int(each[1]) for each in ranges), max(int(each[2]) for each in ranges)
     return f"{len(findings)} pairs in all, {ends[0]} with {ends[1]}; bytes from {low} to {high}; first seen by {by}"
-
-
-def _format_waves(names: set[str]) -> str:
-    listed = ", ".join(sorted(names, key=lambda name: (len(name), name)))
-    return f"waves {listed}" if len(names) > 1 else f"wave {listed}" if names else ""

@@ -24,7 +24,7 @@ from rota.emit.gemm.gemm_tile import Dma, Element, Factor, Instruction, LdsRead,
 from rota.emit.text import Template, identifier, is_alone, log2, remark
 from rota.errors import ToolchainError
 from rota.isa.binary.code_object import CodeObject
-from rota.isa.launch.loaded_kernel import read_object
+from rota.isa.binary.toolchain import read_object
 from rota.languages.language_code import LanguageCode
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.entry import Entry

@@ -19,14 +19,14 @@ from rota.errors import Severity
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction
 from rota.prove.kernel_proof import Policies, Triple, prove
-from rota.prove.verdict import BARRIER, STEPS_PER_SECOND, Budget, Edit, Verdict, apply_edits, parse_wait_counts
+from rota.prove.verdict import BARRIER, STEPS_PER_SECOND, Budget, Edit, Status, Verdict, apply_edits, parse_wait_counts
 from rota.targets.registry import architecture_named
 
 _EFFORT_FACTOR = 4  # each further proof may take so many times the effort of the first
 _LEAST_STEPS = 2 * STEPS_PER_SECOND
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Needed:
     """Waits and barriers of a kernel, as edits that remove them.
 
@@ -42,7 +42,6 @@ class Needed:
     proofs: int
 
     def describe(self, instructions: Sequence[Instruction]) -> str:
-        """Describe what is needed, and what can be removed."""
         parts = []
         for name, every in (("waits", self.waits), ("barriers", self.barriers)):
             removable = sum(each in self.alone for each in every)
@@ -60,7 +59,7 @@ class Needed:
         return "\n".join(lines)
 
 
-def find_needed(
+def find_needed(  # noqa: C901
     facts: KernelFacts,
     instructions: Sequence[Instruction],
     proved: Verdict,
@@ -72,7 +71,13 @@ def find_needed(
     """Find the waits and barriers that a proved kernel needs; None if it isn't proved."""
     if not proved.proved:
         return None
-    waits, barriers = _find_synchronisation(facts, instructions)
+    architecture, waits, barriers = architecture_named(facts.arch), list[Edit](), list[Edit]()
+    for number, instruction in enumerate(instructions):
+        if instruction.opcode == "s_barrier":
+            barriers.append(Edit(number=number, what=BARRIER))
+        elif instruction.opcode == "s_waitcnt" and architecture is not None:
+            counts = parse_wait_counts(instruction).items()
+            waits += [Edit(number=number, what=name) for name, count in counts if count < architecture.no_wait(name)]
     budget = Budget(steps=max(_EFFORT_FACTOR * proved.statistics.effort, _LEAST_STEPS))
     every, proofs = (*waits, *barriers), 0
 
@@ -89,30 +94,14 @@ def find_needed(
         found = verdict((each,))
         if found.proved:
             alone.append(each)
-        elif found.ran_out:
+        elif found.status is Status.INCONCLUSIVE:
             undecided.append(each)
     together: tuple[Edit, ...] = tuple(alone[:1])
     for each in alone[1:]:
         if verdict((*together, each)).proved:
             together = (*together, each)
-    return Needed(
-        waits=waits, barriers=barriers, alone=tuple(alone), undecided=tuple(undecided), together=together, proofs=proofs
-    )
-
-
-def _find_synchronisation(
-    facts: KernelFacts, instructions: Sequence[Instruction]
-) -> tuple[tuple[Edit, ...], tuple[Edit, ...]]:
-    """Edits that remove each wait for a counter, and each barrier."""
-    architecture = architecture_named(facts.arch)
-    waits, barriers = [], []
-    for number, each in enumerate(instructions):
-        if each.opcode == "s_barrier":
-            barriers.append(Edit(number=number, what=BARRIER))
-        elif each.opcode == "s_waitcnt" and architecture is not None:
-            counts = parse_wait_counts(each).items()
-            waits += [Edit(number=number, what=name) for name, count in counts if count < architecture.no_wait(name)]
-    return tuple(waits), tuple(barriers)
+    every_wait, every_barrier, left = tuple(waits), tuple(barriers), tuple(undecided)
+    return Needed(every_wait, every_barrier, tuple(alone), left, together, proofs)
 
 
 _FIXABLE = frozenset({"I103", "I106", "I109", "I403"})
@@ -121,10 +110,7 @@ _MOST_EDITS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """Edits with which the kernel is proved; without any, `why` says why none were found.
-
-    `smallest` says that all smaller sets of the `candidates` were tried, and none is enough.
-    """
+    """Edits with which the kernel is proved, else `why`; `smallest` if all smaller sets of the `candidates` fail."""
 
     edits: tuple[Edit, ...] = ()
     smallest: bool = False
@@ -133,14 +119,11 @@ class Suggestion:
     why: str = ""
 
     def describe(self, instructions: Sequence[Instruction]) -> str:
-        """Describe the edits, or why there are none."""
         if not self.edits:
             return f"no suggestion: {self.why}"
-        rank = (
-            f"the smallest set of the {self.candidates} edits that the findings suggest" if self.smallest else "edits"
-        )
-        lines = [f"{rank} with which it is proved ({self.proofs} proofs tried):"]
-        return "\n".join((*lines, *(f"  {each.describe(instructions)}" for each in self.edits)))
+        smallest = f"the smallest set of the {self.candidates} edits that the findings suggest"
+        line = f"{smallest if self.smallest else 'edits'} with which it is proved ({self.proofs} proofs tried):"
+        return "\n".join((line, *(f"  {each.describe(instructions)}" for each in self.edits)))
 
 
 def suggest(
@@ -164,12 +147,6 @@ def suggest(
 
 @dataclass(slots=True)
 class _Search:
-    """A search over sets of the edits that findings offer, smallest sets first.
-
-    If a proof fails, each fix that its findings offer is added in turn, until a proof succeeds.  Then all smaller sets
-    of the offered edits are tried, as far as the steps last.  In the end each count is as weak as the proof allows.
-    """
-
     facts: KernelFacts
     instructions: tuple[Instruction, ...]
     block: int | Triple | None
@@ -196,7 +173,6 @@ class _Search:
         return Suggestion(edits=edits, smallest=smallest is not None, candidates=len(self.offered), proofs=self.proofs)
 
     def _search(self, verdict: Verdict) -> frozenset[Edit] | None:
-        """The first set, by size, with which the kernel is proved."""
         start: frozenset[Edit] = frozenset()
         self.tried[start] = False
         queue: list[tuple[int, int, frozenset[Edit]]] = []
@@ -217,20 +193,17 @@ class _Search:
 
     def _extend(self, edits: frozenset[Edit], verdict: Verdict) -> Iterator[frozenset[Edit]]:
         """The set with each fix for the first pair that is still wrong; remembers the fixes for other pairs."""
-        places = self._map_places(edits)
+        count = [0] * len(self.instructions)
+        for made in edits:
+            count[made.number] += made.inserted
+        # For each edited instruction, the original one that it is, or is inserted before.
+        places = [number for number, more in enumerate(count) for _ in range(more + 1)]
         for number, remedy in enumerate(verdict.remedies):
             for fix in remedy.fixes:
                 mine = frozenset(each for edit in fix if (each := self._map_back(edit, places)) is not None)
                 self.offered |= dict.fromkeys(mine)
                 if not number and mine and not mine <= edits:
                     yield _merge(edits | mine)
-
-    def _map_places(self, edits: frozenset[Edit]) -> list[int]:
-        """For each edited instruction, the original one that it is, or is inserted before."""
-        count = [0] * len(self.instructions)
-        for each in edits:
-            count[each.number] += each.inserted
-        return [number for number, more in enumerate(count) for _ in range(more + 1)]
 
     def _map_back(self, edit: Edit, places: list[int]) -> Edit | None:
         if not 0 <= edit.number < len(places):
@@ -244,14 +217,8 @@ class _Search:
         self.proofs += 1
         if self.progress is not None:
             self.progress(self.proofs, 0)
-        found = prove(
-            self.facts,
-            apply_edits(self.instructions, edits),
-            block=self.block,
-            policies=self.policies,
-            budget=Budget(steps=self.limit),
-            stops=stops,
-        )
+        changed, budget = apply_edits(self.instructions, edits), Budget(steps=self.limit)
+        found = prove(self.facts, changed, block=self.block, policies=self.policies, budget=budget, stops=stops)
         self.spent += found.statistics.effort
         self.tried[edits] = found.proved
         return found
@@ -271,7 +238,6 @@ class _Search:
         return found
 
     def _weaken(self, edits: frozenset[Edit]) -> frozenset[Edit]:
-        """Raise each count as far as the proof allows, one after the other."""
         architecture = architecture_named(self.facts.arch)
         for each in sorted(edits):
             if each.what == BARRIER or each.most is None or architecture is None:
@@ -290,7 +256,6 @@ class _Search:
 
 
 def _merge(edits: frozenset[Edit]) -> frozenset[Edit]:
-    """Keep the stronger of two waits for one counter at one place."""
     strongest: dict[tuple[int, str, bool], Edit] = {}
     for each in edits:
         key = (each.number, each.what, each.inserted)

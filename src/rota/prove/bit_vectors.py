@@ -10,22 +10,19 @@ import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from operator import eq, lt, ne
 from typing import Any
 
 from rota.prove.decisions import Decided, Decisions, Event, Renamed
 from rota.prove.symbol import GROUP, LANE, M32, Symbol
 
-EFFORT = 4_000_000
-"""z3's units for one query: about a second."""
-Term = Any
-"""A bit-vector of 32 bits."""
+EFFORT = 4_000_000  # z3's units for one query: about a second
+Term = Any  # a bit-vector of 32 bits
 Condition = Any
 _BITS = 32
 
 
 class Answer(enum.Enum):
-    """Whether conditions can hold together."""
-
     NEVER = "never"
     YES = "yes"
     UNKNOWN = "unknown"
@@ -41,23 +38,19 @@ class Reply:
 
 
 def is_available() -> bool:
-    """True if z3 is installed."""
     return find_spec("z3") is not None
 
 
 class BitVectors:
-    """Builds terms, and asks z3 about them."""
-
     def __init__(self) -> None:
         import z3
 
         self._z3, self._own = z3, z3.Context()  # its own, so that no other query changes an answer
         self._spent = 0
         self._ops = _operations(z3, self._own)
-        self._conditions = _conditions(z3)
+        self._conditions = {"eq": eq, "ne": ne, "lt_u": z3.ULT, "le_u": z3.ULE, "lt_i": lt}
 
     def constant(self, number: int) -> Term:
-        """A term for a number."""
         return self._z3.BitVecVal(number, _BITS, self._own)
 
     def unknown(self, name: str) -> Term:
@@ -65,7 +58,6 @@ class BitVectors:
         return self._z3.BitVec(name, _BITS, self._own)
 
     def knows(self, op: str) -> bool:
-        """True if `apply` knows the operation."""
         return op in self._ops
 
     def apply(self, op: str, *terms: Term) -> Term:
@@ -73,19 +65,15 @@ class BitVectors:
         return self._ops[op](*terms)
 
     def compare(self, op: str, one: Term, other: Term) -> Condition:
-        """Compare two terms by eq, ne, lt_u, le_u or lt_i."""
         return self._conditions[op](one, other)
 
     def flag(self, condition: Condition) -> Term:
-        """1 if the condition holds, else 0."""
         return self._z3.If(condition, self.constant(1), self.constant(0))
 
     def choose(self, condition: Condition, one: Term, other: Term) -> Term:
-        """The first term if the condition holds, else the other."""
         return self._z3.If(condition, one, other)
 
     def ask(self, conditions: Sequence[Condition], effort: int = EFFORT) -> Reply:
-        """Ask whether all conditions can hold together."""
         if not conditions:
             return Reply(answer=Answer.YES)
         solver = self._z3.SolverFor("QF_BV", ctx=self._own)
@@ -95,24 +83,14 @@ class BitVectors:
         # z3 counts the effort of all queries together.
         spent = int(solver.statistics().get_key_value("rlimit count"))
         units, self._spent = spent - self._spent, spent
-        if found == self._z3.unsat:
-            return Reply(answer=Answer.NEVER, units=units)
         if found != self._z3.sat:
-            return Reply(answer=Answer.UNKNOWN, units=units)
+            return Reply(answer=Answer.NEVER if found == self._z3.unsat else Answer.UNKNOWN, units=units)
         model = solver.model()
-        return Reply(
-            answer=Answer.YES, units=units, value=lambda term: int(model.eval(term, model_completion=True).as_long())
-        )
 
+        def value(term: Term) -> int:
+            return int(model.eval(term, model_completion=True).as_long())
 
-def _conditions(z3: Any) -> dict[str, Callable[[Term, Term], Condition]]:  # noqa: ANN401  # the module
-    return {
-        "eq": lambda a, b: a == b,
-        "ne": lambda a, b: a != b,
-        "lt_u": z3.ULT,
-        "le_u": z3.ULE,
-        "lt_i": lambda a, b: a < b,
-    }
+        return Reply(answer=Answer.YES, units=units, value=value)
 
 
 def _operations(z3: Any, own: Any) -> dict[str, Callable[..., Term]]:  # noqa: ANN401  # the module
@@ -170,10 +148,8 @@ def _operations(z3: Any, own: Any) -> dict[str, Callable[..., Term]]:  # noqa: A
         "bfe_u": field,
         "sext8": lambda a: short(a, 8, signed=True),
         "sext16": lambda a: short(a, 16, signed=True),
-        "s_add_u32": lambda a, b, c: over(wide(a) + wide(b) + wide(c), signed=False),
-        "s_addc_u32": lambda a, b, c: over(wide(a) + wide(b) + wide(c), signed=False),
-        "s_sub_u32": lambda a, b, c: over(wide(a) - wide(b) - wide(c), signed=False),
-        "s_subb_u32": lambda a, b, c: over(wide(a) - wide(b) - wide(c), signed=False),
+        **dict.fromkeys(("s_add_u32", "s_addc_u32"), lambda a, b, c: over(wide(a) + wide(b) + wide(c), signed=False)),
+        **dict.fromkeys(("s_sub_u32", "s_subb_u32"), lambda a, b, c: over(wide(a) - wide(b) - wide(c), signed=False)),
         "s_add_i32": lambda a, b, _: over(wide(a, signed=True) + wide(b, signed=True), signed=True),
         "s_sub_i32": lambda a, b, _: over(wide(a, signed=True) - wide(b, signed=True), signed=True),
         "choose": lambda flag, a, b: z3.If(flag != 0, a, b),
@@ -258,7 +234,11 @@ class PathTerms:
 
     def _find(self, symbol: Symbol, frame: int, wave: int | None) -> Term:
         if symbol.spread == LANE or (symbol.spread != GROUP and wave is None):
-            return self._make_anything(symbol)
+            self._fresh += 1
+            self.guessed.add(symbol.op)
+            anything = self.builder.unknown(f"any_{symbol.op}_{self._fresh}")
+            self._limit(anything, symbol)
+            return anything
         shared = symbol.spread == GROUP
         key = (symbol, None if shared and symbol.stable else frame, None if shared else wave)
         found = self._terms.get(key)
@@ -275,7 +255,13 @@ class PathTerms:
         if symbol.op in LAUNCHED and symbol.spread == GROUP and symbol.stable:
             self.launched[symbol] = term
         elif symbol.op == "wide" and (frame, symbol) in self._widened:
-            self._relate_counter(term, self._widened[frame, symbol], frame, wave)
+            unit, old, scale, anchor = self._widened[frame, symbol]
+            was = self.builder.constant(anchor & M32)
+            if old is not None:
+                product = self.builder.apply("mul", self.symbol(old, frame, wave), self.builder.constant(scale & M32))
+                was = self.builder.apply("add", product, was)
+            now = self.builder.apply("mul", term, self.builder.constant(unit & M32))
+            self.conditions.append(self.builder.compare("eq", now, was))
         else:
             self.guessed.add(symbol.op)
         return term
@@ -285,26 +271,7 @@ class PathTerms:
             beyond = self.builder.apply("and", term, self.builder.constant(~symbol.bits & M32))
             self.conditions.append(self.builder.compare("eq", beyond, self.builder.constant(0)))
 
-    def _relate_counter(
-        self, term: Term, counter: tuple[int, Symbol | None, int, int], frame: int, wave: int | None
-    ) -> None:
-        unit, old, scale, anchor = counter
-        was = self.builder.constant(anchor & M32)
-        if old is not None:
-            product = self.builder.apply("mul", self.symbol(old, frame, wave), self.builder.constant(scale & M32))
-            was = self.builder.apply("add", product, was)
-        now = self.builder.apply("mul", term, self.builder.constant(unit & M32))
-        self.conditions.append(self.builder.compare("eq", now, was))
-
-    def _make_anything(self, symbol: Symbol) -> Term:
-        self._fresh += 1
-        self.guessed.add(symbol.op)
-        term = self.builder.unknown(f"any_{symbol.op}_{self._fresh}")
-        self._limit(term, symbol)
-        return term
-
     def _derive(self, symbol: Symbol, frame: int, wave: int | None) -> Term | None:
-        """The operation of a symbol on its operands; None if it isn't modelled."""
         op, args = symbol.op, symbol.args
         if op == "select" and isinstance(args[0], Symbol):
             one, other = (self.key(each, frame, wave) for each in args[1:3])
@@ -327,7 +294,6 @@ class PathTerms:
         return term
 
     def key(self, key: object, frame: int, wave: int | None) -> Term:
-        """The term of the value with that key."""
         if isinstance(key, int):
             return self.builder.constant(key & M32)
         if isinstance(key, tuple) and len(key) == 3 and isinstance(key[0], Symbol):

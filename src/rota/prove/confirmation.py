@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.errors import Finding, IsaError, Severity, several
 from rota.isa.binary.kernel_facts import KernelFacts
@@ -42,24 +43,16 @@ from rota.prove.witness import (
     pointers_of,
 )
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-MOST_INSTRUCTIONS = 20_000
-"""The most instructions of a wave in a replay."""
-MOST_RUNS = 30
-"""The most replays of one proof."""
+MOST_INSTRUCTIONS = 20_000  # the most instructions of a wave in a replay
+MOST_RUNS = 30  # the most replays of one proof
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleWorkgroup(Interleaving):
-    """Runs one workgroup alone, by its number."""
-
     number: int = 0
 
-    def arranged(self, workgroups: Sequence[T]) -> list[T]:
-        """The one workgroup."""
+    def order_workgroups(self, workgroups: Sequence[T]) -> list[T]:
         return [workgroups[self.number]]
 
 
@@ -78,38 +71,29 @@ class OrderResult:
     instructions: int = 0
 
 
+@dataclass
 class Replay:
-    """Executes launches of one kernel in the interpreter, one workgroup under a few orders of its waves.
+    """Executes launches of one kernel in the interpreter, one workgroup under a few orders of its waves."""
 
-    Replays show values and races.  Wait states are rules, which the interpreter could only look up again.
-    """
-
-    def __init__(
-        self,
-        facts: KernelFacts,
-        instructions: Sequence[Instruction],
-        *,
-        block: Triple,
-        dynamic_lds: int,
-        image: bytes = b"",
-        tables: frozenset[int] = frozenset(),
-    ) -> None:
-        self._facts, self._instructions, self._image = facts, tuple(instructions), image
-        self._block, self._dynamic, self._tables = block, dynamic_lds, tables
-        self._runs = 0
+    _facts: KernelFacts
+    _instructions: Sequence[Instruction]
+    _block: Triple
+    _dynamic: int
+    _image: bytes = b""
+    _tables: frozenset[int] = frozenset()
+    _runs: int = 0
 
     @cached_property
     def _program(self) -> KernelProgram:
         # Without wait states: the proof has checked them by the same table, and wrong values would hide other errors.
         try:
-            program = load_program(self._facts, self._instructions, image=self._image)
+            program = load_program(self._facts, tuple(self._instructions), image=self._image)
             return replace(program, steps=tuple(replace(step, spacing=NOTHING) for step in program.steps))
         except IsaError as error:
             raise NoLaunchError(f"the interpreter can't execute the kernel: {error.findings[0].message}") from error
 
     @cached_property
     def addresses(self) -> tuple[int, ...]:
-        """The addresses of the pointers' buffers, and of a spare one."""
         image = [np.frombuffer(self._program.image, np.uint8)] if self._program.image else []
         count = len(pointers_of(self._facts)) + 1
         memory = Memory([*image, *self._make_buffers(count)], Faults())
@@ -143,6 +127,7 @@ class Replay:
             only = SingleWorkgroup(
                 label=order.label, ahead=order.ahead, behind=order.behind, landing=order.landing, number=number
             )
+            output: bytes | None = None
             try:
                 outcome = run_dispatch(
                     self._program,
@@ -154,19 +139,17 @@ class Replay:
                     interleaving=only,
                     most=MOST_INSTRUCTIONS,
                 )
-                found: tuple[Finding, ...] = outcome.findings
-                output: bytes | None = _digest(outcome.buffers)
-                count = outcome.instructions
+                found, count = outcome.findings, outcome.instructions
+                output = blake2b(b"".join(each.tobytes() for each in outcome.buffers)).digest()
             except IsaError as error:
-                found, output, count = error.findings, None, MOST_INSTRUCTIONS
+                found, count = error.findings, MOST_INSTRUCTIONS
                 if {each.code for each in found} == {"I107"}:
                     raise NoLaunchError(f"no launch fits the kernel: {found[0].evidence}") from error
-            yield OrderResult(
-                order=order.label, findings=found, outside=_find_outside(found), output=output, instructions=count
-            )
+            left = (each for each in found if each.code == "I105" and "LDS bytes" not in dict(each.evidence))
+            outside = next((each.concerns[0].label for each in left), "")
+            yield OrderResult(order=order.label, findings=found, outside=outside, output=output, instructions=count)
 
     def _pack_arguments(self, launch: Launch) -> list[Value]:
-        """The declared arguments in the form that a dispatch takes."""
         segment = np.zeros(max(self._facts.kernarg_bytes, 4) + 16, np.uint8)
         for each in self._facts.arguments:
             if each.kind == "by_value" and each.size >= 4:
@@ -195,19 +178,6 @@ def _list_orders(waves: Sequence[int]) -> Iterator[Interleaving]:
     for first, then in pairwise(waves):
         yield Interleaving(label=f"wave {then} ahead, wave {first} behind", ahead=(then,), behind=(first,))
     yield EARLIEST
-
-
-def _digest(buffers: Sequence[NDArray[np.uint8]]) -> bytes:
-    total = blake2b()
-    for each in buffers:
-        total.update(each.tobytes())
-    return total.digest()
-
-
-def _find_outside(findings: Sequence[Finding]) -> str:
-    """The first instruction that accessed memory outside of all buffers."""
-    found = (each for each in findings if each.code == "I105" and "LDS bytes" not in dict(each.evidence))
-    return next((each.concerns[0].label for each in found), "")
 
 
 _LINE = re.compile(r"\(line (\d+)\)$")
@@ -252,7 +222,6 @@ class _Confirmation:
     # Feasibility.
 
     def examine(self, alarm: Alarm) -> _Case:
-        """Ask which paths of an alarm are feasible."""
         case = _Case(alarm=alarm)
         if alarm.first.severity is Severity.NOTE:
             return case
@@ -284,7 +253,6 @@ class _Confirmation:
     # Replay.
 
     def report(self, case: _Case) -> Finding:  # noqa: C901
-        """The finding of an alarm: an error if a replay shows it, else a warning."""
         alarm = case.alarm
         if alarm.first.severity is Severity.NOTE:
             return alarm.report()
@@ -317,7 +285,8 @@ class _Confirmation:
         if (launch, noise) in self._ran:
             return
         done = self._ran[launch, noise] = []
-        for shown in self._replay.run(launch, _parse_waves(alarm.first), noise=noise):
+        waves = re.findall(r"\d+", str(dict(alarm.first.evidence).get("waves", "")))
+        for shown in self._replay.run(launch, [*map(int, waves[:2])], noise=noise):
             self._meter.spend(shown.instructions)
             done.append(shown)
             best = self._find_best(launch, noise, alarm)
@@ -325,12 +294,8 @@ class _Confirmation:
                 return
 
     def _find_best(self, launch: Launch, noise: int, alarm: Alarm) -> tuple[OrderResult, Finding, Pair] | None:
-        """The replay that shows an alarm best: one in which it does harm, else one in which it could."""
-        found = [
-            match
-            for shown in self._ran[launch, noise]
-            if not shown.outside and (match := _find_match(shown, alarm)) is not None and not _is_harmless(match[1])
-        ]
+        matches = [_find_match(shown, alarm) for shown in self._ran[launch, noise] if not shown.outside]
+        found = [each for each in matches if each is not None and not _is_harmless(each[1])]
         return next((each for each in found if _is_harmful(each[1])), found[0] if found else None)
 
     def _explain(self, alarm: Alarm, launch: Launch, noise: int) -> str:
@@ -351,22 +316,14 @@ class _Confirmation:
         shown, finding, pair = best
         reported = alarm.report(pair)
         seen = dict(finding.evidence).get("seen")
+        done = [each for each in self._ran[launch, noise] if each.output is not None]
+        other = next((each for each in done if each.output != done[0].output), None)
         evidence = (
             ("launch", launch.describe(self._facts, noise=noise)),
             ("replayed", f"order {shown.order!r}" + (f", {seen}" if seen else "")),
-            *self._find_differing(launch, noise),
+            *((("outputs", f"differ between orders {done[0].order!r} and {other.order!r}"),) if other else ()),
         )
         return replace(reported, severity=Severity.ERROR, evidence=(*reported.evidence, *evidence))
-
-    def _find_differing(self, launch: Launch, noise: int) -> tuple[tuple[str, str], ...]:
-        """Evidence of two orders after which memory differs, if there are any."""
-        done = [each for each in self._ran[launch, noise] if each.output is not None]
-        other = next((each for each in done if each.output != done[0].output), None)
-        return () if other is None else (("outputs", f"differ between orders {done[0].order!r} and {other.order!r}"),)
-
-
-def _parse_waves(finding: Finding) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", str(dict(finding.evidence).get("waves", "")))))[:2]
 
 
 def _is_harmful(finding: Finding) -> bool:
@@ -378,7 +335,6 @@ def _is_harmless(finding: Finding) -> bool:
 
 
 def _find_match(shown: OrderResult, alarm: Alarm, code: str | None = None) -> tuple[OrderResult, Finding, Pair] | None:
-    """A finding of a replay with the alarm's code, or another, about the same instructions."""
     wanted = code or alarm.first.code
     found: tuple[OrderResult, Finding, Pair] | None = None
     for each in shown.findings:

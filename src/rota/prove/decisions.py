@@ -44,33 +44,26 @@ class Widened:
 Event = Decided | Renamed | Widened
 Chain = tuple["Chain | None", Event] | None
 """Events since a state, the last one first, so that paths share their beginnings."""
-Path = tuple[int, Chain]
-"""The number of the last state, and the events since."""
+Path = tuple[int, Chain]  # the number of the last state, and the events since
 START: Path = (0, None)
 
 
 def events_of(chain: Chain) -> list[Event]:
-    """The events of a chain, the first one first."""
     found: list[Event] = []
     while chain is not None:
         chain, event = chain
         found.append(event)
-    found.reverse()
-    return found
+    return found[::-1]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class StateGraph:
-    """The states of a proof by number, and the paths between them; the start is number 0.
-
-    `arrivals` has the paths to each state: the first is that of the path that reached it first.
-    """
+    """The states of a proof by number (the start is 0), and the paths to each, the one that came first at the front."""
 
     arrivals: list[list[Path]] = field(default_factory=lambda: [[]])
     known: list[Decisions | None] = field(default_factory=lambda: [None])
 
     def add_state(self, known: Decisions) -> int:
-        """Add a state from which the path goes on, and return its number."""
         number = len(self.arrivals)
         self.arrivals.append([known.path])
         known.path = (number, None)
@@ -78,7 +71,6 @@ class StateGraph:
         return number
 
     def add_arrival(self, number: int, path: Path) -> None:
-        """Add one more path to a state."""
         self.arrivals[number].append(path)
 
     def weaken(self, number: int, known: Decisions) -> None:
@@ -92,87 +84,59 @@ def forget_names(path: Path) -> Path:
     return path[0], (path[1], Renamed(names={}))
 
 
-Arc = tuple[int, int]
-"""The first number of an arc, and how many follow."""
-Key = tuple[Symbol, int | None]
-"""An unknown, and the wave if waves don't share it."""
+Arc = tuple[int, int]  # the first number of an arc, and how many follow
+Key = tuple[Symbol, int | None]  # an unknown, and the wave if waves don't share it
 _TOP = 0x8000_0000
 
 
 class Decisions:
-    """The conditions and arcs of one path; `epochs` are the barriers passed when each condition was decided.
-
-    `path` keeps all events on the way, including those that are forgotten here.
-    """
+    """The conditions and arcs of one path, the barriers passed at each decision (`epochs`), and all events (`path`)."""
 
     __slots__ = ("arcs", "epochs", "known", "path", "trail")
 
-    def __init__(self) -> None:
+    def __init__(self, trail: tuple[str, ...] = (), path: Path = START) -> None:
+        self.trail, self.path = trail, path
         self.known: dict[Key, bool] = {}
         self.arcs: dict[Key, Arc] = {}
-        self.trail: tuple[str, ...] = ()
-        self.path: Path = START
         self.epochs: dict[Key, int] = {}
 
     def copy(self) -> Decisions:
-        """A copy for another path."""
-        other = Decisions()
-        other.known, other.arcs, other.trail = dict(self.known), dict(self.arcs), self.trail
-        other.epochs = dict(self.epochs)
-        other.path = self.path
+        other = Decisions(self.trail, self.path)
+        other.known, other.arcs, other.epochs = dict(self.known), dict(self.arcs), dict(self.epochs)
         return other
 
     def record(self, event: Event) -> None:
-        """Append an event to the path."""
         self.path = (self.path[0], (self.path[1], event))
-
-    def shift_epochs(self, barriers: int) -> Decisions:
-        """The same decisions, made so many barriers later."""
-        other = self.copy()
-        other.epochs = {key: when + barriers for key, when in self.epochs.items()}
-        return other
 
     def lookup(self, condition: Symbol, wave: int | None = None) -> bool | None:
         """Whether a condition holds, for one wave if waves don't share it; None if the path hasn't decided it."""
-        found = self.known.get((condition, wave))
-        if found is not None:
+        if (found := self.known.get((condition, wave))) is not None:
             return found
-        test = arc_where(condition)
-        if test is None:
+        if (test := arc_where(condition)) is None:
             return None
         base, wanted = test
         held = self.arc_of(base, wave)
-        if _is_within(held, wanted):
-            return True
-        return False if are_disjoint(held, wanted) else None
+        return True if _is_within(held, wanted) else False if are_disjoint(held, wanted) else None
 
     def arc_of(self, base: Symbol, wave: int | None = None) -> Arc:
-        """The numbers that an unknown may be."""
         return self.arcs.get((base, wave), (0, min(base.bits, M32)))
 
     def is_implied_by(self, other: Decisions) -> bool:
-        """True if the other path has decided all of this."""
         return all(other.lookup(*key) is holds for key, holds in self.known.items()) and all(
             _is_within(other.arc_of(*key), arc) for key, arc in self.arcs.items()
         )
 
     def decide(self, condition: Symbol, *, holds: bool, epoch: int, wave: int | None = None) -> None:
-        """Take a condition as true or false from here on."""
         self.record(Decided(condition=condition, holds=holds, wave=wave))
         self.known[condition, wave], self.epochs[condition, wave] = holds, epoch
-        test = arc_where(condition)
-        if test is not None:
+        if (test := arc_where(condition)) is not None:
             base, arc = test
             self.arcs[base, wave] = intersect(self.arc_of(base, wave), arc if holds else complement(arc))
 
 
 def join_decisions(earlier: Decisions, other: Decisions, later: int, *, drop_changed: bool = False) -> Decisions:
-    """What both paths have decided; the other's state was reached so many barriers later.
-
-    With `drop_changed`, arcs that differ are dropped: joined again and again, an arc would grow a little each time.
-    """
-    joined = Decisions()
-    joined.trail, joined.path = other.trail, other.path
+    """What both paths have decided; the other's state was reached so many barriers `later`."""
+    joined = Decisions(other.trail, other.path)
     for first, second in ((earlier, other), (other, earlier)):
         for key, holds in first.known.items():
             if key not in joined.known and second.lookup(*key) is holds:
@@ -181,6 +145,7 @@ def join_decisions(earlier: Decisions, other: Decisions, later: int, *, drop_cha
                 joined.epochs[key] = min(epoch, other.epochs.get(key, epoch))
     for key in earlier.arcs.keys() & other.arcs.keys():
         arc = hull(earlier.arcs[key], other.arcs[key])
+        # Joined again and again, an arc would grow a little each time: `drop_changed` ends that.
         if arc[1] < M32 and (not drop_changed or earlier.arcs[key] == other.arcs[key]):
             joined.arcs[key] = arc
     return joined
@@ -190,12 +155,10 @@ def join_decisions(earlier: Decisions, other: Decisions, later: int, *, drop_cha
 
 
 def complement(arc: Arc) -> Arc:
-    """All numbers that are not in an arc."""
     return (arc[0] + arc[1] + 1) & M32, M32 - 1 - arc[1]
 
 
 def hull(one: Arc, other: Arc) -> Arc:
-    """The shortest arc that contains both."""
     found = []
     for first, then in ((one, other), (other, one)):
         away = (then[0] - first[0]) & M32
@@ -225,9 +188,7 @@ def arc_where(condition: Symbol) -> tuple[Symbol, Arc] | None:  # noqa: PLR0911
         return None
     if value[1] == M32 and not arc[1]:  # offset - unknown == number
         return value[0], ((value[2] - arc[0]) & M32, 0)
-    if value[1] != 1:
-        return None
-    return value[0], ((arc[0] - value[2]) & M32, arc[1])
+    return (value[0], ((arc[0] - value[2]) & M32, arc[1])) if value[1] == 1 else None
 
 
 def _is_within(held: Arc, wanted: Arc) -> bool:
@@ -236,7 +197,6 @@ def _is_within(held: Arc, wanted: Arc) -> bool:
 
 
 def are_disjoint(held: Arc, wanted: Arc) -> bool:
-    """True if no number is in both arcs."""
     start = (wanted[0] - held[0]) & M32
     return start > held[1] and start + wanted[1] <= M32
 
@@ -257,22 +217,14 @@ def intersect(held: Arc, wanted: Arc) -> Arc:
 
 # Spans: bounds of values, derived from the operations that made their unknowns.
 
-Span = tuple[int, int]
-"""The least and the largest number that a value may be."""
-Arcs = Mapping[Symbol, Arc]
-"""Arcs of unknowns in the lanes in question."""
-ArcLookup = Callable[[Symbol], Arc]
-"""The arc of an unknown in all lanes."""
+Span = tuple[int, int]  # the least and the largest number that a value may be
+Arcs = Mapping[Symbol, Arc]  # arcs of unknowns in the lanes in question
+ArcLookup = Callable[[Symbol], Arc]  # the arc of an unknown in all lanes
 ALL = (0, M32)
 _WIDTH = 32
 _DEPTH, _CHOICE = 12, 5  # operations that are looked through, and as how many a choice counts, since choices branch
 _MIDDLE = re.compile(r"^v_med3_(?P<sign>[ui])32")
 _COUNTED = re.compile(r"^v_mbcnt_(?:lo|hi)_u32_b32")
-
-
-def span_of(value: Value, arcs: Arcs, held: ArcLookup) -> Span:
-    """The span of a value over all its lanes and waves."""
-    return _Spans(arcs, held).value(value, _DEPTH)
 
 
 def iterate_leaves(mask: Mask, arcs: Arcs) -> Iterator[tuple[Arcs, Leaf]]:
@@ -286,21 +238,21 @@ def iterate_leaves(mask: Mask, arcs: Arcs) -> Iterator[tuple[Arcs, Leaf]]:
 
 
 def _assume(condition: Symbol, arcs: Arcs, *, holds: bool) -> Arcs | None:
-    """The arcs if a condition holds or doesn't; None if that can't be."""
-    test = arc_where(condition)
-    if test is None:
+    if (test := arc_where(condition)) is None:
         return arcs
     base, arc = test
     wanted, before = arc if holds else complement(arc), arcs.get(base, ALL)
     return None if are_disjoint(before, wanted) else {**arcs, base: intersect(before, wanted)}
 
 
-class _Spans:
+class Spans:
+    """Derives the spans of values, given arcs of unknowns."""
+
     def __init__(self, arcs: Arcs, held: ArcLookup) -> None:
         self._arcs, self._held = arcs, held
         self._known: dict[Symbol, Span] = {}
 
-    def value(self, value: Value, depth: int) -> Span:
+    def value(self, value: Value, depth: int = _DEPTH) -> Span:
         if not isinstance(value, Linear):
             return plain_span(value)
         return _scale(self.symbol(value.base, depth), value.scale, plain_span(value.offset))
@@ -324,7 +276,7 @@ class _Spans:
             return low // args[1], high // args[1]
         if op == "first":  # EXEC speaks of the lanes that are active now, not of the lane that was read
             shared = {each: span for each, span in self._arcs.items() if each.spread != LANE}
-            return _Spans(shared, self._held)._key(args[0], depth)  # noqa: SLF001
+            return Spans(shared, self._held)._key(args[0], depth)  # noqa: SLF001
         spans = [self._key(each, depth) for each in args]
         if op == "+":
             return _unless_wrapped(spans[0][0] + spans[1][0], spans[0][1] + spans[1][1])
@@ -358,11 +310,10 @@ class _Spans:
         else:
             refined = [_assume(chooser, self._arcs, holds=holds) for holds in (True, False)]
             chosen = [(each, arcs) for each, arcs in zip((one, other), refined, strict=True) if arcs is not None]
-        spans = [_Spans(arcs, self._held).value(each, depth) for each, arcs in chosen]
+        spans = [Spans(arcs, self._held).value(each, depth) for each, arcs in chosen]
         return (min(low for low, _ in spans), max(high for _, high in spans)) if spans else ALL
 
     def _key(self, key: Hashable, depth: int) -> Span:
-        """The span of the value with that key."""
         if isinstance(key, int):
             return key, key
         if isinstance(key, tuple) and len(key) == 3 and isinstance(key[0], Symbol):
@@ -374,7 +325,6 @@ class _Spans:
 
 
 def plain_span(value: Plain) -> Span:
-    """The span of known numbers."""
     return (value, value) if isinstance(value, int) else (int(value.min()), int(value.max()))
 
 
@@ -416,7 +366,6 @@ def _median(spans: list[Span]) -> Span:
 
 
 def _derive_sdwa(op: str, args: tuple[Hashable, ...], spans: list[Span]) -> Span:
-    """The result of an instruction that takes bytes or halves of its operands (SDWA) and writes a whole register."""
     extra = args[-1]
     if not isinstance(extra, tuple) or extra[1]:  # negated operands
         return ALL
@@ -433,14 +382,10 @@ def _derive_sdwa(op: str, args: tuple[Hashable, ...], spans: list[Span]) -> Span
     return make(*taken)
 
 
-def _shift_left(by: Span, span: Span) -> Span:
-    return _unless_wrapped(span[0] << by[0], span[1] << by[1]) if by[1] < _WIDTH else ALL
-
-
 _PARTS: dict[tuple[str, int], Callable[..., Span]] = {
     ("v_mov_b32", 1): lambda one: one,
     ("v_add_u32", 2): lambda one, other: _unless_wrapped(one[0] + other[0], one[1] + other[1]),
-    ("v_lshlrev_b32", 2): _shift_left,
+    ("v_lshlrev_b32", 2): lambda by, a: _unless_wrapped(a[0] << by[0], a[1] << by[1]) if by[1] < _WIDTH else ALL,
     ("v_and_b32", 2): lambda one, other: (0, min(one[1], other[1])),
     ("v_or_b32", 2): lambda one, other: (0, (1 << max(one[1], other[1]).bit_length()) - 1),
 }

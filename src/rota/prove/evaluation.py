@@ -25,6 +25,7 @@ from rota.prove.symbol import (
     Symbols,
     Value,
     bits_of,
+    divide,
     key_of,
     linear,
     narrow,
@@ -46,8 +47,6 @@ _COMPARISONS = {  # each by a basic one: which, with operands swapped, with the 
 
 
 class Evaluator:
-    """Computes values; a proof has one evaluator, whose symbols and masks are its own."""
-
     def __init__(self) -> None:
         self.symbols = Symbols()
         self.masks = Masks()
@@ -55,7 +54,6 @@ class Evaluator:
     # Reading and writing registers.
 
     def read(self, wave_set: WaveSet, operand: Operand, known: Decisions, *, everywhere: bool = False) -> Value:
-        """Read an operand of 32 bits as the active lanes see it, or as all lanes do."""
         if operand.file is File.LITERAL:
             return constant_bits(operand, "u")
         if operand.file is File.STATUS:
@@ -68,14 +66,12 @@ class Evaluator:
         return value
 
     def read_halves(self, wave_set: WaveSet, operand: Operand, known: Decisions) -> list[Value]:
-        """Read an operand of 64 bits as two words."""
         if operand.file is File.LITERAL:
             number = constant_bits(operand, "U")
             return [number & M32, number >> 32]
         return [self.read_row(wave_set, row, known) for row in operand.rows]
 
     def read_row(self, wave_set: WaveSet, row: int, known: Decisions, *, everywhere: bool = False) -> Value:
-        """Read a register as the active lanes see it, or as all lanes do."""
         if row in {_EXEC_ROW, _EXEC_ROW + 1}:
             return self._read_half(wave_set.exec, row - _EXEC_ROW)
         value = wave_set.registers.get(row)
@@ -86,7 +82,6 @@ class Evaluator:
         return self.settle(value, known, None if everywhere else wave_set.exec) if isinstance(value, Linear) else value
 
     def make_initial(self, row: int) -> Linear:
-        """The unknown content of a register that nothing has written."""
         return Linear(self.symbols.make("start", (row,), spread=WAVE if SCALAR <= row < SLOTS else LANE), 1, 0)
 
     def settle(self, value: Value, known: Decisions, exec_: Mask | None = None) -> Value:
@@ -101,9 +96,8 @@ class Evaluator:
                 chosen = one if decided else other
             elif base.op == "pick" and exec_ is not None:
                 mask, new, old = parts_of(base)
-                if base.row_waves not in {(), self.symbols.row_waves} or len(self.masks.possible(mask)) != len(
-                    self.masks.possible(exec_)
-                ):
+                same = len(self.masks.possible(mask)) == len(self.masks.possible(exec_))
+                if base.row_waves not in {(), self.symbols.row_waves} or not same:
                     return value
                 if not any(self.masks.possible(self.masks.combine("andn2", exec_, mask))):
                     chosen = new
@@ -123,7 +117,6 @@ class Evaluator:
         return Linear(self.symbols.make("half", (mask, which), spread=WAVE, depth=99), 1, 0)
 
     def read_pair(self, wave_set: WaveSet, operand: Operand, known: Decisions) -> Mask:
-        """Read an operand of 64 bits as a mask."""
         waves = len(wave_set.waves)
         if operand.file is File.LITERAL:
             return self.masks.leaf((constant_bits(operand, "U"),) * waves)
@@ -131,12 +124,7 @@ class Evaluator:
         if row == _EXEC_ROW:
             return self.masks.settle(wave_set.exec, known.lookup)
         low, high = wave_set.registers.get(row), wave_set.registers.get(row + 1)
-        if (
-            isinstance(low, Half)
-            and isinstance(high, Half)
-            and low.mask is high.mask
-            and (low.which, high.which) == (0, 1)
-        ):
+        if isinstance(low, Half) and isinstance(high, Half) and low.mask is high.mask and low.which < high.which:
             return self.masks.settle(low.mask, known.lookup)
         one, other = self.read_row(wave_set, row, known), self.read_row(wave_set, row + 1, known)
         if isinstance(one, Linear) or isinstance(other, Linear):
@@ -147,7 +135,6 @@ class Evaluator:
         return self.masks.leaf(tuple(a | b << 32 for a, b in zip(lows, highs, strict=True)))
 
     def write_pair(self, wave_set: WaveSet, row: int, mask: Mask) -> None:
-        """Write a mask to two scalar registers, or to EXEC."""
         mask = self.limit_atoms(mask)
         if row == _EXEC_ROW:
             wave_set.exec = mask
@@ -193,7 +180,6 @@ class Evaluator:
         wave_set.exec = self.limit_atoms(self.masks.combine("or", kept, written))
 
     def merge(self, mask: Mask, new: Value, old: Value) -> Value:
-        """The new value in the lanes of the mask, the old one in the others."""
         if key_of(new) == key_of(old):
             return new
         if mask.leaf is not None:
@@ -204,20 +190,14 @@ class Evaluator:
                 return np.where(lanes, new, old)
             if isinstance(new, Linear) and isinstance(old, Linear) and new.base is old.base and new.scale == old.scale:
                 return Linear(new.base, new.scale, np.where(lanes, new.offset, old.offset))
-        if (
-            isinstance(old, Linear)
-            and old.base.op == "pick"
-            and old.scale == 1
-            and isinstance(old.offset, int)
-            and not old.offset
-        ):
+        picked = isinstance(old, Linear) and old.base.op == "pick" and old.scale == 1
+        if isinstance(old, Linear) and picked and isinstance(old.offset, int) and not old.offset:
             before, _, older = parts_of(old.base)
             if before is mask:  # the same lanes again: what they held before is gone
                 return self.merge(mask, new, older)
         return self._make_choice("pick", mask, new, old)
 
     def select(self, condition: Symbol, one: Value, other: Value) -> Value:
-        """The first value if a condition of the whole workgroup holds, else the other."""
         return one if key_of(one) == key_of(other) else self._make_choice("select", condition, one, other)
 
     def _make_choice(self, op: str, chooser: Mask | Symbol, one: Value, other: Value) -> Value:
@@ -271,14 +251,12 @@ class Evaluator:
         return self.symbols.opaque(basic, (one, other), bits=1, spread=spread)
 
     def mask_of(self, result: Any, waves: int) -> Mask:  # noqa: ANN401
-        """The lanes in which a comparison holds."""
         if isinstance(result, Linear):
             mask = self.masks.unknown(result.base, waves)
             return mask if result.scale == 1 else self.masks.invert(mask)
         return self.masks.from_lanes(np.asarray(result, np.bool_), waves)
 
     def flag_of(self, result: Any) -> Value:  # noqa: ANN401
-        """The result of a comparison as SCC."""
         if isinstance(result, Linear):
             return result
         if isinstance(result, (bool, np.bool_)):
@@ -286,7 +264,6 @@ class Evaluator:
         return simplify(np.asarray(result, np.int64))
 
     def any_of(self, mask: Mask) -> Value:
-        """Whether any lane is in, as SCC."""
         if mask.leaf is not None:
             return simplify(np.array([int(number != 0) for number in mask.leaf], np.int64)[:, None])
         if mask.atom is not None and mask.atom.spread == GROUP and mask.high is not None and mask.low is not None:
@@ -302,7 +279,6 @@ class Evaluator:
     # Arithmetic.
 
     def compute(self, op: str, *values: Value) -> Value:
-        """Apply an operation of `rota.prove.symbol.ARITHMETIC`."""
         if not any(isinstance(each, Linear) for each in values):
             return narrow(ARITHMETIC[op](*values))
         simpler = SIMPLIFIERS.get(op)
@@ -344,7 +320,6 @@ class WaveView:
         self._known: dict[tuple[Symbol, int], Value] = {}
 
     def symbol(self, symbol: Symbol, wave: int) -> Value:
-        """The value of a symbol in a wave; the symbol itself if nothing more is known."""
         if symbol.spread == GROUP:
             return Linear(symbol, 1, 0)
         found = self._known.get((symbol, wave))
@@ -361,7 +336,7 @@ class WaveView:
                 return None
             return 0 if not possible[wave] else 1 if evaluator.masks.certain(args[0])[wave] else None
         if op == "/" and isinstance(args[0], Symbol) and isinstance(args[1], int):
-            return _divide(self.symbol(args[0], wave), args[1])
+            return divide(self.symbol(args[0], wave), args[1])
         if (op not in _MODELLED and op not in COMPARISONS) or args[-1] is not None:
             return None
         values = [value for each in args[:-1] if (value := self._value(each, wave)) is not None]
@@ -374,11 +349,10 @@ class WaveView:
         result = evaluator.compute(op, *values)
         if op == "and":  # such a symbol counts in units of its mask's lowest bit
             mask = next((each for each in args[:2] if isinstance(each, int)), 1)
-            return _divide(result, mask & -mask)
+            return divide(result, mask & -mask)
         return result
 
     def _value(self, key: Hashable, wave: int) -> Value | None:
-        """The value with that key, in a wave; None if it differs by lane or is unknown."""
         if isinstance(key, int):
             return key
         if not isinstance(key, tuple):
@@ -392,13 +366,3 @@ class WaveView:
         if shape != (self._waves, 1):
             return None
         return int(np.frombuffer(octets, np.int64)[wave])
-
-
-def _divide(value: Value, by: int) -> Value | None:
-    if by == 1:
-        return value
-    if isinstance(value, int):
-        return value // by
-    if isinstance(value, Linear) and isinstance(value.offset, int) and not value.scale % by and not value.offset % by:
-        return linear(value.base, value.scale // by, value.offset // by)
-    return None

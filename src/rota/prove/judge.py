@@ -24,6 +24,7 @@ from rota.prove.verdict import UNDECIDED, Alarm, Fix, Remedy, separate, strength
 _CHECK_EVERY = 4096  # pairs between two checks of the budget
 WRITES = frozenset({"write", "dma"})
 _COUNTERS = ("vmcnt", "lgkmcnt")
+_ENDS = frozenset({OperationKind.BARRIER, OperationKind.BRANCH, OperationKind.CALL})  # of a region
 
 
 class OpenAccess(NamedTuple):
@@ -37,22 +38,9 @@ class OpenAccess(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Accesses of two waves, and the bytes that both access."""
-
     first: OpenAccess
     then: OpenAccess
     octets: int
-
-    @property
-    def is_same_load(self) -> bool:
-        """True if two waves issue one load to LDS together."""
-        return self.first.flight is self.then.flight and self.first.access.how == "dma"
-
-
-def open_accesses(wave_set: WaveSet) -> list[tuple[LdsUse, InFlight]]:
-    """The open accesses of a wave set."""
-    flights = (*wave_set.vm, *wave_set.ds, *(each for each, _ in wave_set.flat))
-    return [*wave_set.covered.items(), *((each.access, each) for each in flights if each.access is not None)]
 
 
 def find_conflicts(  # noqa: C901
@@ -62,14 +50,12 @@ def find_conflicts(  # noqa: C901
     most: int = 64,
     spend: Callable[[int], None] = lambda _: None,
 ) -> list[Conflict]:
-    """Conflicts that are accepted, up to a number of them: each pair of operations once.
-
-    If few of many are accepted, the search is long: it calls `spend` with the pairs it compared, which may raise.
-    """
+    """Up to `most` accepted conflicts, each pair of operations once; `spend` gets the pairs compared, and may raise."""
     waves: dict[int, list[OpenAccess]] = {}
     sums: dict[int, list[int]] = {}  # all bytes that a wave reads, writes and changes atomically
     for wave_set in wave_sets:
-        found = open_accesses(wave_set)
+        flights = (*wave_set.vm, *wave_set.ds, *(each for each, _ in wave_set.flat))
+        found = [*wave_set.covered.items(), *((each.access, each) for each in flights if each.access is not None)]
         if not found:
             continue
         for place, wave in enumerate(wave_set.waves):
@@ -88,61 +74,46 @@ def find_conflicts(  # noqa: C901
                     used |= octets
             sums[wave] = [used, written, atomic]
     conflicts: dict[tuple[int, int], Conflict] = {}
+
+    def collect(left: list[OpenAccess], right: list[OpenAccess], hit: int) -> None:
+        spend(len(left) + len(right))  # the first time, too: there may be many short searches
+        right = [each for each in right if each.octets & hit]
+        compared = 0
+        for one in left:
+            if not one.octets & hit:
+                continue
+            if len(conflicts) >= most:
+                return
+            compared += len(right)
+            if compared > _CHECK_EVERY:
+                spend(compared)
+                compared = 0
+            for other in right:
+                common = one.octets & other.octets
+                if not common or not order_matters(one.access.how, other.access.how):
+                    continue
+                in_turn = (one.flight.epoch, one.access.number) <= (other.flight.epoch, other.access.number)
+                first, then = (one, other) if in_turn else (other, one)
+                key = (first.access.number, then.access.number)
+                if key not in conflicts and len(conflicts) < most:
+                    conflict = Conflict(first=first, then=then, octets=common)
+                    if accepts(conflict):
+                        conflicts[key] = conflict
+
     order = sorted(sums)
     for place, one in enumerate(order):
         reads, writes, atomics = sums[one]
         for other in order[place + 1 :]:
             reads2, writes2, atomics2 = sums[other]
-            hit = (
-                writes & (reads2 | writes2 | atomics2)
-                | writes2 & (reads | atomics)
-                | atomics & reads2
-                | atomics2 & reads
-            )
-            if hit:
-                _collect(waves[one], waves[other], hit, conflicts, accepts, most, spend)
+            hit = writes & (reads2 | writes2 | atomics2) | writes2 & (reads | atomics)
+            if hit := hit | atomics & reads2 | atomics2 & reads:
+                collect(waves[one], waves[other], hit)
     return list(conflicts.values())
-
-
-def _collect(  # noqa: PLR0917
-    left: list[OpenAccess],
-    right: list[OpenAccess],
-    hit: int,
-    conflicts: dict[tuple[int, int], Conflict],
-    accepts: Callable[[Conflict], bool],
-    most: int,
-    spend: Callable[[int], None],
-) -> None:
-    spend(len(left) + len(right))  # the first time, too: there may be many short searches
-    right = [each for each in right if each.octets & hit]
-    compared = 0
-    for one in left:
-        if not one.octets & hit:
-            continue
-        if len(conflicts) >= most:
-            return
-        compared += len(right)
-        if compared > _CHECK_EVERY:
-            spend(compared)
-            compared = 0
-        for other in right:
-            common = one.octets & other.octets
-            if not common or not order_matters(one.access.how, other.access.how):
-                continue
-            in_turn = (one.flight.epoch, one.access.number) <= (other.flight.epoch, other.access.number)
-            first, then = (one, other) if in_turn else (other, one)
-            key = (first.access.number, then.access.number)
-            if key not in conflicts and len(conflicts) < most:
-                conflict = Conflict(first=first, then=then, octets=common)
-                if accepts(conflict):
-                    conflicts[key] = conflict
 
 
 def order_matters(one: str, other: str) -> bool:
     """True if two accesses of the same bytes don't commute."""
-    if one in WRITES or other in WRITES:
-        return True
-    return {one, other} == {"read", "atomic"}
+    return one in WRITES or other in WRITES or {one, other} == {"read", "atomic"}
 
 
 _VERBS = {"read": "reads", "write": "writes", "atomic": "changes", "dma": "loads to"}
@@ -160,18 +131,12 @@ class Judge:
         self, operations: Sequence[Operation], agreement: Agreement, *, strict_reads: bool = True, stops: bool = False
     ) -> None:
         self._operations, self._agreement, self._strict_reads, self._stops = operations, agreement, strict_reads, stops
-        self._remedies: dict[tuple[str, int, int], Remedy] = {}
+        self.remedies: dict[tuple[str, int, int], Remedy] = {}
         self._groups: dict[tuple[object, ...], Alarm] = {}
         self._regions = _regions(operations)
 
     def alarms(self) -> list[Alarm]:
-        """All alarms; each may be about several pairs of instructions."""
         return [*self._groups.values()]
-
-    @property
-    def remedies(self) -> tuple[Remedy, ...]:
-        """Edits that might fix each pair of instructions."""
-        return tuple(self._remedies.values())
 
     # Races.
 
@@ -181,22 +146,19 @@ class Judge:
         """Report waves that access the same bytes with nothing to order them; `spend` raises to end the search."""
 
         def accepts(conflict: Conflict) -> bool:
-            if conflict.is_same_load:
+            if conflict.first.flight is conflict.then.flight and conflict.first.access.how == "dma":
                 number, waves = conflict.first.access.number, (conflict.first.wave, conflict.then.wave)
                 classes = self._agreement.find_classes(number)
                 if classes[waves[0]] == classes[waves[1]]:
-                    self._note_same_words(number, waves, conflict.octets)
+                    both = f"{waves[0]} and {waves[1]}"
+                    message = f"waves {both} load the same words to the same bytes of LDS, in no order"
+                    evidence = (("waves", both), ("bytes of LDS", _describe_bytes(conflict.octets)))
+                    self._add("I304", "", message, number, number, evidence, None, severity=Severity.NOTE)
                     return False
             return self._strict_reads or self._find_rule(conflict) != "policy"
 
         for conflict in find_conflicts(wave_sets, accepts, spend=spend):
             self._report_race(conflict, self._find_rule(conflict), epoch, known)
-
-    def _note_same_words(self, number: int, waves: tuple[int, int], octets: int) -> None:
-        both = f"{waves[0]} and {waves[1]}"
-        message = f"waves {both} load the same words to the same bytes of LDS, in no order"
-        evidence = (("waves", both), ("bytes of LDS", _describe_bytes(octets)))
-        self._add("I304", "", message, number, number, evidence, None, severity=Severity.NOTE, together=True)
 
     def _find_rule(self, conflict: Conflict) -> str:
         first, then = conflict.first, conflict.then
@@ -208,7 +170,6 @@ class Judge:
         return "off by one" if late else "ordered only by latency"
 
     def _last_count(self, flight: InFlight) -> int | None:
-        """The count of the last wait before the barrier."""
         if flight.last_wait < 0:
             return None
         return self._operations[flight.last_wait].waits[_COUNTERS.index(self._counter(flight.number))]
@@ -253,42 +214,25 @@ class Judge:
 
     def check_own_accesses(self, wave_set: WaveSet, operation: Operation, access: LdsUse, known: Decisions) -> None:
         """Report an access while a load to LDS of the same wave is in flight: only a wait orders the two."""
-        others = [each for each in wave_set.vm if each.access is not None]
-        if access.how == "dma":
-            others += [each for each in wave_set.ds if each.access is not None]
-        for flight in others:
-            other = flight.access
-            if other is None:
+        for flight in (*wave_set.vm, *(wave_set.ds if access.how == "dma" else ())):
+            if (other := flight.access) is None:
                 continue
-            for place, wave in enumerate(wave_set.waves):
-                common = access.bytes[place] & other.bytes[place]
-                if common:
-                    self._report_own(wave_set, wave, operation, access, flight, common, known)
-                    break
-
-    def _report_own(  # noqa: PLR0917
-        self,
-        wave_set: WaveSet,
-        wave: int,
-        operation: Operation,
-        access: LdsUse,
-        flight: InFlight,
-        common: int,
-        known: Decisions,
-    ) -> None:
-        counter = self._counter(flight.number)
-        queue = wave_set.vm if counter == "vmcnt" else wave_set.ds
-        count = len(queue) - 1 - queue.index(flight)
-        assert flight.access is not None  # noqa: S101
-        message = f"wave {wave} {_VERBS[access.how]} LDS while its own op on the same bytes is in flight"
-        evidence = (
-            ("rule", "ordered only by latency"),
-            ("waves", f"{wave}"),
-            ("bytes of LDS", _describe_bytes(common, exact=access.exact and flight.access.exact)),
-            ("missing wait", f"{counter}({count}) before it"),
-        )
-        fixes = (wait_before(operation.number, counter, count),)
-        self._add("I106", "own", message, operation.number, flight.number, evidence, known, fixes=fixes)
+            for wave, mine, theirs in zip(wave_set.waves, access.bytes, other.bytes, strict=True):
+                if not mine & theirs:
+                    continue
+                counter = self._counter(flight.number)
+                queue = wave_set.vm if counter == "vmcnt" else wave_set.ds
+                count = len(queue) - 1 - queue.index(flight)
+                message = f"wave {wave} {_VERBS[access.how]} LDS while its own op on the same bytes is in flight"
+                evidence = (
+                    ("rule", "ordered only by latency"),
+                    ("waves", f"{wave}"),
+                    ("bytes of LDS", _describe_bytes(mine & theirs, exact=access.exact and other.exact)),
+                    ("missing wait", f"{counter}({count}) before it"),
+                )
+                fixes = (wait_before(operation.number, counter, count),)
+                self._add("I106", "own", message, operation.number, flight.number, evidence, known, fixes=fixes)
+                break
 
     # Registers.
 
@@ -301,12 +245,8 @@ class Judge:
         def drop_touched(flight: InFlight) -> InFlight:  # report each only once
             return flight._replace(rows=flight.rows & ~touched)
 
-        for name, queue in (
-            ("vm", wave_set.vm),
-            ("ds", wave_set.ds),
-            ("sm", wave_set.sm),
-            ("flat", tuple(each for each, _ in wave_set.flat)),
-        ):
+        flat = tuple(each for each, _ in wave_set.flat)
+        for name, queue in (("vm", wave_set.vm), ("ds", wave_set.ds), ("sm", wave_set.sm), ("flat", flat)):
             for place, flight in enumerate(queue):
                 used = flight.rows & (writes if self._operations[flight.number].holds_data else uses)
                 if used:
@@ -373,17 +313,13 @@ class Judge:
         for flight in wave_set.vm:
             if flight.access is not None and any(flight.access.bytes):
                 message = "a load to LDS is in flight when its wave ends"
-                evidence = (
-                    ("rule", "ordered only by latency"),
-                    ("waves", ", ".join(map(str, wave_set.waves))),
-                    ("missing wait", "vmcnt(0) before it"),
-                )
+                waves, missing = ", ".join(map(str, wave_set.waves)), "vmcnt(0) before it"
+                evidence = (("rule", "ordered only by latency"), ("waves", waves), ("missing wait", missing))
                 fixes = (wait_before(operation.number, "vmcnt", 0),)
                 self._add("I403", "end", message, operation.number, flight.number, evidence, known, fixes=fixes)
                 return
 
     def check_barrier_counts(self, wave_sets: Sequence[WaveSet]) -> None:
-        """Note waves that have passed fewer barriers than others when they end."""
         fewest = min(wave_sets, key=lambda wave_set: wave_set.barriers)
         most = max(wave_sets, key=lambda wave_set: wave_set.barriers)
         if fewest.barriers < most.barriers:
@@ -395,13 +331,11 @@ class Judge:
             self._add("I121", "", message, fewest.at, fewest.at, evidence, None, severity=Severity.NOTE)
 
     def report_outside(self, operation: Operation, place: int, size: int, known: Decisions) -> None:
-        """Report an access outside of the kernel's LDS."""
         message = f"an LDS access may be at byte {place}; the kernel has {size}"
         evidence = (("rule", "no synchronisation"),)
         self._add("I105", "", message, operation.number, operation.number, evidence, known)
 
     def report_unbounded(self, operation: Operation, bounds: Span, size: int, known: Decisions, path: Path) -> None:
-        """Report an access whose address comes from data and may be outside of the kernel's LDS."""
         message = f"the address of an LDS access comes from data, and nothing keeps it below {size} bytes"
         evidence = (
             ("rule", "no bound"),
@@ -414,14 +348,14 @@ class Judge:
 
     def _add(  # noqa: PLR0917
         self, code: str, rule: str, message: str, number: int, other: int, evidence: tuple[tuple[str, str | int], ...],
-        known: Decisions | None, *, severity: Severity = Severity.ERROR, together: bool = False,
-        path: Path | None = None, fixes: tuple[Fix, ...] = (),
+        known: Decisions | None, *, severity: Severity = Severity.ERROR, path: Path | None = None,
+        fixes: tuple[Fix, ...] = (),
     ) -> None:  # fmt: skip
         if fixes:
             remedy = Remedy(code=code, number=number, other=other, fixes=fixes)
-            self._remedies.setdefault((code, number, other), remedy)
-        where = () if together else (self._regions[number], self._regions[other], self._operations[other].kind)
-        key = (code, rule, *where)
+            self.remedies.setdefault((code, number, other), remedy)
+        where = (self._regions[number], self._regions[other], self._operations[other].kind)
+        key = (code, rule, *(() if code == "I304" else where))  # equal words are noted once
         ends = ((number, "line of the listing"), (other, "the other one"))[: 1 + (number != other)]
         concerns: tuple[Concern, ...] = tuple(self._operations[each].instruction.concern(role) for each, role in ends)
         trail = () if known is None else known.trail[-_MOST_DECISIONS:]
@@ -437,9 +371,8 @@ def _regions(operations: Sequence[Operation]) -> list[int]:
     targets = {each.instruction.target for each in operations}
     regions, region = [], 0
     for number in range(len(operations)):
-        if number in targets or (
-            number and operations[number - 1].kind in {OperationKind.BARRIER, OperationKind.BRANCH, OperationKind.CALL}
-        ):
+        ended = number and operations[number - 1].kind in _ENDS
+        if number in targets or ended:
             region += 1
         regions.append(region)
     return regions

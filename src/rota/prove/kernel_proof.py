@@ -10,14 +10,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from pathlib import Path
 
 import numpy as np
 
-from rota.errors import Concern, Finding, IsaError, Severity, ToolchainError
+from rota.errors import Concern, Finding, IsaError, Severity
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import LANES, MOST_WORK_ITEMS, KernelFacts
-from rota.isa.binary.toolchain import find_objdump, read_code_object
+from rota.isa.binary.toolchain import read_object
 from rota.isa.disassembly import Instruction, expand_vskip
 from rota.isa.hazards.wait_states import check_spacing
 from rota.isa.wave.operand import SCALAR
@@ -37,7 +36,7 @@ from rota.prove.operation import (
 )
 from rota.prove.paths import Explorer, InconclusiveError
 from rota.prove.slicing import Agreement, derive_slice
-from rota.prove.state import ALL64, Half, WaveSet
+from rota.prove.state import Half, WaveSet
 from rota.prove.symbol import M32, Value
 from rota.prove.transfer import mark_indexed
 from rota.prove.verdict import (
@@ -59,9 +58,7 @@ from rota.targets.architecture import SOURCES, Architecture
 from rota.targets.registry import architecture_named
 
 Triple = tuple[int, int, int]
-_OF_BLOCKS = frozenset(
-    {"I105", "I109"}
-)  # findings that depend on the block: which waves there are, and what they access
+_OF_BLOCKS = frozenset({"I105", "I109"})  # findings that depend on the block: on its waves, and what they access
 _SAY_BLOCK = "say how it is launched: --block 256, --block 16x16, or `reqd_work_group_size` in the source"
 _ID_TAINT = {0: M32 & ~0x3FF}
 _JUMPS = ("s_branch", "s_cbranch", "s_setpc", "s_swappc", "s_call")
@@ -79,17 +76,14 @@ class ChosenBlock:
 
     def qualify(self, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
         """Turn findings that depend on an assumed block into warnings: another block may not have them."""
-        return tuple(
-            replace(
-                each,
-                severity=Severity.WARNING,
-                evidence=(*each.evidence, (UNDECIDED, self.assumed)),
-                fixes=(*each.fixes, _SAY_BLOCK),
-            )
-            if self.assumed and each.code in _OF_BLOCKS and missing_fact(each) is None
-            else each
-            for each in findings
-        )
+        found = []
+        for each in findings:
+            if self.assumed and each.code in _OF_BLOCKS and missing_fact(each) is None:
+                evidence, fixes = (*each.evidence, (UNDECIDED, self.assumed)), (*each.fixes, _SAY_BLOCK)
+                found.append(replace(each, severity=Severity.WARNING, evidence=evidence, fixes=fixes))
+            else:
+                found.append(each)
+        return tuple(found)
 
 
 def choose_block(
@@ -125,8 +119,6 @@ def _describe_block(block: Triple) -> str:
 
 
 class _Source:
-    """An operand: a number, or a register of which some bits may depend on y and z."""
-
     def __init__(self, text: str, tainted: dict[int, int]) -> None:
         # A float such as 1.0 is a constant too, but any of its bits may be one.
         self.number = int(text, 0) & M32 if _INTEGER.fullmatch(text) else None
@@ -136,7 +128,6 @@ class _Source:
 
     @property
     def may(self) -> int:
-        """The bits that may be one."""
         return M32 if self.number is None else self.number
 
 
@@ -164,14 +155,6 @@ def may_use_y_or_z(instructions: Sequence[Instruction]) -> bool:
 
 def _taint_and(a: _Source, b: _Source) -> int:
     return a.taint & b.may | b.taint & a.may
-
-
-def _taint_sum(*sources: _Source) -> int:
-    # A carry reaches all bits above.
-    taint = 0
-    for each in sources:
-        taint |= each.taint
-    return M32 & -(taint & -taint)
 
 
 def _taint_of_table(instruction: Instruction) -> Callable[..., int]:
@@ -202,7 +185,7 @@ _TAINTS: dict[str, Callable[..., int]] = {
     "v_or_b32": lambda a, b: a.taint | b.taint,
     "v_or3_b32": lambda a, b, c: a.taint | b.taint | c.taint,
     "v_xor_b32": lambda a, b: a.taint | b.taint,
-    "v_add_u32": _taint_sum,
+    "v_add_u32": lambda a, b: M32 & -((both := a.taint | b.taint) & -both),  # a carry reaches all bits above
     "v_lshlrev_b32": lambda by, a: a.taint << (by.number & 31),
     "v_lshrrev_b32": lambda by, a: a.taint >> (by.number & 31),
     "v_lshl_or_b32": lambda a, by, c: (a.taint << (by.number & 31) if by.number is not None else M32) | c.taint,
@@ -234,8 +217,6 @@ class ReadsAtBarrier(enum.Enum):
 
 
 class VmcntOrder(enum.Enum):
-    """Whether vector memory ops return in order."""
-
     IN_ORDER = "vector memory ops return in the order of their issue"
     ANY_ORDER = "vector memory ops return in any order, so that only vmcnt(0) guarantees anything"
 
@@ -269,16 +250,8 @@ def prove(
     """
     started = time.process_time()
     policies = policies or Policies()
-    proof = _Proof(
-        facts=facts,
-        instructions=instructions,
-        block=choose_block(facts, instructions, block),
-        dynamic_lds=dynamic_lds,
-        policies=policies,
-        meter=Meter(budget or Budget()),
-        recorder=recorder,
-        stops=stops,
-    )
+    chosen, meter = choose_block(facts, instructions, block), Meter(budget or Budget())
+    proof = _Proof(facts, instructions, chosen, dynamic_lds, policies, meter, recorder, stops)
     complete, alarms, ending = proof.run()
     confirmed = proof.confirm(alarms, image, complete=complete) if witness and alarms else report_unconfirmed(alarms)
     findings = (*report_broken_rules(proof.broken_rules), *proof.block.qualify(confirmed.findings), *ending)
@@ -296,7 +269,7 @@ def prove(
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class _Proof:
     facts: KernelFacts
     instructions: Sequence[Instruction]
@@ -330,19 +303,13 @@ class _Proof:
         return -(-math.prod(self.block.sizes) // LANES)
 
     def confirm(self, alarms: list[Alarm], image: bytes, *, complete: bool) -> Confirmed:
-        """Drop infeasible alarms, and replay the others."""
         from rota.prove.confirmation import Replay, confirm
         from rota.prove.witness import tables_of
 
         explorer = self.explorer
-        replay = Replay(
-            self.facts,
-            self.instructions,
-            block=self.block.sizes,
-            dynamic_lds=max(self.lds_bytes - self.facts.descriptor.lds_bytes, 0),
-            image=image,
-            tables=frozenset() if explorer is None else tables_of(explorer.evaluator.symbols.every()),
-        )
+        dynamic = max(self.lds_bytes - self.facts.descriptor.lds_bytes, 0)
+        tables = frozenset[int]() if explorer is None else tables_of(explorer.evaluator.symbols.every())
+        replay = Replay(self.facts, self.instructions, self.block.sizes, dynamic, image, tables)
         graph = StateGraph() if explorer is None else explorer.graph
         return confirm(alarms, graph, replay, self.facts, complete=complete, meter=self.meter)
 
@@ -360,9 +327,10 @@ class _Proof:
             instructions = expand_vskip(self.instructions)
             operations = self._read_operations(instructions, architecture)
         except IsaError as error:  # the proof can't model it, which is no error of the kernel
-            return False, [], tuple(map(_make_inconclusive, error.findings))
+            refused = [(each, each.message.replace("the interpreter", "the proof")) for each in error.findings]
+            return False, [], tuple(replace(each, code="I401", message=message) for each, message in refused)
         judge, ending = self._explore(operations, architecture)
-        self.remedies = judge.remedies
+        self.remedies = tuple(judge.remedies.values())
         if any(each.first.code == "I304" for each in judge.alarms()):
             self.assumptions.append(_SAME_WORDS)
         return not ending, judge.alarms(), ending
@@ -390,12 +358,9 @@ class _Proof:
         sliced = derive_slice(operations, full=full)
         evaluator = Evaluator()
         start, kernarg_row = self._make_start(evaluator, waves)
-        judge = Judge(
-            operations,
-            Agreement(operations, start.copy(), full=full),
-            strict_reads=self.policies.reads is ReadsAtBarrier.STRICT,
-            stops=self.stops,
-        )
+        strict = self.policies.reads is ReadsAtBarrier.STRICT
+        agreement = Agreement(operations, start.copy(), full=full)
+        judge = Judge(operations, agreement, strict_reads=strict, stops=self.stops)
         self.lds_bytes = self._find_lds_size(operations, architecture)
         memory = MemorySteps(
             evaluator,
@@ -411,15 +376,7 @@ class _Proof:
             recorder=self.recorder,
         )
         explorer = self.explorer = Explorer(
-            operations,
-            sliced,
-            evaluator,
-            memory,
-            judge,
-            kernarg_row=kernarg_row,
-            waves=waves,
-            meter=self.meter,
-            recorder=self.recorder,
+            operations, sliced, evaluator, memory, judge, kernarg_row, waves, self.meter, self.recorder
         )
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, 20_000))
@@ -456,25 +413,21 @@ class _Proof:
 
     def _report_early_end(self, message: str, instruction: Instruction | None, ended_by: str) -> Finding:
         explorer = self.explorer
-        code = "I402" if ended_by else "I401"
         evidence: tuple[tuple[str, str | int], ...] = (("ended by", ended_by),) if ended_by else ()
         if explorer is not None:
             evidence += (("steps", explorer.steps), ("states", explorer.states), ("paths begun", explorer.paths))
         concerns: tuple[Concern, ...] = () if instruction is None else (instruction.concern(),)
-        return Finding(code, message, concerns=concerns, evidence=evidence)
+        return Finding("I402" if ended_by else "I401", message, concerns=concerns, evidence=evidence)
 
     def _find_lds_size(self, operations: Sequence[Operation], architecture: Architecture) -> int:
-        fixed = self.facts.lds_bytes
+        fixed, most = self.facts.lds_bytes, architecture.lds_bytes.value
         hidden = any(each.kind == "hidden_dynamic_lds_size" for each in self.facts.arguments)
-        uses = any(each.address for each in operations)
         if self.dynamic_lds is not None:
             self.assumptions.append(f"the launch adds {self.dynamic_lds} bytes of dynamic LDS, as requested")
             return fixed + self.dynamic_lds
-        if uses and (hidden or not fixed):
-            most = architecture.lds_bytes.value
-            self.assumptions.append(
-                f"the launch provides the dynamic LDS that the kernel uses, up to {most} bytes in all"
-            )
+        if any(each.address for each in operations) and (hidden or not fixed):
+            text = f"the launch provides the dynamic LDS that the kernel uses, up to {most} bytes in all"
+            self.assumptions.append(text)
             return most
         return fixed
 
@@ -493,7 +446,6 @@ class _Proof:
         return known
 
     def _make_start(self, evaluator: Evaluator, waves: int) -> tuple[WaveSet, int]:
-        """The waves with their initial registers, and the row of the kernarg pointer."""
         facts, block = self.facts, self.block.sizes
         registers: dict[int, Value | Half] = {}
         at, kernarg_row = SCALAR, -1
@@ -502,10 +454,9 @@ class _Proof:
             for word in range(size):
                 if name == "kernarg_preload":
                     place = 4 * (facts.descriptor.preload_offset + word)
-                    constant = self._constants().get(place)
-                    registers[at + word] = (
-                        evaluator.symbols.argument("argument", place) if constant is None else constant
-                    )
+                    known = self._constants()
+                    unknown = evaluator.symbols.argument
+                    registers[at + word] = known[place] if place in known else unknown("argument", place)
                 else:
                     argument = names.get(name, name) if word == 0 else f"{name} high"
                     registers[at + word] = evaluator.symbols.argument(argument, word)
@@ -519,20 +470,14 @@ class _Proof:
         item = np.arange(waves * LANES, dtype=np.int64).reshape(waves, LANES)
         x, y, z = item % block[0], item // block[0] % block[1], item // (block[0] * block[1])
         ids = (x, y, z)[: facts.workitem_ids + 1]
-        packed = np.zeros_like(item)
-        for place, part in enumerate(ids):
-            packed = packed | part << 10 * place
-        registers[0] = packed
+        registers[0] = sum((part << 10 * place for place, part in enumerate(ids)), np.zeros_like(item))
         items = math.prod(block)
-        full = tuple(
-            ALL64 if items - LANES * wave >= LANES else (1 << items - LANES * wave) - 1 for wave in range(waves)
-        )
+        full = tuple((1 << min(items - LANES * wave, LANES)) - 1 for wave in range(waves))
         wave_set = WaveSet(waves=tuple(range(waves)), at=0, registers=registers, exec=evaluator.masks.leaf(full))
         return wave_set, max(kernarg_row, 0)
 
 
 def _group(findings: Sequence[Finding]) -> list[Alarm]:
-    """One alarm for each cause, those of AMD's manual first."""
     groups: dict[tuple[object, ...], Alarm] = {}
     for each in sorted(findings, key=lambda each: dict(each.evidence)["source"] == _LLVM):
         words = each.message.split()
@@ -541,25 +486,9 @@ def _group(findings: Sequence[Finding]) -> list[Alarm]:
     return [*groups.values()]
 
 
-def _make_inconclusive(finding: Finding) -> Finding:
-    return replace(finding, code="I401", message=finding.message.replace("the interpreter", "the proof"))
-
-
 def _make_finding(code: str, message: str, instruction: Instruction | None = None) -> Finding:
     concerns = () if instruction is None else (instruction.concern(),)
     return Finding(code, message, concerns=concerns, severity=Severity.ERROR)
-
-
-def read_object_to_prove(source: str | PathLike[str] | bytes, *, arch: str | None = None) -> CodeObject:
-    """Read and disassemble a code object from a file or bytes; raises ToolchainError if it can't be read."""
-    if isinstance(source, bytes):
-        return read_code_object(source, find_objdump(), arch=arch)
-    try:
-        contents = Path(source).read_bytes()
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise ToolchainError.of("T103", f"{source} can't be read: {why}") from error
-    return read_code_object(contents, find_objdump(), arch=arch)
 
 
 def assert_proved(
@@ -573,8 +502,7 @@ def assert_proved(
 ) -> tuple[Verdict, ...]:
     """Prove every kernel, or the one of that name; raises IsaError with the findings if one isn't proved."""
     verdicts = prove_object(source, name, block=block, dynamic_lds=dynamic_lds, policies=policies, budget=budget)
-    wrong = [each for each in verdicts if not each.proved]
-    if wrong:
+    if wrong := [each for each in verdicts if not each.proved]:
         raise IsaError(*(finding for each in wrong for finding in each.findings))
     return verdicts
 
@@ -590,7 +518,7 @@ def prove_object(
     witness: bool = True,
 ) -> tuple[Verdict, ...]:
     """Prove the kernel of that name, or all of them; alarms are replayed unless `witness` is false."""
-    code = source if isinstance(source, CodeObject) else read_object_to_prove(source)
+    code = source if isinstance(source, CodeObject) else read_object(source)
     kernels = code.kernels if name is None else (code.kernel(name),)
     return tuple(
         prove(

@@ -22,10 +22,10 @@ from rota.prove.decisions import (
     Decisions,
     Path,
     Span,
+    Spans,
     hull,
     iterate_leaves,
     plain_span,
-    span_of,
 )
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import Judge
@@ -47,38 +47,29 @@ class TouchedBytes:
         self._inside: dict[Hashable, bool] = {}  # addresses that stay inside of LDS on every path
         self._one_wave: dict[Hashable, tuple[int, int | None]] = {}
 
-    def find_anywhere(self, operation: Operation, how: str, waves: int) -> LdsUse:
-        """An access of any byte of LDS."""
-        return self.accesses.make(operation.number, how, ((1 << self.size) - 1,) * waves, exact=False)
-
     def find(
         self, operation: Operation, how: str, address: Value, active: Mask, stride: int = 0
     ) -> tuple[LdsUse, int | None]:
-        """The access by the lanes that may be active, and its first byte outside of LDS if its address is known.
-
-        With a stride, each lane accesses so many bytes after the lane before it.
-        """
+        """The access by lanes that may be active, `stride` bytes apart, and its first byte outside of LDS if known."""
         key = (operation.number, key_of(address), active)
-        if key not in self._known:
-            self._known[key] = self._find(operation, how, address, active, stride)
-        return self._known[key]
-
-    def _find(
-        self, operation: Operation, how: str, address: Value, active: Mask, stride: int
-    ) -> tuple[LdsUse, int | None]:
+        if key in self._known:
+            return self._known[key]
+        outside: int | None = None
         lanes = self.masks.possible(active)
         if isinstance(address, Linear):  # all bytes between the bounds of the address
             extent = _extent(_bounds(address, active), operation, stride)
             first, last = extent if extent is not None else (0, self.size)
             between = (1 << min(last, self.size)) - (1 << min(first, self.size))
             octets = tuple(between if each else 0 for each in lanes)
-            return self.accesses.make(operation.number, how, octets, exact=False), None
-        waves = len(lanes)
-        places: Lanes = np.broadcast_to(np.asarray(address, np.int64), (waves, _LANES)) + stride * np.arange(_LANES)
-        found = [self._find_in_wave(operation, places[wave], lanes[wave]) for wave in range(waves)]
-        octets = tuple(used for used, _ in found)
-        outside = next((place for _, place in found if place is not None), None)
-        return self.accesses.make(operation.number, how, octets, exact=active.leaf is not None), outside
+        else:
+            waves = len(lanes)
+            places: Lanes = np.broadcast_to(np.asarray(address, np.int64), (waves, _LANES)) + stride * np.arange(_LANES)
+            found = [self._find_in_wave(operation, places[wave], lanes[wave]) for wave in range(waves)]
+            octets = tuple(used for used, _ in found)
+            outside = next((place for _, place in found if place is not None), None)
+        exact = active.leaf is not None and not isinstance(address, Linear)
+        self._known[key] = self.accesses.make(operation.number, how, octets, exact=exact), outside
+        return self._known[key]
 
     def _find_in_wave(self, operation: Operation, addresses: Lanes, lanes: int) -> tuple[int, int | None]:
         key = (operation.extents, addresses.tobytes(), lanes)
@@ -132,8 +123,7 @@ def _extent(bounds: Span, operation: Operation, stride: int) -> Span | None:
 
 
 def _bounds(address: Linear, active: Mask, held: ArcLookup = lambda symbol: (0, min(symbol.bits, M32))) -> Span:
-    """The bounds of an address in any active lane."""
-    found = [span_of(address, arcs, held) for arcs, leaf in iterate_leaves(active, {}) if any(leaf)]
+    found = [Spans(arcs, held).value(address) for arcs, leaf in iterate_leaves(active, {}) if any(leaf)]
     return (min(low for low, _ in found), max(high for _, high in found)) if found else (0, 0)
 
 
@@ -142,10 +132,7 @@ _SHORT = re.compile(r"^(?:ds_read_|[a-z]+_load_)u(?P<size>8|16|byte|short)$")  #
 
 
 class MemorySteps:
-    """Issues and retires memory ops.
-
-    `most` are the largest counts of vmcnt and lgkmcnt, `constants` words of the kernarg segment that are known.
-    """
+    """`most` are the largest counts of vmcnt and lgkmcnt, `constants` words of the kernarg segment that are known."""
 
     def __init__(
         self, evaluator: Evaluator, touched: TouchedBytes, judge: Judge, *, most: tuple[int, int],
@@ -165,7 +152,6 @@ class MemorySteps:
     # Waits.
 
     def wait(self, wave_set: WaveSet, operation: Operation) -> None:
-        """Retire the ops that a wait covers."""
         vm, lgkm = operation.waits
         if vm is not None and (self._in_order or vm == 0):
             wave_set.vm = self._retire(wave_set, wave_set.vm, vm)
@@ -179,7 +165,6 @@ class MemorySteps:
         wave_set.update_pending()
 
     def _retire(self, wave_set: WaveSet, queue: tuple[InFlight, ...], most: int) -> tuple[InFlight, ...]:
-        """Complete all but the `most` youngest ops, and return these."""
         count = max(len(queue) - most, 0)
         self._complete(wave_set, queue[:count])
         return queue[count:]
@@ -222,18 +207,12 @@ class MemorySteps:
     # Issues.
 
     def issue_lds(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
-        """Issue a read, write or atomic of LDS."""
-        address = self._evaluator.read_row(wave_set, operation.operands[0].rows[0], product.known)
-        access = self._access(wave_set, operation, operation.verb, address, product)
-        self._issue_ds(wave_set, operation, access, product.epoch)
-
-    def issue_exchange(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
-        """Issue an exchange of lanes, which goes through the LDS unit and leaves LDS as it is."""
-        self._issue_ds(wave_set, operation, None, product.epoch)
-
-    def _issue_ds(self, wave_set: WaveSet, operation: Operation, access: LdsUse | None, epoch: int) -> None:
+        access = None
+        if operation.kind is OperationKind.LDS:  # else an exchange of lanes, which leaves LDS as it is
+            address = self._evaluator.read_row(wave_set, operation.operands[0].rows[0], product.known)
+            access = self._access(wave_set, operation, operation.verb, address, product)
         self._forget_rows(wave_set, operation)
-        wave_set.ds = (*wave_set.ds, InFlight(operation.number, operation.data, access, epoch))
+        wave_set.ds = (*wave_set.ds, InFlight(operation.number, operation.data, access, product.epoch))
         wave_set.pending |= operation.data
         if len(wave_set.ds) > self._most[1]:
             wave_set.ds = self._retire(wave_set, wave_set.ds, self._most[1])
@@ -253,7 +232,6 @@ class MemorySteps:
     def _access_in_bounds(
         self, wave_set: WaveSet, operation: Operation, how: str, address: Value, known: Decisions
     ) -> LdsUse:
-        """The access at an address; reports if it may leave LDS."""
         stride, size = operation.to_lds, self._touched.size
         access, outside = self._touched.find(operation, how, address, wave_set.exec, stride)
         if outside is not None:
@@ -290,7 +268,6 @@ class MemorySteps:
         return self._outside[key][1]
 
     def issue_vector(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
-        """Issue a load, store or atomic of global memory; a load may go to LDS."""
         access: LdsUse | None = None
         if operation.to_lds:
             base = self._evaluator.read_row(wave_set, SCALAR + M0, product.known)
@@ -318,7 +295,6 @@ class MemorySteps:
             wave_set.update_pending()
 
     def _access_flat(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> LdsUse | None:
-        """The LDS access of a flat op, if the high word of its address points there."""
         how = {"load": "read", "store": "write", "atomic": "atomic"}[operation.verb]
         low, high = (self._evaluator.read_row(wave_set, row, known) for row in operation.operands[0].rows)
         if isinstance(high, int) and high == SHARED_BASE >> 32:
@@ -326,16 +302,16 @@ class MemorySteps:
         if isinstance(high, int):
             return None  # global or private memory
         self._report_unbounded(operation, ALL, known, known.path)
-        return self._touched.find_anywhere(operation, how, len(wave_set.waves))
+        anywhere = ((1 << self._touched.size) - 1,) * len(wave_set.waves)
+        return self.accesses.make(operation.number, how, anywhere, exact=False)
 
     def _forget_rows(self, wave_set: WaveSet, operation: Operation) -> None:
         """Loaded values are unknown, and so is what inactive lanes keep: the slice ends at loads."""
         rows = self._rows.get(operation.number)
         if rows is None:
             wanted = self._evaluated[operation.number]
-            rows = self._rows[operation.number] = tuple(
-                row for row in range(SCALAR) if wanted and operation.data >> row & 1
-            )
+            found = rows_of(operation.data & (1 << SCALAR) - 1) if wanted else ()
+            rows = self._rows[operation.number] = tuple(found)
         for row in rows:
             unknown = wave_set.registers[row] = self._evaluator.symbols.fresh("loaded", LANE)
             if (short := _SHORT.match(operation.name)) is not None:
@@ -344,7 +320,6 @@ class MemorySteps:
                 wave_set.registers[row] = self._evaluator.merge(wave_set.exec, loaded, unknown)
 
     def _spill(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
-        """Copy registers to spill slots or back, in the active lanes."""
         stores = operation.verb == "store"
         data = rows_of(operation.reads & VECTORS if stores else operation.data)
         for row, slot in zip(data, operation.slots, strict=True):
@@ -352,9 +327,8 @@ class MemorySteps:
             value, old = self._evaluator.read_row(wave_set, source, known), wave_set.registers.get(target)
             if old is None or isinstance(old, Half):
                 old = self._evaluator.make_initial(target)
-            wave_set.registers[target] = (
-                value if wave_set.exec.is_full else self._evaluator.merge(wave_set.exec, value, old)
-            )
+            full = wave_set.exec.is_full
+            wave_set.registers[target] = value if full else self._evaluator.merge(wave_set.exec, value, old)
 
     # Scalar loads.
 
@@ -375,9 +349,10 @@ class MemorySteps:
     def _load(self, wave_set: WaveSet, operation: Operation, rows: list[int], known: Decisions) -> None:
         base, offset = operation.operands[1], operation.operands[2]
         start = [self._evaluator.read_row(wave_set, row, known) for row in base.rows]
-        more: Value = (
-            _signed21(offset.literal) if offset.file is File.LITERAL else self._evaluator.read(wave_set, offset, known)
-        )
+        if offset.file is File.LITERAL:  # 21 bits and a sign
+            more: Value = (offset.literal & 0x1F_FFFF ^ 0x10_0000) - 0x10_0000 & M32
+        else:
+            more = self._evaluator.read(wave_set, offset, known)
         near = next((int(each[7:], 0) for each in operation.instruction.modifiers if each.startswith("offset:")), 0)
         low = plus(self._evaluator.symbols, plus(self._evaluator.symbols, start[0], more), near & M32)
         for word, row in enumerate(rows):
@@ -386,11 +361,8 @@ class MemorySteps:
     def _load_word(self, operation: Operation, low: Value, rest: list[Value], at: int) -> Value:
         if isinstance(low, Linear) and low.base.op == "kernarg" and low.scale == 1 and isinstance(low.offset, int):
             place = low.offset + at & M32
-            return (
-                self._constants[place]
-                if place in self._constants
-                else self._evaluator.symbols.argument("argument", place)
-            )
+            known = self._constants.get(place)
+            return self._evaluator.symbols.argument("argument", place) if known is None else known
         if isinstance(low, Linear) and low.base.op == "packet" and isinstance(low.offset, int):
             place = low.offset + at & M32
             if -place in self._constants:
@@ -401,9 +373,3 @@ class MemorySteps:
         if spread == GROUP:
             self.loads_twice = True
         return self._evaluator.symbols.opaque(kind, (here, *rest), spread=min(max(spread, GROUP), WAVE))
-
-
-def _signed21(value: int) -> int:
-    """The value of a literal offset, which has 21 bits and a sign."""
-    value &= 0x1F_FFFF
-    return (value ^ 0x10_0000) - 0x10_0000 & M32

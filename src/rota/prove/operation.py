@@ -11,28 +11,23 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import or_
-from typing import TYPE_CHECKING
 
 from rota.errors import IsaError
+from rota.isa.disassembly import Instruction
 from rota.isa.hazards.spacing import rows_in
 from rota.isa.wave.operand import EXEC, M0, SCALAR, SCC, VCC, Operand, parse_operand
-
-if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
-    from rota.targets.architecture import Architecture
+from rota.prove.verdict import parse_wait_counts
+from rota.targets.architecture import Architecture
 
 SCC_ROW, M0_ROW = SCALAR + SCC, SCALAR + M0
 EXEC_BITS = 0b11 << SCALAR + EXEC
 VCC_BITS = 0b11 << SCALAR + VCC
 SCC_BIT, M0_BIT = 1 << SCC_ROW, 1 << M0_ROW
 VECTORS = (1 << SCALAR) - 1
-SLOTS = 1024
-"""The first row of spill slots: words of private memory that the kernel addresses by constants only."""
+SLOTS = 1024  # the first row of spill slots: words of private memory that the kernel addresses by constants only
 
 
 class OperationKind(enum.Enum):
-    """How the proof executes an operation."""
-
     VALUE = "computes registers"
     LDS = "accesses LDS"
     EXCHANGE = "exchanges lanes through the LDS unit"
@@ -81,27 +76,22 @@ class Operation:
 
     @property
     def is_vector(self) -> bool:
-        """True if EXEC decides which lanes it writes."""
         return self.instruction.opcode.startswith("v_")
 
 
 class UnknownOperationError(Exception):
-    """An instruction that the proof doesn't know."""
-
     def __init__(self, instruction: Instruction, what: str = "") -> None:
         super().__init__(what)
         self.instruction, self.what = instruction, what
 
 
 def rows_of(mask: int) -> Iterator[int]:
-    """The rows of a set of registers, in their order."""
     while mask:
         yield (mask & -mask).bit_length() - 1
         mask &= mask - 1
 
 
 def parse_rows(text: str) -> int:
-    """The registers that the text of an operand names."""
     return sum(1 << row for row in rows_in(text))
 
 
@@ -237,17 +227,15 @@ def mark_flat(operations: list[Operation]) -> list[Operation]:
     """Give flat ops their addresses and extents, if the kernel may reach LDS by one."""
     if not any("src_shared_base" in each.instruction.text for each in operations):
         return operations
-    return [_mark_flat(each) if each.flat else each for each in operations]
-
-
-def _mark_flat(operation: Operation) -> Operation:
-    texts, width = operation.instruction.operands, operation.name.rpartition("_")[2]
-    place = texts[1 if operation.data else 0]
-    size = _SIZES.get(operation.name.partition(f"{operation.verb}_")[2].partition("_")[0])
-    if size is None:  # an atomic, of one word or two
-        size = 8 if width in {"x2", "f64"} else 4
-    operand, extents = parse_operand(place, operation.instruction), ((_read_offset(operation.instruction), size),)
-    return replace(operation, operands=(operand,), address=parse_rows(place), extents=extents)
+    marked = list(operations)
+    for number, each in enumerate(operations):
+        if each.flat:
+            place = each.instruction.operands[1 if each.data else 0]
+            one_or_two = 8 if each.name.endswith(("_x2", "_f64")) else 4  # words, of an atomic
+            size = _SIZES.get(each.name.partition(f"{each.verb}_")[2].partition("_")[0], one_or_two)
+            operands, extents = (parse_operand(place, each.instruction),), ((_read_offset(each.instruction), size),)
+            marked[number] = replace(each, operands=operands, address=parse_rows(place), extents=extents)
+    return marked
 
 
 def mark_spills(operations: list[Operation]) -> list[Operation]:
@@ -259,29 +247,26 @@ def mark_spills(operations: list[Operation]) -> list[Operation]:
     has_pointers = any("src_private" in each.instruction.text for each in operations)
     if has_pointers or any(each.kind is OperationKind.CALL for each in operations) or not all(map(_is_spill, private)):
         return operations
-    return [_mark_spill(each) if each.name.startswith("scratch_") else each for each in operations]
+    marked = list(operations)
+    for number, each in enumerate(operations):
+        if each.name.startswith("scratch_"):
+            stores, first = each.verb == "store", SLOTS + _read_offset(each.instruction) // 4
+            data = each.reads & VECTORS if stores else each.data
+            slots = tuple(range(first, first + data.bit_count()))
+            rows = sum(1 << slot for slot in slots)
+            reads, writes = (each.reads, rows) if stores else (each.reads | rows, each.writes)
+            marked[number] = replace(each, slots=slots, reads=reads, writes=writes)
+    return marked
 
 
 def _is_spill(operation: Operation) -> bool:
-    named = operation.instruction.operands
+    named, offset = operation.instruction.operands, _read_offset(operation.instruction)
     places = named[::2] if operation.verb == "store" else named[1:]
-    return (
-        bool(_SPILL.match(operation.name)) and set(places) == {"off"} and _read_offset(operation.instruction) % 4 == 0
-    )
+    return bool(_SPILL.match(operation.name)) and set(places) == {"off"} and offset % 4 == 0
 
 
 def _read_offset(instruction: Instruction) -> int:
     return next((int(each[7:], 0) for each in instruction.modifiers if each.startswith("offset:")), 0)
-
-
-def _mark_spill(operation: Operation) -> Operation:
-    data = operation.reads & VECTORS if operation.verb == "store" else operation.data
-    first = SLOTS + _read_offset(operation.instruction) // 4
-    slots = tuple(range(first, first + data.bit_count()))
-    rows = sum(1 << slot for slot in slots)
-    if operation.verb == "store":
-        return replace(operation, slots=slots, writes=rows)
-    return replace(operation, slots=slots, reads=operation.reads | rows)
 
 
 # Scalar and vector instructions.
@@ -323,7 +308,6 @@ _QUIET = re.compile(
     r"|dcache_\w+|sendmsg|trap|code_end|set_gpr_idx_off)(?:_b32)?)$"
 )
 _CALLS = frozenset({"s_setpc_b64", "s_swappc_b64", "s_call_b64"})
-_COUNTS = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
 
 
 def read_operation(instruction: Instruction, number: int, architecture: Architecture) -> Operation:
@@ -342,7 +326,12 @@ def _read_scalar(instruction: Instruction, number: int, architecture: Architectu
     opcode = instruction.opcode
     make = partial(Operation, number=number, instruction=instruction, name=opcode)
     if opcode == "s_waitcnt":
-        return make(kind=OperationKind.WAIT, waits=_read_waits(instruction, architecture))
+        counts = parse_wait_counts(instruction)
+        vm, lgkm = (
+            None if (count := counts.get(name)) is None or count >= architecture.no_wait(name) else count
+            for name in ("vmcnt", "lgkmcnt")
+        )
+        return make(kind=OperationKind.WAIT, waits=(vm, lgkm))
     if _QUIET.match(opcode):
         reads = parse_rows(instruction.operands[-1]) if opcode == "s_setreg_b32" else 0
         return make(kind=OperationKind.QUIET, reads=reads)
@@ -389,20 +378,6 @@ def _read_scalar(instruction: Instruction, number: int, architecture: Architectu
     return make(kind=kind, reads=reads, writes=writes, operands=operands)
 
 
-def _read_waits(instruction: Instruction, architecture: Architecture) -> tuple[int | None, int | None]:
-    """The counts of vmcnt and lgkmcnt, None where it waits for nothing."""
-    written = instruction.text.partition(" ")[2].strip()
-    counts = {name: int(count) for name, count in _COUNTS.findall(written)}
-    if not counts:
-        word = int(written, 0)
-        counts = {"vmcnt": word & 0xF | word >> 10 & 0x30, "lgkmcnt": word >> 8 & 0xF}
-    vm, lgkm = (
-        None if (count := counts.get(name)) is None or count >= architecture.no_wait(name) else count
-        for name in ("vmcnt", "lgkmcnt")
-    )
-    return vm, lgkm
-
-
 def _read_vector(instruction: Instruction, number: int, _: Architecture) -> Operation:
     opcode = instruction.opcode
     name = _SUFFIX.sub("", opcode)
@@ -427,32 +402,23 @@ def _read_vector(instruction: Instruction, number: int, _: Architecture) -> Oper
         reads |= writes & VECTORS
     if not name.startswith(("v_readlane", "v_writelane")):
         reads |= EXEC_BITS
+    modifiers = [each.partition(":")[0] for each in instruction.modifiers]
+    is_modelled = (name, modifiers) in [("v_writelane_b32", []), ("v_bitop3_b32", ["bitop3"])]
     return make(
         name=name,
         kind=OperationKind.VALUE,
         reads=reads,
         writes=writes,
         operands=() if name.startswith(("v_mfma", "v_smfmac")) else _parse_operands(instruction),
-        unmodelled=(bool(instruction.modifiers) or keeps_target) and not _is_modelled_form(instruction, name),
+        unmodelled=(bool(instruction.modifiers) or keeps_target) and not is_modelled,
         targets=targets,
         keeps_target=keeps_target,
     )
-
-
-def _is_modelled_form(instruction: Instruction, name: str) -> bool:
-    """True if it has modifiers or keeps a part of its target, and the transfer function knows how."""
-    if name == "v_writelane_b32":
-        return not instruction.modifiers
-    return name == "v_bitop3_b32" and len(instruction.modifiers) == 1 and instruction.modifiers[0].startswith("bitop3:")
 
 
 _READERS = (
     ("s_", _read_scalar),
     ("v_", _read_vector),
     ("ds_", _read_lds),
-    ("buffer_", _read_vector_memory),
-    ("global_", _read_vector_memory),
-    ("flat_", _read_vector_memory),
-    ("scratch_", _read_vector_memory),
-    ("tbuffer_", _read_vector_memory),
+    (("buffer_", "global_", "flat_", "scratch_", "tbuffer_"), _read_vector_memory),
 )

@@ -20,7 +20,7 @@ from rota.prove.memory_steps import MemorySteps
 from rota.prove.operation import SCC_ROW, Operation, OperationKind
 from rota.prove.slicing import BackwardSlice, find_call_targets, find_interacting
 from rota.prove.state import Accesses, Half, InFlight, Mask, Masks, WaveSet, atoms_of
-from rota.prove.symbol import GROUP, LANE, Lanes, Linear, Symbol, Value, simplify
+from rota.prove.symbol import GROUP, LANE, Lanes, Linear, Plain, Symbol, Value, simplify
 from rota.prove.transfer import evaluate_indexed, evaluate_scalar, evaluate_vector, resolve_index, set_index
 from rota.prove.verdict import Meter
 from rota.prove.widening import LoopVisit, Namer, ProductState, Recorder, SeenStates, Widener, shape_of
@@ -53,13 +53,9 @@ def assume_empty(evaluator: Evaluator, wave_set: WaveSet) -> None:
     masks, mask = evaluator.masks, wave_set.exec
     nothing = masks.leaf((0,) * len(wave_set.waves))
     wave_set.exec = nothing
-    if mask.atom is None or mask.high is None or mask.low is None:
+    if mask.atom is None or mask.high is None or mask.low is None or mask.high.leaf is None or mask.low.leaf is None:
         return
-    if (
-        mask.high.leaf is None
-        or mask.low.leaf is None
-        or any(a & b for a, b in zip(mask.high.leaf, mask.low.leaf, strict=True))
-    ):
+    if any(a & b for a, b in zip(mask.high.leaf, mask.low.leaf, strict=True)):
         return
     atom = masks.unknown(mask.atom, len(wave_set.waves))
     known = masks.combine("or", mask.low, masks.combine("andn2", atom, mask.high))
@@ -72,10 +68,7 @@ _VCC = named_register("vcc")
 
 
 class ForkError(Exception):
-    """An operation needs a decision first: about a condition, of these waves or of the whole workgroup.
-
-    With `per_wave`, waves may branch differently by it, even if they share the condition.
-    """
+    """An operation needs a decision first: of these waves, of the workgroup, or of each wave alone (`per_wave`)."""
 
     def __init__(self, condition: Symbol, waves: tuple[int, ...] = (), *, per_wave: bool = False) -> None:
         super().__init__()
@@ -83,8 +76,6 @@ class ForkError(Exception):
 
 
 class Branching:
-    """Executes branches."""
-
     def __init__(self, evaluator: Evaluator, accesses: Accesses, waves: int) -> None:
         self._evaluator, self._accesses, self._view = evaluator, accesses, WaveView(evaluator, waves)
 
@@ -184,7 +175,6 @@ class _CannotJoinError(Exception):
 
 
 def join(wave_sets: list[WaveSet], masks: Masks, accesses: Accesses) -> list[WaveSet]:
-    """Join wave sets at one place with the same memory ops in flight."""
     joined: list[WaveSet] = []
     for wave_set in wave_sets:
         for place, other in enumerate(joined):
@@ -200,8 +190,12 @@ def join(wave_sets: list[WaveSet], masks: Masks, accesses: Accesses) -> list[Wav
 
 
 def _join_two(one: WaveSet, other: WaveSet, masks: Masks, accesses: Accesses) -> WaveSet:
-    if one.ended:
-        return _join_ended(one, other, masks)
+    if one.ended:  # only their barriers and ops in flight matter
+        if any((*one.vm, *other.vm, *one.ds, *other.ds, *one.flat, *other.flat)):
+            raise _CannotJoinError
+        waves = tuple(sorted((*one.waves, *other.waves)))
+        nothing = masks.leaf((0,) * len(waves))
+        return WaveSet(waves=waves, at=one.at, registers={}, exec=nothing, ended=True, barriers=one.barriers)
     counts = len(one.waves), len(other.waves)
     rows = one.registers.keys() & other.registers.keys()  # others were never written by some of the waves
     registers = {row: _join_values(one.registers[row], other.registers[row], counts, masks) for row in rows}
@@ -220,16 +214,6 @@ def _join_two(one: WaveSet, other: WaveSet, masks: Masks, accesses: Accesses) ->
     )
     order = sorted(range(len(both.waves)), key=both.waves.__getitem__)
     return both if order == list(range(len(order))) else both.restrict(order, masks, accesses)
-
-
-def _join_ended(one: WaveSet, other: WaveSet, masks: Masks) -> WaveSet:
-    """Join waves that have ended: only their barriers and ops in flight matter."""
-    if any((*one.vm, *other.vm, *one.ds, *other.ds, *one.flat, *other.flat)):
-        raise _CannotJoinError
-    waves = tuple(sorted((*one.waves, *other.waves)))
-    return WaveSet(
-        waves=waves, at=one.at, registers={}, exec=masks.leaf((0,) * len(waves)), ended=True, barriers=one.barriers
-    )
 
 
 def _join_queues(one: tuple[InFlight, ...], other: tuple[InFlight, ...], accesses: Accesses) -> tuple[InFlight, ...]:
@@ -259,15 +243,14 @@ def _join_values(one: Value | Half, other: Value | Half, counts: tuple[int, int]
         if not isinstance(one, Half) or not isinstance(other, Half) or one.which != other.which:
             raise _CannotJoinError
         return Half(_join_masks(one.mask, other.mask, masks), one.which)
+    if isinstance(one, Linear) and isinstance(other, Linear) and one.base is other.base and one.scale == other.scale:
+        return Linear(one.base, one.scale, _join_plain(one.offset, other.offset, counts))
     if isinstance(one, Linear) or isinstance(other, Linear):
-        if not isinstance(one, Linear) or not isinstance(other, Linear):
-            raise _CannotJoinError
-        if one.base is not other.base or one.scale != other.scale:
-            raise _CannotJoinError
-        offset = _join_values(one.offset, other.offset, counts, masks)
-        if isinstance(offset, (Linear, Half)):
-            raise _CannotJoinError
-        return Linear(one.base, one.scale, offset)
+        raise _CannotJoinError
+    return _join_plain(one, other, counts)
+
+
+def _join_plain(one: Plain, other: Plain, counts: tuple[int, int]) -> Plain:
     if isinstance(one, int) and isinstance(other, int) and one == other:
         return one
     width = max(1 if isinstance(each, int) else each.shape[1] for each in (one, other))
@@ -281,9 +264,9 @@ def _join_values(one: Value | Half, other: Value | Half, counts: tuple[int, int]
 def _join_masks(one: Mask, other: Mask, masks: Masks) -> Mask:
     if one.leaf is not None and other.leaf is not None:
         return masks.leaf((*one.leaf, *other.leaf))
-    if one.atom is None or one.atom is not other.atom or one.high is None or one.low is None:
+    if one.atom is None or one.atom is not other.atom:
         raise _CannotJoinError
-    if other.high is None or other.low is None:
+    if one.high is None or one.low is None or other.high is None or other.low is None:
         raise _CannotJoinError
     return masks.choice(one.atom, _join_masks(one.high, other.high, masks), _join_masks(one.low, other.low, masks))
 
@@ -302,25 +285,18 @@ class InconclusiveError(Exception):
 
 
 class Explorer:
-    """Executes a kernel on all paths."""
-
-    def __init__(
+    def __init__(  # noqa: PLR0917
         self, operations: Sequence[Operation], sliced: BackwardSlice, evaluator: Evaluator, memory: MemorySteps,
-        judge: Judge, *, kernarg_row: int, waves: int, meter: Meter, recorder: Recorder | None = None,
+        judge: Judge, kernarg_row: int, waves: int, meter: Meter, recorder: Recorder | None,
     ) -> None:  # fmt: skip
         self._recorder = recorder
         self.operations, self.evaluator, self.memory = operations, evaluator, memory
         self.judge, self.meter = judge, meter
         self._evaluated, self._looping = sliced.evaluated, sliced.looping
         self._targets = find_call_targets(operations)
-        self._places = {
-            each.instruction.address: each.number
-            for each in reversed(operations)
-            if each.instruction.address is not None
-        }
-        self._heads = frozenset(
-            target for number, successors in enumerate(sliced.successors) for target in successors if target <= number
-        )
+        self._places = {each.instruction.address: each.number for each in reversed(operations)}
+        leads = enumerate(sliced.successors)
+        self._heads = frozenset(to for number, following in leads for to in following if to <= number)
         self._joins = self._join_points()
         self._namer = Namer(evaluator, sliced.needed, sliced.for_addresses, kernarg_row)
         self._widener = Widener(evaluator, sliced.for_addresses)
@@ -360,7 +336,6 @@ class Explorer:
         return runs
 
     def explore(self, start: ProductState) -> None:
-        """Follow every path to its end; raises InconclusiveError if the budget doesn't last."""
         self._push(start)
         while self._open:
             _, _, product = heapq.heappop(self._open)
@@ -406,9 +381,8 @@ class Explorer:
         self.judge.record_barrier(waiting)
         if len(waiting) < len(product.wave_sets):  # of waves that have ended, only ops in flight can still matter
             self.judge.check_barrier_counts(product.wave_sets)
-            product.wave_sets = [
-                each for each in product.wave_sets if not each.ended or each.vm or each.ds or each.flat
-            ]
+            kept = [each for each in product.wave_sets if not each.ended or each.vm or each.ds or each.flat]
+            product.wave_sets = kept
         product.wave_sets = join(product.wave_sets, self.evaluator.masks, self.memory.accesses)
         product.wave_sets.sort(key=lambda wave_set: wave_set.waves)
         return self._checkpoint(product, ("barrier",))
@@ -473,8 +447,7 @@ class Explorer:
     def _spend_pairs(self, pairs: int) -> None:
         self.meter.spend(pairs=pairs)
         if over := self.meter.exceeded:
-            message = f"the budget of {over} is used up by the search for races"
-            raise InconclusiveError(message, ended_by=over)
+            raise InconclusiveError(f"the budget of {over} is used up by the search for races", ended_by=over)
 
     def _check_registers(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
         uses, writes = operation.reads | operation.writes, operation.writes
@@ -514,7 +487,7 @@ class Explorer:
             self.evaluator.symbols.looping = self._looping[operation.number]
             self.memory.issue_scalar(wave_set, operation, product.known)
         elif kind is OperationKind.EXCHANGE:
-            self.memory.issue_exchange(wave_set, operation, product)
+            self.memory.issue_lds(wave_set, operation, product)
         elif kind is OperationKind.BARRIER:
             wave_set.waiting = True
             return False
@@ -548,10 +521,8 @@ class Explorer:
             if target not in self._targets:
                 raise InconclusiveError("a jump by register goes neither to a function nor back from one", operation)
         if instruction.opcode != "s_setpc_b64" and instruction.follows is not None:
-            place = CODE_BASE + instruction.follows
-            self.evaluator.write_pair(
-                wave_set, operation.operands[0].rows[0], self.evaluator.masks.leaf((place,) * len(wave_set.waves))
-            )
+            place = self.evaluator.masks.leaf((CODE_BASE + instruction.follows,) * len(wave_set.waves))
+            self.evaluator.write_pair(wave_set, operation.operands[0].rows[0], place)
         assert target is not None  # noqa: S101
         wave_set.at = target
 
@@ -582,16 +553,14 @@ class Explorer:
         return several and not any(self._interacts[each.at] for each in product.wave_sets if not each.ended)
 
     def _separate(self, product: ProductState, split: WaveSet | None = None) -> None:
-        """Go on with each wave set alone, and with each wave of the set to split."""
         self.judge.check_races(product.wave_sets, product.epoch, product.known, self._spend_pairs)
         self.judge.check_barrier_counts(product.wave_sets)
         for wave_set in product.wave_sets:
             if wave_set.ended:
                 continue
             for each in self._split(wave_set) if wave_set is split else [wave_set]:
-                alone = ProductState(
-                    wave_sets=[each], known=product.known.copy(), epoch=product.epoch, forks=product.forks
-                )
+                known = product.known.copy()
+                alone = ProductState(wave_sets=[each], known=known, epoch=product.epoch, forks=product.forks)
                 self._namer.rename(alone)
                 number, going = self._seen.arrive(alone, ("alone",), shape_of(alone))
                 if self._recorder is not None:

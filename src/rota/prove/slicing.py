@@ -23,10 +23,7 @@ _MATRIX = ("v_mfma", "v_smfmac")  # their results are never evaluated
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackwardSlice:
-    """For each operation: whether to evaluate it, where it leads, whether it is in a loop, and which rows are live.
-
-    `needed` are the registers before it whose values the proof needs, `for_addresses` those that LDS addresses need.
-    """
+    """For each operation: is it evaluated, which rows are needed (by addresses), where it leads, is it in a loop."""
 
     evaluated: tuple[bool, ...]
     needed: tuple[int, ...]
@@ -36,10 +33,7 @@ class BackwardSlice:
 
 
 def derive_slice(operations: Sequence[Operation], *, full: bool, sources: bool = False) -> BackwardSlice:
-    """Slice a kernel backwards; `full` says that every wave starts with all lanes active.
-
-    With `sources` the global addresses of loads to LDS are needed, too.
-    """
+    """Slice backwards; `full` if all lanes start active, `sources` if loads to LDS need their global addresses."""
     successors = derive_successors(operations)
     full_exec = _find_full_exec(operations, successors, full=full)
     needed, evaluated = _find_needed(operations, successors, full_exec, control=True, sources=sources)
@@ -60,11 +54,8 @@ def find_call_targets(operations: Sequence[Operation]) -> frozenset[int]:
     """Where a jump by register may go: to the instruction after a call, and to the beginning of a function."""
     targets = set()
     for number, each in enumerate(operations):
-        if (
-            each.kind is OperationKind.CALL
-            and each.instruction.opcode != "s_setpc_b64"
-            and number + 1 < len(operations)
-        ):
+        calls = each.kind is OperationKind.CALL and each.instruction.opcode != "s_setpc_b64"
+        if calls and number + 1 < len(operations):
             targets.add(number + 1)
         if number and each.instruction.symbol != operations[number - 1].instruction.symbol:
             targets.add(number)
@@ -72,10 +63,8 @@ def find_call_targets(operations: Sequence[Operation]) -> frozenset[int]:
 
 
 def derive_successors(operations: Sequence[Operation]) -> list[list[int]]:
-    """The operations that may come after each."""
-    anywhere = (
-        sorted(find_call_targets(operations)) if any(each.kind is OperationKind.CALL for each in operations) else []
-    )
+    calls = any(each.kind is OperationKind.CALL for each in operations)
+    anywhere = sorted(find_call_targets(operations)) if calls else []
     successors: list[list[int]] = []
     last = len(operations) - 1
     for number, each in enumerate(operations):
@@ -108,7 +97,6 @@ def find_interacting(operations: Sequence[Operation], successors: Sequence[Seque
 
 
 def _invert(successors: Sequence[Sequence[int]]) -> list[list[int]]:
-    """The operations that may come before each."""
     into: list[list[int]] = [[] for _ in successors]
     for number, following in enumerate(successors):
         for each in following:
@@ -162,7 +150,6 @@ def _scalar_rows(operand: Operand) -> int:
 
 
 def _find_full_exec(operations: Sequence[Operation], successors: list[list[int]], *, full: bool) -> list[bool]:
-    """For each operation, whether EXEC is all ones before it on every path."""
     known: list[int | None] = [None] * len(operations)  # the scalar registers that are all ones
     work = [(0, EXEC_BITS if full else 0)]
     while work:
@@ -183,7 +170,6 @@ def _find_full_exec(operations: Sequence[Operation], successors: list[list[int]]
 
 
 def _transfer_ones(operation: Operation, ones: int) -> int:
-    """The scalar registers that are all ones after an operation, from those before it."""
     if not operation.writes & ~VECTORS:
         return ones
     after = ones & ~operation.writes
@@ -213,7 +199,6 @@ def _transfer_ones(operation: Operation, ones: int) -> int:
 
 
 def _own_needs(operation: Operation, *, control: bool, sources: bool) -> int:
-    """Registers that an operation needs whether or not its result is needed."""
     if sources and operation.to_lds:
         return operation.reads & ~EXEC_BITS
     if operation.address:
@@ -239,14 +224,11 @@ def _find_needed(
     own = [_own_needs(each, control=control, sources=sources) for each in operations]
     sources_of = [_sources(each) for each in operations]
     # A vector write kills its target only if all lanes are active.
-    kills = [
-        0
-        if each.slots and each.verb == "store" and not full_exec[number]
-        else each.writes
-        if (full_exec[number] or not each.is_vector) and not each.indexed
-        else each.writes & ~VECTORS
-        for number, each in enumerate(operations)
-    ]
+    kills = []
+    for operation, full in zip(operations, full_exec, strict=True):
+        whole = (full or not operation.is_vector) and not operation.indexed
+        spills = operation.slots and operation.verb == "store" and not full
+        kills.append(0 if spills else operation.writes if whole else operation.writes & ~VECTORS)
     needed = [0] * count
     evaluated = [False] * count
     work, pending = list(range(count)), [True] * count
@@ -282,10 +264,8 @@ def _sources(operation: Operation) -> int:
 
 # Agreement of waves.
 
-Classes = tuple[int, ...]
-"""For each wave the first wave that it agrees with."""
-RowState = int | Lanes | Classes
-"""Known numbers of a register, or which waves agree on it."""
+Classes = tuple[int, ...]  # for each wave the first wave that it agrees with
+RowState = int | Lanes | Classes  # known numbers of a register, or which waves agree on it
 _EXEC_ROWS = (SCALAR + EXEC, SCALAR + EXEC + 1)
 _UNKNOWN = (*_MATRIX, "s_getreg")  # not evaluated, or different in every wave
 
@@ -319,7 +299,13 @@ class Agreement:
         """Data-flow analysis to the fixed point, with a state at every join point."""
         successors = sliced.successors
         heads = {0} | {to for at, following in enumerate(successors) for to in following if following != (at + 1,)}
-        states: dict[int, dict[int, RowState]] = {0: self._make_initial()}
+        initial: dict[int, RowState] = {}
+        for row, value in self._start.registers.items():
+            if isinstance(value, Linear):
+                initial[row] = self._alike if value.base.spread == GROUP else self._alone
+            elif not isinstance(value, Half):
+                initial[row] = value
+        states = {0: initial | _halves(self._start.exec.leaf)}
         work = [0]
         while work:
             at = work.pop()
@@ -333,20 +319,9 @@ class Agreement:
                 work += [to for to in following if self._join_into(states, to, state, sliced.needed[to])]
                 break
 
-    def _make_initial(self) -> dict[int, RowState]:
-        held: dict[int, RowState] = {}
-        for row, value in self._start.registers.items():
-            if isinstance(value, Linear):
-                held[row] = self._alike if value.base.spread == GROUP else self._alone
-            elif not isinstance(value, Half):
-                held[row] = value
-        held |= _halves(self._start.exec.leaf)
-        return held
-
     def _join_into(
         self, states: dict[int, dict[int, RowState]], to: int, state: dict[int, RowState], needed: int
     ) -> bool:
-        """Join a state into that of an operation; True if less is known there now."""
         wanted = needed | EXEC_BITS
         if to not in states:
             states[to] = {row: held for row, held in state.items() if wanted >> row & 1}
@@ -359,7 +334,6 @@ class Agreement:
         return changed
 
     def _join(self, old: RowState, new: RowState) -> RowState:
-        """What holds of both: the old state itself if the new one changes nothing."""
         if not isinstance(old, tuple) and not isinstance(new, tuple):
             a, b = np.broadcast_arrays(np.asarray(old), np.asarray(new))
             if np.array_equal(a, b):
@@ -376,7 +350,6 @@ class Agreement:
         return tuple(first.setdefault(row.tobytes(), wave) for wave, row in enumerate(held))
 
     def _agree_on(self, state: dict[int, RowState], rows: int) -> Classes:
-        """The classes of waves that agree on all of these registers."""
         return _refine(self._alike, *(self._classes(state.get(row, self._alone)) for row in rows_of(rows)))
 
     def _step(self, operation: Operation, state: dict[int, RowState], *, evaluated: bool) -> None:
@@ -395,24 +368,18 @@ class Agreement:
         if operation.kind is OperationKind.VALUE and not operation.name.startswith(_UNKNOWN):
             reads = operation.reads | EXEC_BITS * operation.is_vector
             known = self._compute(operation, state, reads)
-            kept = written if operation.keeps_target or (operation.is_vector and not self._is_exec_full(state)) else 0
+            halves = [state.get(row, self._alone) for row in _EXEC_ROWS]
+            full = not any(isinstance(each, tuple) or bool(np.any(each != M32)) for each in halves)
+            kept = written if operation.keeps_target or (operation.is_vector and not full) else 0
             classes = self._agree_on(state, reads | kept)
-        elif (
-            operation.kind is OperationKind.SMEM
-            and operation.verb == "load"
-            and "glc" not in operation.instruction.modifiers
-        ):
-            known, classes = {}, self._agree_on(state, operation.reads)
+        elif operation.kind is OperationKind.SMEM and operation.verb == "load":
+            shared = "glc" not in operation.instruction.modifiers
+            known, classes = {}, self._agree_on(state, operation.reads) if shared else self._alone
         else:
             known, classes = {}, self._alone
         return dict.fromkeys(rows_of(written), classes) | known
 
-    def _is_exec_full(self, state: dict[int, RowState]) -> bool:
-        halves = [state.get(row, self._alone) for row in _EXEC_ROWS]
-        return not any(isinstance(each, tuple) or bool(np.any(each != M32)) for each in halves)
-
     def _compute(self, operation: Operation, state: dict[int, RowState], reads: int) -> dict[int, RowState]:
-        """The results that are known numbers, if all operands are."""
         held = {row: state.get(row, self._alone) for row in rows_of(reads)}
         if any(isinstance(each, tuple) for each in held.values()):
             return {}
@@ -438,7 +405,6 @@ def _refine(*several: Classes) -> Classes:
 
 
 def _halves(leaf: Leaf | None) -> dict[int, Lanes]:
-    """EXEC as two rows of numbers, if it is known."""
     if leaf is None:
         return {}
     numbers = np.array(leaf, np.uint64)[:, None]

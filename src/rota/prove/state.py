@@ -32,7 +32,6 @@ class Mask:
 
     @property
     def is_full(self) -> bool:
-        """True if every lane of every wave is known to be in."""
         return self.leaf is not None and all(number == ALL64 for number in self.leaf)
 
 
@@ -58,7 +57,6 @@ class Masks:
         self._folded: dict[tuple[bool, Mask], Leaf] = {}
 
     def leaf(self, numbers: Leaf) -> Mask:
-        """A known mask: 64 bits for each wave."""
         found = self._leaves.get(numbers)
         if found is None:
             found = self._leaves[numbers] = Mask(numbers, rows_differ=any(each != numbers[0] for each in numbers))
@@ -77,17 +75,14 @@ class Masks:
         return found
 
     def unknown(self, atom: Symbol, waves: int) -> Mask:
-        """The mask of lanes in which an unknown condition holds."""
         return self.choice(atom, self.leaf((ALL64,) * waves), self.leaf((0,) * waves))
 
     def from_lanes(self, lanes: NDArray[np.bool_], waves: int) -> Mask:
-        """The mask of an array of flags."""
         full = np.broadcast_to(lanes, (waves, 64))
         packed = np.packbits(full, axis=1, bitorder="little").view(np.uint64)
         return self.leaf(tuple(packed[:, 0].tolist()))
 
     def combine(self, op: str, one: Mask, other: Mask) -> Mask:
-        """The result of a bitwise operation."""
         key = (op, one, other)
         found = self._combined.get(key)
         if found is None:
@@ -99,25 +94,17 @@ class Masks:
             do = _OPS[op]
             return self.leaf(tuple(do(a, b) for a, b in zip(one.leaf, other.leaf, strict=True)))
         first = min((each.atom for each in (one, other) if each.atom is not None), key=lambda atom: atom.number)
-        parts = [
-            (each.high, each.low)
-            if each.atom is first and each.high is not None and each.low is not None
-            else (each, each)
-            for each in (one, other)
-        ]
-        (one_high, one_low), (other_high, other_low) = parts
-        return self.choice(first, self.combine(op, one_high, other_high), self.combine(op, one_low, other_low))
+        highs = [each.high if each.atom is first and each.high is not None else each for each in (one, other)]
+        lows = [each.low if each.atom is first and each.low is not None else each for each in (one, other)]
+        return self.choice(first, self.combine(op, *highs), self.combine(op, *lows))
 
     def invert(self, mask: Mask) -> Mask:
-        """The complement."""
         return self.combine("nor", mask, mask)
 
     def possible(self, mask: Mask) -> Leaf:
-        """The lanes that may be in."""
         return self._fold(mask, certain=False)
 
     def certain(self, mask: Mask) -> Leaf:
-        """The lanes that are in, whatever the atoms turn out to be."""
         return self._fold(mask, certain=True)
 
     def _fold(self, mask: Mask, *, certain: bool) -> Leaf:
@@ -133,7 +120,6 @@ class Masks:
         return found
 
     def settle(self, mask: Mask, decided: Callable[[Symbol], bool | None]) -> Mask:
-        """Apply what the path has decided about atoms that the whole workgroup shares."""
         if not mask.shared or mask.atom is None or mask.high is None or mask.low is None:
             return mask
         if mask.atom.spread == GROUP and (known := decided(mask.atom)) is not None:
@@ -142,7 +128,6 @@ class Masks:
         return self.choice(mask.atom, high, low)
 
     def select_waves(self, mask: Mask, rows: list[int]) -> Mask:
-        """The mask of some of the waves."""
         if mask.leaf is not None:
             return self.leaf(tuple(mask.leaf[row] for row in rows))
         assert mask.atom is not None  # noqa: S101
@@ -150,13 +135,7 @@ class Masks:
         assert mask.low is not None  # noqa: S101
         return self.choice(mask.atom, self.select_waves(mask.high, rows), self.select_waves(mask.low, rows))
 
-    def rename(self, mask: Mask, names: Mapping[Symbol, Symbol]) -> Mask:
-        """Replace atoms by others."""
-        waves = len(self.possible(mask))
-        return self.substitute(mask, {old: self.unknown(new, waves) for old, new in names.items() if new is not old})
-
     def substitute(self, mask: Mask, masks: Mapping[Symbol, Mask]) -> Mask:
-        """Replace atoms by masks."""
         if mask.atom is None or mask.high is None or mask.low is None or mask.atoms.isdisjoint(masks):
             return mask
         high, low = self.substitute(mask.high, masks), self.substitute(mask.low, masks)
@@ -167,12 +146,10 @@ class Masks:
 
 
 def atoms_of(mask: Mask) -> list[Symbol]:
-    """The atoms of a mask, in the order of the diagram."""
     return sorted(mask.atoms, key=lambda atom: atom.number)
 
 
 def lanes_of(leaf: Leaf) -> NDArray[np.bool_]:
-    """A row of 64 flags per wave."""
     octets = np.array(leaf, np.uint64)[:, None].view(np.uint8)
     return np.unpackbits(octets, axis=1, bitorder="little").astype(np.bool_)
 
@@ -203,13 +180,10 @@ class LdsUse:
 
 
 class Accesses:
-    """All accesses of a proof, hash-consed."""
-
     def __init__(self) -> None:
         self._known: dict[tuple[int, str, Bytes, bool, bool], LdsUse] = {}
 
     def make(self, number: int, how: str, octets: Bytes, *, exact: bool, again: bool = False) -> LdsUse:
-        """The access with these properties."""
         key = (number, how, octets, exact, again)
         found = self._known.get(key)
         if found is None:
@@ -217,7 +191,6 @@ class Accesses:
         return found
 
     def select_waves(self, access: LdsUse, rows: list[int]) -> LdsUse:
-        """The access of some of the waves."""
         octets = tuple(access.bytes[row] for row in rows)
         return self.make(access.number, access.how, octets, exact=access.exact, again=access.again)
 
@@ -276,12 +249,9 @@ class WaveSet:
     last_waits: tuple[int, int] = (-1, -1)
 
     def copy(self) -> WaveSet:
-        """A copy for another path."""
         return replace(self, registers=dict(self.registers), covered=dict(self.covered))
 
     def restrict(self, rows: list[int], masks: Masks, accesses: Accesses) -> WaveSet:
-        """Some of the waves, by their rows, as a set of their own."""
-
         def select(value: Value | Half) -> Value | Half:
             if isinstance(value, Half):
                 return Half(masks.select_waves(value.mask, rows), value.which)

@@ -25,10 +25,7 @@ Plain = int | Lanes
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Symbol:
-    """An unknown number: the operation and operands that made it, its spread, and the bits that may be one.
-
-    `row_waves` are the waves whose rows its operands have, where the rows differ.
-    """
+    """An unknown number: the operation and operands that made it, its spread, and the bits that may be one."""
 
     op: str
     args: tuple[Hashable, ...]
@@ -36,7 +33,7 @@ class Symbol:
     bits: int
     depth: int
     number: int
-    row_waves: tuple[int, ...] = ()
+    row_waves: tuple[int, ...] = ()  # the waves whose rows its operands have, where the rows differ
 
     def __repr__(self) -> str:
         return f"<{self.op} {self.number}>"
@@ -49,8 +46,6 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linear:
-    """`scale * base + offset`, in 32 bits."""
-
     base: Symbol
     scale: int
     offset: Plain
@@ -72,7 +67,6 @@ class Symbols:
         self.looping = 1  # 0 outside of loops, where symbols can't grow without end
 
     def make(self, op: str, args: tuple[Hashable, ...], *, spread: int, bits: int = M32, depth: int = 0) -> Symbol:
-        """The symbol of an operation on the keys of its operands."""
         row_waves = self.row_waves if spread and len(self.row_waves) > 1 and any(map(_rows_differ, args)) else ()
         key = (op, args, spread, bits, row_waves)
         found = self._known.get(key)
@@ -83,21 +77,17 @@ class Symbols:
         return found
 
     def every(self) -> tuple[Symbol, ...]:
-        """All symbols made so far."""
         return tuple(self._known.values())
 
     def argument(self, name: str, *key: Hashable, bits: int = M32) -> Linear:
-        """A value that the launch passes, the same for all waves."""
         return Linear(self.make(name, key, spread=GROUP, bits=bits), 1, 0)
 
     def fresh(self, op: str, spread: int, bits: int = M32) -> Linear:
-        """A new unknown, unlike every other."""
         return Linear(self.make(op, (len(self._known),), spread=spread, bits=bits, depth=_STABLE_DEPTH + 1), 1, 0)
 
     def opaque(
         self, op: str, values: tuple[Value, ...], extra: Hashable = None, *, bits: int = M32, spread: int = -1
     ) -> Linear:
-        """The unknown result of an operation on known operands."""
         keys = tuple(map(key_of, values))
         depth = self.looping + max((each.base.depth for each in values if isinstance(each, Linear)), default=0)
         wide = spread if spread >= 0 else max(map(spread_of, values), default=GROUP)
@@ -105,7 +95,6 @@ class Symbols:
 
 
 def key_of(value: Value) -> Hashable:
-    """A hashable key, equal for equal values."""
     if isinstance(value, int):
         return value
     if isinstance(value, Linear):
@@ -114,7 +103,6 @@ def key_of(value: Value) -> Hashable:
 
 
 def _rows_differ(key: Hashable) -> bool:
-    """True if a key or a mask has rows for several waves and they differ."""
     if not isinstance(key, tuple):
         return bool(getattr(key, "rows_differ", False))
     if len(key) == 2 and isinstance(key[1], bytes):
@@ -125,7 +113,6 @@ def _rows_differ(key: Hashable) -> bool:
 
 
 def spread_of(value: Value) -> int:
-    """The spread of a value: GROUP, WAVE or LANE."""
     if isinstance(value, int):
         return GROUP
     if isinstance(value, Linear):
@@ -134,7 +121,6 @@ def spread_of(value: Value) -> int:
 
 
 def simplify(value: Plain) -> Plain:
-    """Reduce an array to an int if all lanes and waves agree."""
     if isinstance(value, int):
         return value
     if value.size and bool((value == value.flat[0]).all()):
@@ -143,7 +129,6 @@ def simplify(value: Plain) -> Plain:
 
 
 def bits_of(value: Value) -> int:
-    """The bits of a value that may be one."""
     if isinstance(value, int):
         return value
     if isinstance(value, Linear):
@@ -156,7 +141,6 @@ def bits_of(value: Value) -> int:
 
 
 def upper_bound(value: Value) -> int | None:
-    """The largest number that a value can be; None if its sum may wrap."""
     if isinstance(value, int):
         return value
     if isinstance(value, Linear):
@@ -174,7 +158,6 @@ def linear(base: Symbol, scale: int, offset: Plain) -> Value:
 
 
 def plus(symbols: Symbols, one: Value, other: Value) -> Value:
-    """The sum in 32 bits."""
     if isinstance(one, Linear):
         if isinstance(other, Linear):
             if one.base is other.base:
@@ -197,14 +180,22 @@ def plus(symbols: Symbols, one: Value, other: Value) -> Value:
 
 
 def times(value: Value, factor: int) -> Value:
-    """The product with a constant, in 32 bits."""
     if isinstance(value, Linear):
         return linear(value.base, value.scale * factor, value.offset * factor)
     return simplify((value * factor) & M32)
 
 
+def divide(value: Value, by: int) -> Value | None:
+    """The value divided by a power of two; None if it may not be a multiple."""
+    if by == 1:
+        return value
+    scale, offset = (value.scale, value.offset) if isinstance(value, Linear) else (0, value)
+    if by & (by - 1) or scale % by or np.any(np.asarray(offset) % by):
+        return None
+    return linear(value.base, scale // by, offset // by) if isinstance(value, Linear) else offset // by
+
+
 def select_waves(value: Value, rows: list[int]) -> Value:
-    """The rows of some of the waves."""
     if isinstance(value, int):
         return value
     if isinstance(value, Linear):
@@ -229,7 +220,6 @@ class Parts:
 
 
 def parts_of(base: Symbol) -> tuple[Any, Any, Any]:
-    """The chooser and both values of a `select` or a `pick`."""
     held = base.args[3]
     return held.parts if isinstance(held, Parts) else (None, 0, 0)
 
@@ -238,7 +228,6 @@ Number = Any  # an int or an array: the same expression serves both
 
 
 def signed(a: Number) -> Number:
-    """The number that 32 bits mean in two's complement."""
     return (a ^ 0x8000_0000) - 0x8000_0000
 
 
@@ -247,7 +236,6 @@ def _signed24(a: Number) -> Number:
 
 
 def multiply_high(a: Number, b: Number) -> Number:
-    """Bits 63:32 of an unsigned product."""
     # In two steps, since an int64 can't hold the whole product.
     return (((a & 0xFFFF) * b >> 16) + (a >> 16) * b) >> 16
 
@@ -340,23 +328,18 @@ COMPARISONS: dict[str, Callable[[Number, Number], Number]] = {
 
 
 class Computes(Protocol):
-    """What simplifiers need of an evaluator."""
-
     symbols: Symbols
 
-    def compute(self, op: str, *values: Value) -> Value:
-        """Compute a result of 32 bits."""
+    def compute(self, op: str, *values: Value) -> Value: ...
 
 
 def narrow(value: Any) -> Plain:  # noqa: ANN401
-    """Cut a result to 32 bits."""
     if isinstance(value, (int, np.integer)):
         return int(value) & M32
     return simplify(value & M32) if value.shape[1] == 1 else value & M32
 
 
 def result_bits(op: str, values: tuple[Value, ...]) -> int:
-    """The bits of a result that may be one."""
     if op == "and":
         return bits_of(values[0]) & bits_of(values[1])
     if op in {"or", "xor"}:
@@ -388,10 +371,8 @@ def _multiply24(evaluator: Computes, a: Value, b: Value) -> Value | None:
 def _shift_right(_: Computes, a: Value, b: Value) -> Value | None:
     if not isinstance(b, int) or not isinstance(a, Linear):
         return None
-    unit = 1 << (b & 31)
-    if upper_bound(a) is not None and not a.scale % unit and not np.any(np.asarray(a.offset) % unit):
-        return linear(a.base, a.scale // unit, a.offset // unit)
-    return None if bits_of(a) >> (b & 31) else 0
+    exact = None if upper_bound(a) is None else divide(a, 1 << (b & 31))
+    return exact if exact is not None or bits_of(a) >> (b & 31) else 0
 
 
 def _and(evaluator: Computes, a: Value, b: Value) -> Value | None:

@@ -34,7 +34,6 @@ from rota.prove.symbol import (
     M32,
     WAVE,
     Linear,
-    Plain,
     Value,
     key_of,
     multiply_high,
@@ -48,8 +47,6 @@ _EXEC_ROW = SCALAR + EXEC
 
 @dataclass(slots=True, eq=False)
 class _Step:
-    """One instruction of a wave set, with access to its operands and results."""
-
     evaluator: Evaluator
     wave_set: WaveSet
     operation: Operation
@@ -116,23 +113,35 @@ _MASK = re.compile(r"^s_(?P<op>and|or|xor|andn2|orn2|nand|nor|xnor)_b64$")
 _SHIFT_ADD = re.compile(r"^s_lshl(?P<by>[1-4])_add_u32$")
 
 
-def evaluate_scalar(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
-    """Apply a scalar instruction to the registers of a wave set."""
+def evaluate_scalar(  # noqa: C901
+    evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions
+) -> None:
     name, step = operation.name, _Step(evaluator, wave_set, operation, known)
     if name in _SCALAR_STEPS:
         _SCALAR_STEPS[name](step)
     elif name in _PLAIN or name in _LOGIC:
-        _compute_scalar(step)
+        values = step.read_all()
+        if name == "s_movk_i32":
+            values = [_extend_immediate(each) for each in values]
+        op = _PLAIN.get(name) or _LOGIC.get(name)
+        result = values[0] if op is None else step.compute(op, *values)
+        step.write(result)
+        if name in _LOGIC:
+            step.write_scc_if_nonzero(result)
     elif (found := _SCALAR_COMPARE.match(name)) is not None:
         a, b = step.read_all(0)
-        if name.startswith("s_cmpk") and isinstance(b, int):
+        if name.startswith("s_cmpk"):
             b = _extend_immediate(b, found["sign"])
         step.write_scc(evaluator.flag_of(evaluator.compare(found["kind"], found["sign"], a, b)))
     elif (found := _MASK.match(name)) is not None:
         left, right = step.read_pair(1), step.read_pair(2)
         step.write_mask(evaluator.masks.combine(found["op"], left, right))
     elif (found := _SAVE.match(name)) is not None:
-        _save_exec(step, found["op"])
+        source, old, op = step.read_pair(1), step.read_exec(), found["op"]
+        left, right = (old, source) if op in {"andn1", "orn1"} else (source, old)
+        step.write_pair(old)
+        wave_set.exec = evaluator.limit_atoms(evaluator.masks.combine(op.replace("n1", "n2"), left, right))
+        step.write_scc(evaluator.any_of(wave_set.exec))
     elif (found := _WRITE.match(name)) is not None:
         source, old = step.read_pair(1), step.read_exec()
         left, right = (old, source) if found["op"] == "andn1" else (source, old)
@@ -146,8 +155,10 @@ def evaluate_scalar(evaluator: Evaluator, wave_set: WaveSet, operation: Operatio
         _forget_scalar(step)
 
 
-def _extend_immediate(number: int, sign: str) -> int:
-    number &= 0xFFFF
+def _extend_immediate(value: Value, sign: str = "i") -> Value:
+    if not isinstance(value, int):
+        return value
+    number = value & 0xFFFF
     return number if sign == "u" else (number ^ 0x8000) - 0x8000 & M32
 
 
@@ -155,46 +166,31 @@ def _forget_carry(step: _Step, *values: Value) -> None:
     step.write_scc(step.evaluator.symbols.fresh("carry", max(map(spread_of, values)), 1))
 
 
-def _compute_scalar(step: _Step) -> None:
-    name, values = step.operation.name, step.read_all()
-    if name == "s_movk_i32":
-        values = [_extend_immediate(each, "i") if isinstance(each, int) else each for each in values]
-    op = _PLAIN.get(name) or _LOGIC.get(name)
-    result = values[0] if op is None else step.compute(op, *values)
-    step.write(result)
-    if name in _LOGIC:
-        step.write_scc_if_nonzero(result)
+def _add(step: _Step) -> None:
+    name = step.operation.name
+    op, sign = ("sub", -1) if "sub" in name else ("add", 1)
+    a, b = step.read_all()
+    carry = step.read_row(SCC_ROW) if name in {"s_addc_u32", "s_subb_u32"} else 0
+    step.write(step.compute(op, step.compute(op, a, b), carry))
+    if any(isinstance(each, Linear) for each in (a, b, carry)):
+        step.write_scc(step.evaluator.symbols.opaque(name, (a, b, carry), bits=1))
+        return
+    if name.endswith("i32"):
+        sa, sb = ((np.asarray(each) ^ 1 << 31) - (1 << 31) for each in (a, b))
+        whole = sa + sign * sb
+        over = (whole < -(1 << 31)) | (whole >= 1 << 31)
+    else:
+        whole = np.asarray(a) + sign * (np.asarray(b) + np.asarray(carry))
+        over = (whole < 0) | (whole > M32)
+    step.write_scc(int(over) if over.ndim == 0 else simplify(over.astype(np.int64)))
 
 
-def _add(*, sign: int, with_carry: bool, signed: bool) -> Callable[[_Step], None]:
-    def act(step: _Step) -> None:
-        a, b = step.read_all()
-        carry = step.read_row(SCC_ROW) if with_carry else 0
-        op = "sub" if sign < 0 else "add"
-        step.write(step.compute(op, step.compute(op, a, b), carry))
-        if any(isinstance(each, Linear) for each in (a, b, carry)):
-            step.write_scc(step.evaluator.symbols.opaque(step.operation.name, (a, b, carry), bits=1))
-            return
-        if signed:
-            sa, sb = ((np.asarray(each) ^ 1 << 31) - (1 << 31) for each in (a, b))
-            whole = sa + sign * sb
-            over = (whole < -(1 << 31)) | (whole >= 1 << 31)
-        else:
-            whole = np.asarray(a) + sign * (np.asarray(b) + np.asarray(carry))
-            over = (whole < 0) | (whole > M32)
-        step.write_scc(int(over) if over.ndim == 0 else simplify(over.astype(np.int64)))
-
-    return act
-
-
-def _compute_immediate(op: str) -> Callable[[_Step], None]:
-    def act(step: _Step) -> None:
-        a, b = step.read_all(0)
-        step.write(step.compute(op, a, _extend_immediate(b, "i") if isinstance(b, int) else b))
-        if op == "add":
-            _forget_carry(step, a, b)
-
-    return act
+def _compute_immediate(step: _Step) -> None:
+    a, b = step.read_all(0)
+    adds = step.operation.name == "s_addk_i32"
+    step.write(step.compute("add" if adds else "mul", a, _extend_immediate(b)))
+    if adds:
+        _forget_carry(step, a, b)
 
 
 def _take_min_or_max(step: _Step) -> None:
@@ -231,7 +227,7 @@ def _select_by_scc(step: _Step) -> None:
         if decided is not None:
             mask = a if decided else b
         else:
-            chooser = _mask_of_flag(step, flag)
+            chooser = evaluator.mask_of(flag, step.waves)
             both = evaluator.masks.combine("and", a, chooser), evaluator.masks.combine("andn2", b, chooser)
             mask = evaluator.masks.combine("or", *both)
         step.write_pair(mask)
@@ -257,32 +253,10 @@ def _decide(flag: Value, known: Decisions) -> bool | None:
     return None
 
 
-def _mask_of_flag(step: _Step, flag: Value) -> Mask:
-    masks = step.evaluator.masks
-    if isinstance(flag, Linear):
-        mask = masks.unknown(flag.base, step.waves)
-        return mask if flag.scale == 1 else masks.invert(mask)
-    numbers = np.broadcast_to(np.asarray(flag), (step.waves, 1))[:, 0].tolist()
-    return masks.leaf(tuple(ALL64 if number else 0 for number in numbers))
-
-
-def _compare_bit(wanted: int) -> Callable[[_Step], None]:
-    def act(step: _Step) -> None:
-        a, b = step.read_all(0)
-        bit = step.compute("and", step.compute("shr", a, b), 1)
-        step.write_scc(step.evaluator.flag_of(step.evaluator.compare("eq", "u", bit, wanted)))
-
-    return act
-
-
-def _save_exec(step: _Step, op: str) -> None:
-    source, old = step.read_pair(1), step.read_exec()
-    left, right = source, old
-    if op in {"andn1", "orn1"}:
-        left, right, op = old, source, op.replace("n1", "n2")
-    step.write_pair(old)
-    step.wave_set.exec = step.evaluator.limit_atoms(step.evaluator.masks.combine(op, left, right))
-    step.write_scc(step.evaluator.any_of(step.wave_set.exec))
+def _compare_bit(step: _Step) -> None:
+    a, b = step.read_all(0)
+    bit, wanted = step.compute("and", step.compute("shr", a, b), 1), int("bitcmp1" in step.operation.name)
+    step.write_scc(step.evaluator.flag_of(step.evaluator.compare("eq", "u", bit, wanted)))
 
 
 def _move_pair(step: _Step) -> None:
@@ -319,8 +293,7 @@ def _shift_pair(step: _Step) -> None:
 
 def _read_pc(step: _Step) -> None:
     follows = step.operation.instruction.follows
-    place = CODE_BASE + follows if follows is not None else 0
-    step.write_pair(step.evaluator.masks.leaf((place,) * step.waves))
+    step.write_pair(step.evaluator.masks.leaf((0 if follows is None else CODE_BASE + follows,) * step.waves))
 
 
 def _forget_scalar(step: _Step) -> None:
@@ -347,27 +320,16 @@ def _forget_scalar(step: _Step) -> None:
 
 
 _SCALAR_STEPS: dict[str, Callable[[_Step], None]] = {
-    "s_add_u32": _add(sign=1, with_carry=False, signed=False),
-    "s_addc_u32": _add(sign=1, with_carry=True, signed=False),
-    "s_sub_u32": _add(sign=-1, with_carry=False, signed=False),
-    "s_subb_u32": _add(sign=-1, with_carry=True, signed=False),
-    "s_add_i32": _add(sign=1, with_carry=False, signed=True),
-    "s_sub_i32": _add(sign=-1, with_carry=False, signed=True),
-    "s_addk_i32": _compute_immediate("add"),
-    "s_mulk_i32": _compute_immediate("mul"),
+    **dict.fromkeys(("s_add_u32", "s_addc_u32", "s_sub_u32", "s_subb_u32", "s_add_i32", "s_sub_i32"), _add),
+    **dict.fromkeys(("s_addk_i32", "s_mulk_i32"), _compute_immediate),
     **dict.fromkeys(_MIN_MAX, _take_min_or_max),
-    "s_bfe_u32": _extract_field,
-    "s_bfe_i32": _extract_field,
-    "s_cselect_b32": _select_by_scc,
-    "s_cselect_b64": _select_by_scc,
-    "s_bitcmp0_b32": _compare_bit(0),
-    "s_bitcmp1_b32": _compare_bit(1),
+    **dict.fromkeys(("s_bfe_u32", "s_bfe_i32"), _extract_field),
+    **dict.fromkeys(("s_cselect_b32", "s_cselect_b64"), _select_by_scc),
+    **dict.fromkeys(("s_bitcmp0_b32", "s_bitcmp1_b32"), _compare_bit),
     "s_mov_b64": _move_pair,
     "s_not_b64": lambda step: step.write_mask(step.evaluator.masks.invert(step.read_pair(1))),
-    "s_cmp_eq_u64": _compare_pairs,
-    "s_cmp_lg_u64": _compare_pairs,
-    "s_lshl_b64": _shift_pair,
-    "s_lshr_b64": _shift_pair,
+    **dict.fromkeys(("s_cmp_eq_u64", "s_cmp_lg_u64"), _compare_pairs),
+    **dict.fromkeys(("s_lshl_b64", "s_lshr_b64"), _shift_pair),
     "s_getpc_b64": _read_pc,
 }
 
@@ -394,7 +356,6 @@ _VECTOR_COMPARE = re.compile(r"^v_cmpx?_(?P<kind>eq|ne|lt|gt|ge|le)_(?P<sign>[ui
 
 
 def evaluate_vector(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
-    """Apply a vector instruction to the registers of a wave set."""
     name, step = operation.name, _Step(evaluator, wave_set, operation, known)
     if operation.unmodelled or name.startswith(("v_mfma", "v_smfmac")):
         _forget_vector(step)
@@ -442,9 +403,7 @@ def _select_by_mask(step: _Step) -> None:
 def _choose(step: _Step, mask: Mask, high: Value, low: Value) -> Value:
     """One value in the lanes of the mask, the other elsewhere; lanes that are not active don't matter."""
     masks, active = step.evaluator.masks, step.wave_set.exec
-    if key_of(high) == key_of(low):
-        return high
-    if not any(masks.possible(masks.combine("andn2", active, mask))):
+    if key_of(high) == key_of(low) or not any(masks.possible(masks.combine("andn2", active, mask))):
         return high
     if not any(masks.possible(masks.combine("and", active, mask))):
         return low
@@ -486,17 +445,14 @@ def _read_lane(step: _Step) -> None:
     source = step.operation.operands[1]
     value = step.evaluator.read(step.wave_set, source, step.known, everywhere=True)  # whatever EXEC is
     place = step.read(2)
-    if isinstance(value, int):
-        result: Value = value
-    elif isinstance(place, int) and not isinstance(value, Linear):
-        result = simplify(value[:, [place & 63 if value.shape[1] > 1 else 0]])
-    elif not isinstance(value, Linear) or value.base.spread == LANE:
-        result = step.evaluator.symbols.opaque("lane", (value, place), spread=WAVE)
-    elif isinstance(value.offset, int):
+    plain = value.offset if isinstance(value, Linear) else value
+    if isinstance(value, Linear) and value.base.spread == LANE:
+        result: Value = step.evaluator.symbols.opaque("lane", (value, place), spread=WAVE)
+    elif isinstance(plain, int):
         result = value
     elif isinstance(place, int):
-        offset = value.offset[:, [place & 63 if value.offset.shape[1] > 1 else 0]]
-        result = Linear(value.base, value.scale, simplify(offset))
+        lane = simplify(plain[:, [place & 63 if plain.shape[1] > 1 else 0]])
+        result = Linear(value.base, value.scale, lane) if isinstance(value, Linear) else lane
     else:
         result = step.evaluator.symbols.opaque("lane", (value, place), spread=WAVE)
     step.write(result)
@@ -515,49 +471,42 @@ def _write_lane(step: _Step) -> None:
         registers[row] = evaluator.symbols.opaque("writelane", (value, place, old), spread=LANE)
 
 
-def _add_with_carry_out(*, sign: int, with_carry: bool, swap: bool) -> Callable[[_Step], None]:
-    def act(step: _Step) -> None:
-        masks = step.evaluator.masks
-        a, b = step.read_all(2, 4)
-        a, b = (b, a) if swap else (a, b)
-        op = "add" if sign > 0 else "sub"
-        total = step.compute(op, a, b)
-        carry: Value = 0
-        if with_carry:
-            carry = _choose(step, step.read_pair(4), 1, 0)
-            total = step.compute(op, total, carry)
-        if any(isinstance(each, Linear) for each in (a, b, carry)):
-            out = _unknown_mask(step, (a, b, carry), "carry")
-        else:
-            whole = np.asarray(a) + sign * (np.asarray(b) + np.asarray(carry))
-            out = masks.from_lanes((whole < 0) | (whole > M32), step.waves)
-        step.write(total)
-        step.write_pair(masks.combine("and", step.wave_set.exec, out), 1)
-
-    return act
+def _add_with_carry_out(step: _Step) -> None:
+    masks, name = step.evaluator.masks, step.operation.name
+    op, sign = ("sub", -1) if "sub" in name else ("add", 1)
+    a, b = step.read_all(2, 4)
+    a, b = (b, a) if "rev" in name else (a, b)
+    total = step.compute(op, a, b)
+    carry: Value = 0
+    if name.startswith(("v_addc", "v_subb")):
+        carry = _choose(step, step.read_pair(4), 1, 0)
+        total = step.compute(op, total, carry)
+    if any(isinstance(each, Linear) for each in (a, b, carry)):
+        out = _unknown_carry(step, (a, b, carry))
+    else:
+        whole = np.asarray(a) + sign * (np.asarray(b) + np.asarray(carry))
+        out = masks.from_lanes((whole < 0) | (whole > M32), step.waves)
+    step.write(total)
+    step.write_pair(masks.combine("and", step.wave_set.exec, out), 1)
 
 
-def _unknown_mask(step: _Step, values: tuple[Value, ...], extra: str) -> Mask:
-    atom = step.evaluator.symbols.opaque(step.operation.name, values, extra, bits=1, spread=LANE).base
+def _unknown_carry(step: _Step, values: tuple[Value, ...]) -> Mask:
+    atom = step.evaluator.symbols.opaque(step.operation.name, values, "carry", bits=1, spread=LANE).base
     return step.evaluator.masks.unknown(atom, step.waves)
 
 
-def _count_bits_below(*, high: bool) -> Callable[[_Step], None]:
-    """The set bits of a mask below each lane, plus a number."""
-
-    def act(step: _Step) -> None:
-        mask, more = step.read_all(1, 3)
-        if isinstance(mask, Linear):
-            _forget_vector(step)
-            return
-        below = np.array([(1 << min(max(lane - 32 * high, 0), 32)) - 1 for lane in range(64)], np.int64)
-        chosen = np.asarray(mask) & below
-        count = np.zeros(np.broadcast_shapes(chosen.shape, (1, 64)), np.int64)
-        for place in range(32):
-            count += chosen >> place & 1
-        step.write(step.compute("add", np.broadcast_to(count, (step.waves, 64)).copy(), more))
-
-    return act
+def _count_bits_below(step: _Step) -> None:
+    mask, more = step.read_all(1, 3)
+    if isinstance(mask, Linear):
+        _forget_vector(step)
+        return
+    first = 32 * ("_hi_" in step.operation.name)
+    below = np.array([(1 << min(max(lane - first, 0), 32)) - 1 for lane in range(64)], np.int64)
+    chosen = np.asarray(mask) & below
+    count = np.zeros(np.broadcast_shapes(chosen.shape, (1, 64)), np.int64)
+    for place in range(32):
+        count += chosen >> place & 1
+    step.write(step.compute("add", np.broadcast_to(count, (step.waves, 64)).copy(), more))
 
 
 def _multiply_add_wide(step: _Step) -> None:
@@ -576,7 +525,7 @@ def _multiply_add_wide(step: _Step) -> None:
         high = step.compute("add", above, carry if carry.ndim else int(carry))
     step.evaluator.write(step.wave_set, target, low)
     step.evaluator.write(step.wave_set, target + 1, high)
-    out = _unknown_mask(step, values, "carry")
+    out = _unknown_carry(step, values)
     if step.operation.operands[1].rows:
         step.write_pair(out, 1)
 
@@ -658,12 +607,8 @@ def _forget_vector(step: _Step) -> None:  # noqa: C901
     text = operation.instruction.text.partition(" ")[0]
     negated = tuple(each.text for each in operands if each.signed)
     key: tuple[object, ...] = (text, negated, modifiers, operation.number if name.startswith("v_prng") else 0)
-    across_lanes = (
-        "_dpp" in text
-        or "permlane" in name
-        or name.startswith("v_mbcnt")
-        or any(each.startswith(("quad_perm", "row_", "wave_")) for each in modifiers)
-    )
+    by_dpp = "_dpp" in text or any(each.startswith(("quad_perm", "row_", "wave_")) for each in modifiers)
+    across_lanes = by_dpp or "permlane" in name or name.startswith("v_mbcnt")
     if across_lanes:
         key = (*key, wave_set.exec)
     if name.startswith(("v_cmp_", "v_cmpx_")):
@@ -693,22 +638,14 @@ _VECTOR_STEPS: dict[str, Callable[[_Step], None]] = {
     "v_readfirstlane_b32": _read_first_lane,
     "v_readlane_b32": _read_lane,
     "v_writelane_b32": _write_lane,
-    "v_add_co_u32": _add_with_carry_out(sign=1, with_carry=False, swap=False),
-    "v_addc_co_u32": _add_with_carry_out(sign=1, with_carry=True, swap=False),
-    "v_sub_co_u32": _add_with_carry_out(sign=-1, with_carry=False, swap=False),
-    "v_subb_co_u32": _add_with_carry_out(sign=-1, with_carry=True, swap=False),
-    "v_subrev_co_u32": _add_with_carry_out(sign=-1, with_carry=False, swap=True),
-    "v_subbrev_co_u32": _add_with_carry_out(sign=-1, with_carry=True, swap=True),
-    "v_mbcnt_lo_u32_b32": _count_bits_below(high=False),
-    "v_mbcnt_hi_u32_b32": _count_bits_below(high=True),
-    "v_mad_u64_u32": _multiply_add_wide,
-    "v_mad_i64_i32": _multiply_add_wide,
+    **{f"v_{op}_co_u32": _add_with_carry_out for op in ("add", "addc", "sub", "subb", "subrev", "subbrev")},
+    **dict.fromkeys(("v_mbcnt_lo_u32_b32", "v_mbcnt_hi_u32_b32"), _count_bits_below),
+    **dict.fromkeys(("v_mad_u64_u32", "v_mad_i64_i32"), _multiply_add_wide),
     "v_bitop3_b32": _apply_bit_table,
     "v_mov_b64": _move_wide,
     "v_lshl_add_u64": _shift_add_wide,
     "v_swap_b32": _swap,
-    "v_permlane16_swap_b32": _swap_rows,
-    "v_permlane32_swap_b32": _swap_rows,
+    **dict.fromkeys(("v_permlane16_swap_b32", "v_permlane32_swap_b32"), _swap_rows),
 }
 
 
@@ -761,7 +698,6 @@ def _mark(operation: Operation, mode: int) -> Operation:
 
 
 def _can_index(operation: Operation, mode: int) -> bool:
-    """True if it computes one register from others, each as its operand names it."""
     if operation.name == "v_writelane_b32":
         return mode == _PLACES["DST"] and not operation.unmodelled
     vectors = [operand for operand in operation.operands if operand.file is File.VECTOR]
@@ -794,27 +730,25 @@ def _resolve_by_index(
     evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions
 ) -> dict[int, Operation]:
     """For each index that a wave has, the operation on the registers that it uses; empty if one isn't known."""
-    index = evaluator.read_row(wave_set, SCALAR + M0, known)
-    if isinstance(index, Linear):
+    m0 = evaluator.read_row(wave_set, SCALAR + M0, known)
+    if isinstance(m0, Linear):
         return {}
-    indices = {int(each) & 0xFF for each in np.asarray(index).flat}
+    indices = {int(each) & 0xFF for each in np.asarray(m0).flat}
     last = max((operand.first for _, operand in _indexed_operands(operation.operands, operation.indexed)), default=0)
     if last + max(indices) >= ACC or (len(indices) > 1 and operation.indexed & _PLACES["DST"]):
         return {}
-    return {each: _add_index(operation, each) for each in sorted(indices)}
-
-
-def _add_index(operation: Operation, index: int) -> Operation:
-    operands = list(operation.operands)
-    for place, operand in _indexed_operands(operation.operands, operation.indexed):
-        operands[place] = replace(operand, first=operand.first + index)
-    target, *sources = (sum(1 << row for row in operand.rows) & VECTORS for operand in operands)
-    reads, writes = operation.reads & ~VECTORS | reduce(or_, sources, 0), operation.writes & ~VECTORS | target
-    return replace(operation, operands=tuple(operands), reads=reads, writes=writes, indexed=0)
+    found = {}
+    for index in sorted(indices):
+        operands = list(operation.operands)
+        for place, operand in _indexed_operands(operation.operands, operation.indexed):
+            operands[place] = replace(operand, first=operand.first + index)
+        target, *sources = (sum(1 << row for row in operand.rows) & VECTORS for operand in operands)
+        reads, writes = operation.reads & ~VECTORS | reduce(or_, sources, 0), operation.writes & ~VECTORS | target
+        found[index] = replace(operation, operands=tuple(operands), reads=reads, writes=writes, indexed=0)
+    return found
 
 
 def set_index(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
-    """Apply s_set_gpr_idx_on or s_set_gpr_idx_idx."""
     old = evaluator.read_row(wave_set, SCALAR + M0, known)
     new = evaluator.read(wave_set, operation.operands[0], known)
     on = operation.instruction.opcode == "s_set_gpr_idx_on"
@@ -826,7 +760,6 @@ def set_index(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, kno
 
 
 def evaluate_indexed(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
-    """Apply an operation in index mode."""
     found = _resolve_by_index(evaluator, wave_set, operation, known)
     row, registers = operation.operands[0].first, wave_set.registers
     if len(found) == 1:
@@ -850,18 +783,10 @@ def evaluate_indexed(evaluator: Evaluator, wave_set: WaveSet, operation: Operati
 
 
 def _join_rows(evaluator: Evaluator, values: Sequence[Value]) -> Value:
-    """The first wave's row of the first value, the second wave's of the second, and so on."""
     own = [select_waves(value, [wave]) for wave, value in enumerate(values)]
-    first = own[0]
-    if isinstance(first, Linear):
-        if not all(isinstance(each, Linear) and (each.base, each.scale) == (first.base, first.scale) for each in own):
-            return evaluator.symbols.fresh("indexed", LANE)
-        return Linear(first.base, first.scale, _stack([each.offset for each in own if isinstance(each, Linear)]))
-    plain = [each for each in own if not isinstance(each, Linear)]
-    return _stack(plain) if len(plain) == len(own) else evaluator.symbols.fresh("indexed", LANE)
-
-
-def _stack(rows: Sequence[Plain]) -> Plain:
-    each = [np.atleast_2d(np.asarray(row, np.int64)) for row in rows]
-    wide = max(row.shape[1] for row in each)
-    return simplify(np.concatenate([np.broadcast_to(row, (1, wide)) for row in each]))
+    if len({(each.base, each.scale) if isinstance(each, Linear) else None for each in own}) > 1:
+        return evaluator.symbols.fresh("indexed", LANE)
+    rows = [np.atleast_2d(np.asarray(each.offset if isinstance(each, Linear) else each, np.int64)) for each in own]
+    wide = max(row.shape[1] for row in rows)
+    stacked = simplify(np.concatenate([np.broadcast_to(row, (1, wide)) for row in rows]))
+    return Linear(own[0].base, own[0].scale, stacked) if isinstance(own[0], Linear) else stacked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -18,15 +19,13 @@ if TYPE_CHECKING:
 
 BARRIER = "barrier"
 _COUNTERS = ("vmcnt", "lgkmcnt")
+_COUNTS = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
 _NOTHING = Instruction(opcode="s_nop", operands=("0",), modifiers=(), text="s_nop 0", line=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Edit:
-    """A wait for a counter, or a barrier, to insert before an instruction or to change.
-
-    Without `inserted`, the instruction itself gets the count `most`, or is removed if that is None.
-    """
+    """A wait or barrier to insert before an instruction; else the wait itself gets the count `most`, or goes (None)."""
 
     number: int
     what: str
@@ -34,7 +33,6 @@ class Edit:
     inserted: bool = False
 
     def describe(self, instructions: Sequence[Instruction]) -> str:
-        """Describe the edit and its place in one line."""
         at = instructions[self.number]
         place = f"line {at.line}" if at.address is None else f"{at.address:#x}"
         source = "" if at.source is None else f" ({at.source.file.rpartition('/')[2]}:{at.source.line})"
@@ -54,7 +52,11 @@ def apply_edits(instructions: Sequence[Instruction], edits: Iterable[Edit]) -> t
         if each.inserted:
             added[each.number].append(each)
         else:
-            changed[each.number] = _change(changed[each.number], each)
+            counts = {} if each.what == BARRIER else parse_wait_counts(changed[each.number])
+            counts.pop(each.what, None)
+            if each.most is not None:
+                counts[each.what] = each.most
+            changed[each.number] = _make_wait(changed[each.number], counts)
     if not added:
         return tuple(changed)
     places: list[int] = []
@@ -67,33 +69,20 @@ def apply_edits(instructions: Sequence[Instruction], edits: Iterable[Edit]) -> t
 
 
 def parse_wait_counts(instruction: Instruction) -> dict[str, int]:
-    """The counts of an s_waitcnt by counter, from names or from the encoded number in its text."""
-    written = instruction.text.partition(" ")[2]
-    counts: dict[str, int] = {}
-    for counter in _COUNTERS:
-        _, found, rest = written.partition(f"{counter}(")
-        if found:
-            counts[counter] = int(rest.partition(")")[0])
-    if not counts and written.strip()[:1].isdigit():
+    written = instruction.text.partition(" ")[2].strip()
+    named = {name: int(count) for name, count in _COUNTS.findall(written)}
+    if not named:
         word = int(written, 0)
-        counts = {"vmcnt": word & 0xF | word >> 10 & 0x30, "lgkmcnt": word >> 8 & 0xF}
-    return counts
-
-
-def _change(instruction: Instruction, edit: Edit) -> Instruction:
-    counts = {} if edit.what == BARRIER else parse_wait_counts(instruction)
-    counts.pop(edit.what, None)
-    if edit.most is not None:
-        counts[edit.what] = edit.most
-    if not counts:
-        return replace(instruction, opcode="s_nop", operands=("0",), modifiers=(), text="s_nop 0")
-    return _make_wait(instruction, counts)
+        return {"vmcnt": word & 0xF | word >> 10 & 0x30, "lgkmcnt": word >> 8 & 0xF}
+    return {name: named[name] for name in _COUNTERS if name in named}
 
 
 def _make_wait(instruction: Instruction, counts: dict[str, int]) -> Instruction:
-    operand = " ".join(f"{counter}({counts[counter]})" for counter in _COUNTERS if counter in counts)
+    opcode, operand = "s_waitcnt", " ".join(f"{name}({counts[name]})" for name in _COUNTERS if name in counts)
+    if not counts:
+        opcode, operand = "s_nop", "0"
     return replace(
-        instruction, opcode="s_waitcnt", operands=(operand,), modifiers=(), text=f"s_waitcnt {operand}", target=None
+        instruction, opcode=opcode, operands=(operand,), modifiers=(), text=f"{opcode} {operand}", target=None
     )
 
 
@@ -105,8 +94,7 @@ def _make(edit: Edit, before: Instruction) -> Instruction:
     return _make_wait(here, {edit.what: edit.most or 0})
 
 
-Fix = tuple[Edit, ...]
-"""Edits to make together."""
+Fix = tuple[Edit, ...]  # edits to make together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +108,6 @@ class Remedy:
 
 
 def wait_before(number: int, counter: str, most: int) -> Fix:
-    """Insert a wait before an operation."""
     return (Edit(number=number, what=counter, most=most, inserted=True),)
 
 
@@ -130,10 +117,7 @@ def strengthen(number: int, counter: str, most: int) -> tuple[Fix, ...]:
 
 
 def separate(first: int, then: int, counters: tuple[str, str]) -> tuple[Fix, ...]:
-    """Insert a barrier between two accesses, with or without a wait for the first.
-
-    In a loop either access may come first.
-    """
+    """Insert a barrier between two accesses, whichever comes first, with or without a wait for the first."""
     found: list[Fix] = []
     for place, counter in ((then, counters[0]), (first + 1, counters[0]), (first, counters[1])):
         barrier = Edit(number=place, what=BARRIER, inserted=True)
@@ -141,21 +125,16 @@ def separate(first: int, then: int, counters: tuple[str, str]) -> tuple[Fix, ...
     return tuple(sorted(found, key=len))
 
 
-Pair = tuple[int, ...]
-"""The lines of both instructions, or of the only one."""
+Pair = tuple[int, ...]  # the lines of both instructions, or of the only one
 _MOST_PATHS = 4_000
 _MOST_FINDINGS = 64
-UNDECIDED = "undecided"
-"""The key of the evidence that names a fact which the proof lacks to decide a finding."""
+UNDECIDED = "undecided"  # the key of the evidence that names a fact which the proof lacks to decide a finding
 _NOT_ASKED = "no replay was asked for"
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Alarm:
-    """Findings of one region and cause: one for each pair of instructions, and the paths that lead to them.
-
-    `anywhere` is set if not all paths are kept, or if the finding isn't about paths.
-    """
+    """Findings of one region and cause by pair of instructions, with their paths; `anywhere` if not all are kept."""
 
     pairs: dict[Pair, Finding | None] = field(default_factory=dict)
     paths: dict[tuple[int, int], tuple[Pair, Path]] = field(default_factory=dict)
@@ -163,11 +142,9 @@ class Alarm:
 
     @property
     def first(self) -> Finding:
-        """The first finding."""
         return next(each for each in self.pairs.values() if each is not None)
 
     def add(self, finding: Finding, path: Path | None) -> None:
-        """Add a finding, and the path that led to it."""
         pair = pair_of(finding)
         if pair not in self.pairs:
             self.pairs[pair] = finding if len(self.pairs) < _MOST_FINDINGS else None
@@ -177,7 +154,6 @@ class Alarm:
             self.paths.setdefault((path[0], id(path[1])), (pair, path))  # keeps the chain whose id is in the key
 
     def report(self, pair: Pair | None = None) -> Finding:
-        """The finding about a pair, else the first, with the number of pairs."""
         finding = (None if pair is None else self.pairs.get(pair)) or self.first
         if len(self.pairs) == 1:
             return finding
@@ -191,14 +167,11 @@ def pair_of(finding: Finding) -> Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmed:
-    """Findings, each an error if a replay showed it, and the number of dropped alarms."""
-
     findings: tuple[Finding, ...]
     dropped: int = 0
 
 
 def report_unconfirmed(alarms: Sequence[Alarm], why: str = _NOT_ASKED) -> Confirmed:
-    """Report all alarms as warnings, with the reason why no replay was made."""
     return Confirmed(findings=tuple(doubt(each.report(), why) for each in alarms))
 
 
@@ -216,7 +189,6 @@ def doubt(finding: Finding, why: str) -> Finding:
 
 
 def missing_fact(finding: Finding) -> str | None:
-    """The fact that the proof lacks to decide a finding, if any."""
     found = dict(finding.evidence).get(UNDECIDED)
     return None if found is None else str(found)
 
@@ -240,26 +212,21 @@ class Budget:
 
 
 class Meter:
-    """Counts the effort of a proof and of the search for its witnesses."""
-
     def __init__(self, budget: Budget) -> None:
         self.budget, self.spent, self._most = budget, 0, budget.steps
         self._ends = None if budget.seconds is None else time.process_time() + budget.seconds
 
     def spend(self, steps: int = 0, *, registers: int = 0, pairs: int = 0, units: int = 0) -> None:
-        """Add effort."""
         self.spent += steps + registers // _REGISTERS + pairs // _PAIRS + units // _UNITS
 
     @property
     def exceeded(self) -> str:
-        """The limit that is exceeded, `steps` or `seconds`, else an empty string."""
         if self.spent > self._most:
             return "steps"
         return "seconds" if self._ends is not None and time.process_time() > self._ends else ""
 
     @property
     def units_left(self) -> int:
-        """The remaining steps in z3's units."""
         return max(self._most - self.spent, 0) * _UNITS
 
     def allow_search(self) -> None:
@@ -273,8 +240,6 @@ _RULES = frozenset({"I104"})
 
 
 class Status(enum.Enum):
-    """How a proof ended."""
-
     PROVED = "proved"
     REFUTED = "refuted"
     ALARM = "alarm"
@@ -292,10 +257,7 @@ _TONES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """The size of a proof: steps of wave sets, states, paths, and LDS instructions, of which some have known addresses.
-
-    `effort` are the steps of the budget that it took, with the search for a launch.
-    """
+    """The size of a proof: steps of wave sets, states, paths, LDS instructions and those with known addresses."""
 
     steps: int = 0
     states: int = 0
@@ -303,7 +265,7 @@ class Statistics:
     sites: int = 0
     concrete_sites: int = 0
     seconds: float = 0.0
-    effort: int = 0
+    effort: int = 0  # steps of the budget that it took, with the search for a launch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,11 +303,6 @@ class Verdict:
     def ended_early(self) -> bool:
         """True if some path was not followed to its end."""
         return any(each.code in _EARLY for each in self.findings)
-
-    @property
-    def ran_out(self) -> bool:
-        """True if it ended early, and found nothing wrong until then."""
-        return self.status is Status.INCONCLUSIVE
 
     def __str__(self) -> str:
         took = self.statistics

@@ -34,6 +34,7 @@ from rota.prove.symbol import (
     Symbols,
     Value,
     bits_of,
+    divide,
     key_of,
     linear,
     parts_of,
@@ -61,7 +62,6 @@ def restate(evaluator: Evaluator, condition: Symbol, substitute: Substitution) -
 
 
 def holds_now(evaluator: Evaluator, condition: Symbol, substitute: Substitution, known: Decisions) -> bool | None:
-    """Whether a comparison holds with its unknowns substituted; None if that isn't known."""
     made = restate(evaluator, condition, substitute)
     if not isinstance(made, Linear):
         return made
@@ -95,8 +95,7 @@ def _restate_value(evaluator: Evaluator, key: object, substitute: Substitution) 
 # States.
 
 Shape = tuple[Hashable, ...]
-AGREED = 4
-"""Barriers that one wave may pass after another and still make the same decision."""
+AGREED = 4  # barriers that one wave may pass after another and still make the same decision
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -117,7 +116,6 @@ class ProductState:
     history: dict[Hashable, tuple[LoopVisit, ...]] = field(default_factory=dict)
 
     def copy(self) -> ProductState:
-        """A copy for another path."""
         wave_sets = [each.copy() for each in self.wave_sets]
         known, history = self.known.copy(), dict(self.history)
         return replace(self, wave_sets=wave_sets, known=known, history=history, resumed=False, entry=None)
@@ -125,8 +123,6 @@ class ProductState:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LoopVisit:
-    """The state at an earlier checkpoint of a loop."""
-
     shape: Shape
     registers: tuple[dict[int, Value | Half], ...]
     known: Decisions
@@ -148,14 +144,12 @@ def shape_of(product: ProductState) -> Shape:
 
 
 def register_key(value: Value | Half) -> Hashable:
-    """A hashable key, equal for equal contents."""
     return ("half", value.mask, value.which) if isinstance(value, Half) else key_of(value)
 
 
 # Canonical names.
 
-Names = dict[Symbol, tuple[Symbol, int]]
-"""By old unknown: its new name and a shift, with old = name - shift."""
+Names = dict[Symbol, tuple[Symbol, int]]  # by old unknown: its new name and a shift, with old = name - shift
 
 
 class Namer:
@@ -206,11 +200,15 @@ class Namer:
         if base.stable:
             alive |= self._arguments_of(base)
             return value
-        if base.op == "select" or (base.op == "pick" and not _is_nested(base)):
+        # Not a value that is picked from a picked one: such chains would grow with every iteration of a loop.
+        if base.op == "select" or (
+            base.op == "pick"
+            and not any(isinstance(each, Linear) and each.base.op == "pick" for each in parts_of(base)[1:])
+        ):
             joint = self._joints.get(base)
             if joint is None:
-                chooser, one, other = parts_of(base)
-                one, other = (self._plain(each, names, alive) for each in (one, other))
+                chooser, *parts = parts_of(base)
+                one, other = (self._plain(each, names, alive) for each in parts)
                 if base.op == "pick":
                     here = self._evaluator.symbols.row_waves
                     self._evaluator.symbols.row_waves = base.row_waves or here  # the waves that it was made for
@@ -243,12 +241,11 @@ class Namer:
         if mask.leaf is not None:
             return mask
         renamed = {atom: self._name(atom, 1, 0, names, alive)[0] for atom in atoms_of(mask)}
-        if all(atom is new for atom, new in renamed.items()):
-            return mask
-        return self._evaluator.masks.rename(mask, renamed)
+        masks, waves = self._evaluator.masks, len(self._evaluator.masks.possible(mask))
+        changed = {atom: masks.unknown(new, waves) for atom, new in renamed.items() if new is not atom}
+        return masks.substitute(mask, changed) if changed else mask
 
     def _arguments_of(self, symbol: Symbol) -> frozenset[Symbol]:
-        """The symbols without operands that a symbol is made of."""
         found = self._arguments.get(symbol)
         if found is None:
             parts = [self._arguments_of(each) for each in symbols_in(symbol.args)]
@@ -265,8 +262,8 @@ class Namer:
             for wave in wave_set.waves
         }
         any_reloads = any(reloads.values())
-        known, old = Decisions(), product.known
-        known.trail, known.path = old.trail, old.path
+        old = product.known
+        known = Decisions(old.trail, old.path)
         known.record(Renamed(names={new: (old_name, shift) for old_name, (new, shift) in names.items()}))
 
         def is_live(symbol: Symbol, wave: int | None) -> bool:
@@ -313,28 +310,15 @@ class Namer:
         return not arguments.isdisjoint(alive) or (reloads and any(each.op == "argument" for each in arguments))
 
 
-def _is_nested(base: Symbol) -> bool:
-    """True if a value is picked from a picked one: such chains would grow with every iteration of a loop."""
-    _, one, other = parts_of(base)
-    return any(isinstance(each, Linear) and each.base.op == "pick" for each in (one, other))
-
-
 def symbols_in(args: object) -> list[Symbol]:
-    """The symbols among the operands of a symbol."""
-    found: list[Symbol] = []
     if isinstance(args, Symbol):
-        found.append(args)
-    elif isinstance(args, tuple):
-        for each in args:
-            found += symbols_in(each)
-    elif isinstance(args, Mask):
-        found += atoms_of(args)
-    return found
+        return [args]
+    if isinstance(args, tuple):
+        return [symbol for each in args for symbol in symbols_in(each)]
+    return atoms_of(args) if isinstance(args, Mask) else []
 
 
 class Recorder(Protocol):
-    """Observes a proof, without changing it."""
-
     def record_checkpoint(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
         """Record a checkpoint and the key of its state; at a loop head, `head` is the first wave that reached it."""
         ...
@@ -351,14 +335,10 @@ Bases = dict[tuple[Hashable, int], tuple[Symbol, int]]
 
 
 class Widener:
-    """Widens the counters of loops."""
-
     visits_to_widen = 10
     """Visits of a loop head after which a counter that addresses depend on is widened, keeping its low bits."""
-    visits_to_forget = 40
-    """Visits after which whatever differs becomes unknown."""
-    visits_if_decided = 600
-    """Visits of a loop that needs no decision, before it is widened at all."""
+    visits_to_forget = 40  # visits after which whatever differs becomes unknown
+    visits_if_decided = 600  # visits of a loop that needs no decision, before it is widened at all
 
     def __init__(self, evaluator: Evaluator, for_addresses: Sequence[int]) -> None:
         self._evaluator, self._for_addresses = evaluator, for_addresses
@@ -372,9 +352,8 @@ class Widener:
             differing = self._compare(product, visit) if visit.shape == shape else None
             if differing is None or (not differing and count < 4):  # with nothing, the decisions may still become equal
                 continue
-            addressed = any(
-                self._for_addresses[product.wave_sets[number].at] >> row & 1 for number, row, shift in differing
-            )
+            places = [(product.wave_sets[number].at, row) for number, row, _ in differing]
+            addressed = any(self._for_addresses[at] >> row & 1 for at, row in places)
             shifted = all(shift is not None for _, _, shift in differing)
             if (
                 (not addressed and (shifted or count >= 3))
@@ -420,9 +399,13 @@ class Widener:
                 registers[row] = fresh[alike]
                 continue
             registers[row] = widen_counter(self._evaluator.symbols, value, shift, bases)
-        known = Decisions()
-        known.trail, known.path = product.known.trail, product.known.path
-        known.record(_make_event(bases))
+        known = Decisions(product.known.trail, product.known.path)
+        counters: dict[Symbol, tuple[int, Symbol | None, int, int]] = {}
+        for (origin, step), (base, anchor) in bases.items():
+            old, scale = origin if isinstance(origin, tuple) else (None, 0)
+            unit = step & -step if old is None else min(step & -step, scale & -scale)
+            counters[base] = (unit, old, scale, anchor)
+        known.record(Widened(counters=counters))
         known.known = {key: holds for key, holds in product.known.known.items() if visit.known.known.get(key) == holds}
         self._carry_over(product, known, bases)
         known.epochs |= {key: product.known.epochs[key] for key in known.known if key in product.known.epochs}
@@ -430,10 +413,7 @@ class Widener:
         product.known = known
 
     def _carry_over(self, product: ProductState, known: Decisions, bases: Bases) -> None:
-        """Carry recent decisions about a counter over to its widened value.
-
-        Another wave may make the same decision a few barriers later.
-        """
+        """Carry recent decisions about a counter over to its widened value: another wave may soon make the same."""
         old = product.known
         for (about, wave), holds in old.known.items():
             epoch = old.epochs.get((about, wave), 0)
@@ -447,26 +427,14 @@ class Widener:
                 ] + [None] * difference
                 if all(side is None for side in sides):
                     continue
-                values = [
-                    value_of(side) if new is None else new for side, new in zip(about.args[:2], sides, strict=True)
-                ]
+                both = zip(about.args[:2], sides, strict=True)
+                values = [value_of(side) if new is None else new for side, new in both]
                 if values[0] is None or values[1] is None:
                     continue
                 made = self._evaluator.compare_basic(about.op, values[0], values[1])
                 if isinstance(made, Linear):
                     known.known[made.base, None] = holds == (made.scale == 1)
                     known.epochs[made.base, None] = epoch
-
-
-def _make_event(bases: Bases) -> Widened:
-    counters: dict[Symbol, tuple[int, Symbol | None, int, int]] = {}
-    for (origin, shift), (base, anchor) in bases.items():
-        unit, old, scale = shift & -shift, None, 0
-        if isinstance(origin, tuple):
-            old, scale = origin
-            unit = min(unit, scale & -scale)
-        counters[base] = (unit, old, scale, anchor)
-    return Widened(counters=counters)
 
 
 _NEAR = 16  # steps within which a constant counts as one of a counter's values
@@ -501,7 +469,6 @@ def _express(  # noqa: PLR0917
 
 
 def shift_between(value: Value, old: Value) -> int | None:
-    """By how much a value is larger than the old one; None if not by the same in all lanes."""
     if isinstance(value, Linear) != isinstance(old, Linear):
         return None
     if isinstance(value, Linear) and isinstance(old, Linear):
@@ -511,10 +478,7 @@ def shift_between(value: Value, old: Value) -> int | None:
 
 
 def widen_counter(symbols: Symbols, value: Value, shift: int, bases: Bases) -> Value:
-    """Replace a counter by an unknown multiple of its step, plus what it was.
-
-    Counters of one origin and step share their unknown, which `bases` keeps with the number that it counts from.
-    """
+    """Replace a counter by an unknown multiple of its step plus what it was; `bases` keeps the unknown for others."""
     unit, spread = shift & -shift, 0
     origin: Hashable = None
     if isinstance(value, Linear):
@@ -555,7 +519,6 @@ class StateMatch:
                 self.failing.append((number, row))
 
     def pairs(self) -> Iterator[tuple[int, int, Value | Half, Value | Half]]:
-        """All registers, by the number of the wave set and the row, with their values in both states."""
         for number, (wave_set, before) in enumerate(zip(self._product.wave_sets, self._earlier, strict=True)):
             for row in sorted(wave_set.registers.keys() | before.keys()):
                 initial = self._evaluator.make_initial(row)
@@ -582,7 +545,7 @@ class StateMatch:
         if not isinstance(old, Linear) or old.base.stable or old.base.op in {"select", "pick"}:
             return False
         away = plus(self._evaluator.symbols, value, times(old.offset, M32))
-        found = _divide(away, old.scale)
+        found = divide(away, old.scale)
         if found is None or spread_of(found) > old.base.spread or bits_of(found) & ~old.base.bits:
             return False
         bound = self.bound.get(old.base)
@@ -592,15 +555,14 @@ class StateMatch:
         return True
 
     def holds(self, key: DecisionKey, *, wanted: bool) -> bool:
-        """True if the later state has decided the same."""
         condition, wave = key
         if self._is_unchanged(condition):
             return self._product.known.lookup(condition, wave) is wanted
-        return wave is None and holds_now(self._evaluator, condition, self._substitute, self._product.known) is wanted
 
-    def _substitute(self, base: Symbol, scale: int) -> Value | None:
-        bound = self.bound.get(base)
-        return None if bound is None else times(bound, scale)
+        def substitute(base: Symbol, scale: int) -> Value | None:
+            return times(self.bound[base], scale) if base in self.bound else None
+
+        return wave is None and holds_now(self._evaluator, condition, substitute, self._product.known) is wanted
 
     def _is_unchanged(self, symbol: Symbol) -> bool:
         if symbol.stable:
@@ -611,7 +573,6 @@ class StateMatch:
         return all(self._is_unchanged(each) for each in symbols_in(symbol.args))
 
     def is_within(self, key: DecisionKey, arc: tuple[int, int]) -> bool:
-        """True if the value that an unknown is bound to is within an arc."""
         base, wave = key
         value: Value | None = Linear(base, 1, 0) if base.stable else self.bound.get(base)
         if isinstance(value, int):
@@ -623,7 +584,6 @@ class StateMatch:
 
     @property
     def covers(self) -> bool:
-        """True if the earlier state includes every launch of the later one."""
         return (
             not self.failing
             and all(self.holds(key, wanted=holds) for key, holds in self._known.known.items())
@@ -634,14 +594,12 @@ class StateMatch:
 def generalise(evaluator: Evaluator, earlier: Registers, known: Decisions, epoch: int, product: ProductState) -> None:
     """Join the earlier state into a state in place, so that it includes the launches of both."""
     match = StateMatch(evaluator, earlier, known, product)
-    made = Decisions()
-    made.trail, made.path = product.known.trail, forget_names(product.known.path)
+    made = Decisions(product.known.trail, forget_names(product.known.path))
     for key, holds in known.known.items():
         if match.holds(key, wanted=holds):
             made.known[key] = holds
-            made.epochs[key] = min(
-                product.known.epochs.get(key, product.epoch), known.epochs.get(key, epoch) + product.epoch - epoch
-            )
+            before = known.epochs.get(key, epoch) + product.epoch - epoch
+            made.epochs[key] = min(product.known.epochs.get(key, product.epoch), before)
     made.arcs = {key: arc for key, arc in known.arcs.items() if match.is_within(key, arc)}
     failing = set(match.failing)
     fresh: dict[Hashable, Value | Mask] = {}
@@ -697,8 +655,6 @@ def _join_values(  # noqa: PLR0917
     fresh: dict[Hashable, Value | Mask],
     bases: Bases,
 ) -> Value | Half:
-    """An unknown that may be either of two values."""
-    pair = (register_key(old), register_key(value))
     if isinstance(old, Half) and isinstance(value, Half) and old.which == value.which:
         masks = evaluator.masks
         chosen = fresh.get((old.mask, value.mask))
@@ -710,43 +666,23 @@ def _join_values(  # noqa: PLR0917
             fresh[old.mask, value.mask] = chosen
         return Half(chosen, value.which)
     if isinstance(old, Half) or isinstance(value, Half):
+        pair = (register_key(old), register_key(value))
         found = fresh.get(pair)
         if found is None or isinstance(found, Mask):
             found = fresh[pair] = evaluator.symbols.fresh("joint", LANE)
         return found
-    shift = shift_between(value, old)
-    if shift is not None:
+    if (shift := shift_between(value, old)) is not None:
         return widen_counter(evaluator.symbols, value, shift, bases)
     bits = M32 if isinstance(old, Linear) else bits_of(old) | bits_of(value)
     # Registers that keep their distance share their unknown.
-    away = _first_offset(value, old) if bits == M32 else 0
+    first = next((each.offset for each in (value, old) if isinstance(each, Linear)), 0)
+    away = first if bits == M32 and isinstance(first, int) else 0
     old, value = (plus(evaluator.symbols, each, -away & M32) for each in (old, value))
     pair = (key_of(old), key_of(value))
     found = fresh.get(pair)
     if found is None or isinstance(found, Mask):
         found = fresh[pair] = evaluator.symbols.fresh("joint", max(spread_of(old), spread_of(value)), bits)
     return plus(evaluator.symbols, found, away)
-
-
-def _first_offset(*values: Value) -> int:
-    """The offset of the first unknown among values."""
-    found = [each.offset for each in values if isinstance(each, Linear)]
-    return found[0] if found and isinstance(found[0], int) else 0
-
-
-def _divide(value: Value, scale: int) -> Value | None:
-    """The value divided by a power of two; None if it may not be a multiple."""
-    if scale == 1:
-        return value
-    if scale & (scale - 1):
-        return None
-    if isinstance(value, Linear):
-        if value.scale % scale or np.any(np.asarray(value.offset) % scale):
-            return None
-        return linear(value.base, value.scale // scale, value.offset // scale)
-    if np.any(np.asarray(value) % scale):
-        return None
-    return value // scale
 
 
 # Seen states.
@@ -768,12 +704,9 @@ class _Entry:
 class SeenStates:
     """All states of a proof, by place: shape, and the registers that addresses depend on."""
 
-    max_alike = 2
-    """States of equal registers and different decisions, before they are joined."""
-    max_joins = 2
-    """Joins of such states, before arcs that still change are dropped."""
-    max_places = 12
-    """States of one place with different registers, before one general state replaces them."""
+    max_alike = 2  # states of equal registers and different decisions, before they are joined
+    max_joins = 2  # joins of such states, before arcs that still change are dropped
+    max_places = 12  # states of one place with different registers, before one general state replaces them
 
     def __init__(self, evaluator: Evaluator, namer: Namer, for_addresses: Sequence[int], graph: StateGraph) -> None:
         self._evaluator, self._namer, self._for_addresses, self._graph = evaluator, namer, for_addresses, graph
@@ -810,8 +743,7 @@ class SeenStates:
     def arrive(self, product: ProductState, head: Key, shape: Shape) -> tuple[int, bool]:
         """Add a state: its number, and whether to go on from it.  Joining may make it more general."""
         place, keys = self._place(product, head, shape)
-        found = self._find_covering(product, place, keys)
-        if found is not None:
+        if (found := self._find_covering(product, place, keys)) is not None:
             return found, False
         group = self._groups.setdefault(place, {})
         alike = group.setdefault(keys, [])
@@ -829,9 +761,8 @@ class SeenStates:
             often = self._joined[place, keys] >= self.max_joins
             self._joined[place, keys] += 1
             for entry in alike:
-                product.known = join_decisions(
-                    entry.known, product.known, product.epoch - entry.epoch, drop_changed=often
-                )
+                later = product.epoch - entry.epoch
+                product.known = join_decisions(entry.known, product.known, later, drop_changed=often)
             alike.clear()
         elif len(group) > self.max_places:
             last = next(each for each in group.values() if each)[-1]
@@ -844,7 +775,6 @@ class SeenStates:
         return entry.number, True
 
     def _extend_general(self, general: _Entry, product: ProductState) -> tuple[int, bool]:
-        """Extend the general state of a place by a state that it doesn't cover."""
         generalise(self._evaluator, general.registers, general.known, general.epoch, product)
         self._namer.rename(product)
         waiting = general.waiting
@@ -852,7 +782,8 @@ class SeenStates:
             self._graph.add_arrival(general.number, forget_names(product.known.path))
             for wave_set, new in zip(waiting.wave_sets, product.wave_sets, strict=True):
                 wave_set.registers, wave_set.exec = new.registers, new.exec
-            waiting.known = product.known.shift_epochs(waiting.epoch - product.epoch)
+            later, waiting.known = waiting.epoch - product.epoch, product.known.copy()
+            waiting.known.epochs = {key: when + later for key, when in product.known.epochs.items()}
             self._graph.weaken(general.number, waiting.known)
         else:
             general.number = self._graph.add_state(product.known)
@@ -874,7 +805,6 @@ class SeenStates:
 
     @staticmethod
     def close(product: ProductState) -> None:
-        """Close a state from which a path goes on: it can't become more general any more."""
         if isinstance(product.entry, _Entry):
             product.entry.waiting = None
         product.entry = None

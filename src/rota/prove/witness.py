@@ -26,31 +26,22 @@ NO_ANSWER = "z3 found no answer within its effort"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Possible:
-    """A feasible path from the start: its conditions, and an example."""
-
     terms: PathTerms
     reply: Reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsettled:
-    """Neither feasible nor infeasible as far as is known, and why."""
-
     why: str
 
 
 class Feasibility:
-    """Decides which paths of a proof a launch can take."""
-
     def __init__(self, graph: StateGraph, builder: BitVectors, meter: Meter | None = None) -> None:
         self._graph, self._builder, self._meter = graph, builder, meter or Meter(Budget())
         self.questions = 0
 
     def find(self, path: Path) -> Possible | Unsettled | None:
-        """A feasible path to the same place; None if no launch takes any.
-
-        Searches backwards over the paths to each state, beginning at the end.
-        """
+        """A feasible path to the same place, searched backwards from the end; None if no launch takes any."""
         doubt: Unsettled | None = None
         ends: list[tuple[int, tuple[Chain, ...]]] = [(path[0], (path[1],))]
         tried: dict[tuple[int, ...], Unsettled | None] = {}
@@ -59,7 +50,11 @@ class Feasibility:
             if self.questions >= until:
                 return doubt or Unsettled(why=f"{_MOST_QUESTIONS} queries about paths to it did not decide it")
             state, chains = ends.pop()
-            whole = self._from_start(state, chains)
+            at, before = state, list[Chain]()
+            while at:  # by the first path to each state
+                at, chain = self._graph.arrivals[at][0]
+                before.append(chain)
+            whole = (*reversed(before), *chains)
             name = tuple(map(id, whole))
             if name not in tried:
                 found = self._ask(0, whole)
@@ -74,16 +69,7 @@ class Feasibility:
                 ends += [(before, (chain, *chains)) for before, chain in reversed(self._graph.arrivals[state])]
         return None
 
-    def _from_start(self, state: int, chains: tuple[Chain, ...]) -> tuple[Chain, ...]:
-        """The first path to a state, and then these chains."""
-        before: list[Chain] = []
-        while state:
-            state, chain = self._graph.arrivals[state][0]
-            before.append(chain)
-        return (*reversed(before), *chains)
-
     def _ask(self, state: int, chains: tuple[Chain, ...]) -> Possible | Unsettled | None:
-        """Ask z3 about the events since a state; None if they are infeasible."""
         events: list[Event] = [event for chain in chains for event in events_of(chain)]
         if len(events) > _MOST_EVENTS:
             return Unsettled(why=_TOO_LONG)
@@ -106,16 +92,12 @@ class Feasibility:
 
 # Launches.
 
-BUFFER_BYTES = 1 << 20
-"""The size of the buffer that each pointer among the arguments gets."""
-FILLS = (0, 64)
-"""Values to try for numbers that no condition constrains."""
+BUFFER_BYTES = 1 << 20  # the size of the buffer that each pointer among the arguments gets
+FILLS = (0, 64)  # values to try for numbers that no condition constrains
 _BOUNDS = (1, 16, 64, 256, 1024, 4096, 1 << 16, (1 << 31) - 1)
 _MOST_WORKGROUP = 255
 _UNKNOWN = {
-    "loaded": "words that it loads into vector registers",
-    "first": "words that it loads into vector registers",
-    "lane": "words that it loads into vector registers",
+    **dict.fromkeys(("loaded", "first", "lane"), "words that it loads into vector registers"),
     "start": "registers that nothing has written",
     "any": "whether a mask has lanes",
     "half": "masks of lanes",
@@ -125,8 +107,6 @@ Triple = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
-    """A word of memory, by buffer and byte."""
-
     buffer: int
     offset: int
     value: int
@@ -149,7 +129,6 @@ class Launch:
     fill: int = 0
 
     def describe(self, facts: KernelFacts, *, noise: int = 0) -> str:
-        """Describe the arguments by name; with `noise`, buffers hold pseudo-random words."""
         declared = [each for each in facts.arguments if not each.hidden]
         names = {each.offset: each.name for each in declared}
         pointers = pointers_of(facts)
@@ -171,7 +150,6 @@ class NoLaunchError(Exception):
 
 
 def pointers_of(facts: KernelFacts) -> list[Argument]:
-    """The arguments that get a buffer."""
     return [each for each in facts.arguments if each.kind == "global_buffer" and each.size == 8]
 
 
@@ -193,8 +171,12 @@ def tables_of(symbols: Iterable[Symbol]) -> frozenset[int]:
 
 def build_launch(facts: KernelFacts, possible: Possible, addresses: Sequence[int]) -> Launch:
     """Build a launch that takes a path, for buffers at these addresses; raises NoLaunchError if there is none."""
-    terms = possible.terms
-    _constrain_addresses(terms)
+    terms, done = possible.terms, set[Symbol]()
+    # Make the terms of the addresses of words in memory, until no more words appear.
+    while left := [symbol for symbol, _ in _select(terms, "memory", "buffer") if symbol not in done]:
+        for symbol in left:
+            done.add(symbol)
+            _address(terms, symbol)
     reply = _find_small_example(terms, facts, addresses)
     value = reply.value
     words = {int(str(symbol.args[0])): value(term) for symbol, term in _select(terms, "argument")}
@@ -205,13 +187,18 @@ def build_launch(facts: KernelFacts, possible: Possible, addresses: Sequence[int
         max(counts.get(f"hidden_block_count_{axis}") or 0, place + 1)
         for axis, place in zip("xyz", (x, y, z), strict=True)
     ]
-    memory = tuple(_place_words(terms, reply, addresses))
+    memory = []
+    for symbol, term in _select(terms, "memory", "buffer"):
+        low, high = (value(each) for each in _address(terms, symbol))
+        place = (low | high << 32) & ~3
+        buffer = next(number for number, start in enumerate(addresses) if 0 <= place - start < BUFFER_BYTES)
+        memory.append(Word(buffer=buffer, offset=place - addresses[buffer], value=value(term)))
     unknown = dict.fromkeys(_UNKNOWN.get(op, op) for op in sorted(terms.guessed))
     return Launch(
         workgroup=(x, y, z),
         grid=(grid[0], grid[1], grid[2]),
         arguments=tuple(sorted(words.items())),
-        memory=memory,
+        memory=tuple(memory),
         unknown=tuple(unknown),
     )
 
@@ -220,24 +207,13 @@ def _select(terms: PathTerms, *ops: str) -> list[tuple[Symbol, Term]]:
     return [(symbol, term) for symbol, term in terms.launched.items() if symbol.op in ops]
 
 
-def _constrain_addresses(terms: PathTerms) -> None:
-    """Make the terms of the addresses of words in memory, until no more words appear."""
-    done: set[Symbol] = set()
-    while left := [symbol for symbol, _ in _select(terms, "memory", "buffer") if symbol not in done]:
-        for symbol in left:
-            done.add(symbol)
-            _address(terms, symbol)
-
-
 def _address(terms: PathTerms, symbol: Symbol) -> tuple[Term, Term]:
-    """The low and the high word of a word's address."""
     builder = terms.builder
     low, high = terms.key(symbol.args[0], 0, None), terms.key(symbol.args[1], 0, None)
     return low, builder.apply("and", high, builder.constant(0xFFFF)) if symbol.op == "buffer" else high
 
 
 def _find_small_example(terms: PathTerms, facts: KernelFacts, addresses: Sequence[int]) -> Reply:
-    """An example with valid pointers and small numbers."""
     sure = [*terms.conditions, *_fix_pointers(terms, facts, addresses), *_keep_inside(terms, addresses)]
     builder = terms.builder
     pointers = {each.offset + part for each in pointers_of(facts) for part in (0, 4)}
@@ -283,27 +259,14 @@ def _keep_inside(terms: PathTerms, addresses: Sequence[int]) -> Iterable[Conditi
     builder = terms.builder
     words = [(*_address(terms, symbol), term) for symbol, term in _select(terms, "memory", "buffer")]
     for (low, _, one), (low2, _, other) in combinations(words, 2):
-        differ = builder.flag(builder.compare("ne", low, low2))
-        yield builder.compare(
-            "ne", builder.apply("or", differ, builder.flag(builder.compare("eq", one, other))), builder.constant(0)
-        )
+        differ, same = builder.flag(builder.compare("ne", low, low2)), builder.flag(builder.compare("eq", one, other))
+        yield builder.compare("ne", builder.apply("or", differ, same), builder.constant(0))
     for low, high, _ in words:
         yield builder.compare("eq", builder.apply("and", low, builder.constant(3)), builder.constant(0))
         flags = builder.constant(0)
         for address in addresses:
             away = builder.apply("sub", low, builder.constant(address & M32))
             near = builder.flag(builder.compare("le_u", away, builder.constant(BUFFER_BYTES - 4)))
-            flags = builder.apply(
-                "or",
-                flags,
-                builder.apply("and", near, builder.flag(builder.compare("eq", high, builder.constant(address >> 32)))),
-            )
+            there = builder.flag(builder.compare("eq", high, builder.constant(address >> 32)))
+            flags = builder.apply("or", flags, builder.apply("and", near, there))
         yield builder.compare("ne", flags, builder.constant(0))
-
-
-def _place_words(terms: PathTerms, reply: Reply, addresses: Sequence[int]) -> Iterable[Word]:
-    for symbol, term in _select(terms, "memory", "buffer"):
-        low, high = (reply.value(each) for each in _address(terms, symbol))
-        place = (low | high << 32) & ~3
-        buffer = next(number for number, start in enumerate(addresses) if 0 <= place - start < BUFFER_BYTES)
-        yield Word(buffer=buffer, offset=place - addresses[buffer], value=reply.value(term))

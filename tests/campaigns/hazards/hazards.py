@@ -23,13 +23,12 @@ from pathlib import Path
 
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.errors import RotaError
-from rota.isa.binary.toolchain import find_toolchain
+from rota.isa.binary.toolchain import find_toolchain, read_object
 from rota.isa.decoded import KernelProgram
 from rota.isa.disassembly import Instruction, read_listing
 from rota.isa.hazards.spacing import NOTHING, rows_in, spacing_of
 from rota.isa.hazards.wait_states import Early, SpacingWalk, needs
 from rota.program.machine import Confidence
-from rota.prove.kernel_proof import read_object_to_prove
 from rota.targets.architecture import SOURCES, Architecture
 from rota.targets.registry import architecture_named
 from tests.campaigns.hazards import hazard_pairs
@@ -76,7 +75,7 @@ def judged(
     """Weakens each s_nop of a kernel; `by_hand` are the numbers of inline assembly's instructions."""
     walk, tally = SpacingWalk(instructions, architecture), Tally()
     tally.alarms = [f"{name}: {_shown(instructions, each)}" for each in walk.early() if each.then not in by_hand]
-    reachable = walk.reachable()
+    reachable = _reachable(walk)
     for number, each in enumerate(instructions):
         if each.opcode != "s_nop":
             continue
@@ -95,7 +94,17 @@ def judged(
 def why_not_needed(program: KernelProgram, number: int) -> str:
     """Why an s_nop of a decoded kernel may pass one state less; nothing if there is no reason."""
     walk = SpacingWalk([step.instruction for step in program.steps], program.architecture)
-    return _left_out(walk, number, walk.reachable(), frozenset()) or ""
+    return _left_out(walk, number, _reachable(walk), frozenset()) or ""
+
+
+def _reachable(walk: SpacingWalk) -> frozenset[int]:
+    found: set[int] = set()
+    stack = [0] if walk.spacings else []
+    while stack:
+        if (number := stack.pop()) not in found:
+            found.add(number)
+            stack.extend(walk._after[number])
+    return frozenset(found)
 
 
 def _left_out(walk: SpacingWalk, number: int, reachable: frozenset[int], by_hand: frozenset[int]) -> str | None:
@@ -302,7 +311,7 @@ def _print_aiter() -> None:
     objects: dict[str, set[tuple[str, str]]] = {}
     false = 0
     for path in sorted((shared("kernels") / "aiter").rglob("*.co")):
-        code = read_object_to_prove(path)
+        code = read_object(path)
         rules = objects.setdefault(path.name, set())
         for kernel in code.kernels:
             walk = SpacingWalk(code.instructions(kernel.name), _named(kernel.arch))

@@ -27,9 +27,10 @@ from pathlib import Path
 from random import Random
 
 from rota.errors import RotaError
+from rota.isa.binary.toolchain import read_object
 from rota.isa.decoded import KernelProgram, load_program
 from rota.isa.launch.interleaving import some_interleavings
-from rota.prove.kernel_proof import prove, read_object_to_prove
+from rota.prove.kernel_proof import prove
 from rota.prove.verdict import Budget, Status
 from tests.campaigns.machine_code.code_argument import code_argument
 from tests.campaigns.machine_code.race_argument import Change
@@ -220,7 +221,7 @@ def own_subject(name: str) -> Subject:
 
 def shipped_subject(file: Path) -> Subject:
     """A kernel of AITER, which isn't launched."""
-    code = read_object_to_prove(file)
+    code = read_object(file)
     facts = code.kernels[0]
     program = load_program(facts, tuple(code.instructions(facts.name)))
     return Subject(

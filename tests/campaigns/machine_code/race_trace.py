@@ -81,11 +81,11 @@ class Recorder:
     def launch(self, original: Callable[..., None]) -> Callable[..., None]:
         """`Wave.launch`."""
 
-        def recorded(wave: Wave, counter: str, pending: Any) -> None:
+        def recorded(wave: Wave, counter: str, *rest: Any, **named: Any) -> None:
             assert self._now is not None
-            self._op.counter, self._op.rows = counter, frozenset(pending.rows)
+            self._op.counter, self._op.rows = counter, frozenset(named.get("rows", ()))
             self._now.ops[len(self._now.pcs) - 1] = self._op
-            original(wave, counter, pending)
+            original(wave, counter, *rest, **named)
 
         return recorded
 

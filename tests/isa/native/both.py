@@ -163,7 +163,7 @@ def _copied(wave: Wave) -> Wave:
     fresh.memory = deepcopy(wave.memory)
     fresh.faults = fresh.lds._faults
     fresh.memory.faults = fresh.faults
-    fresh.memory._words, fresh.lds.words = fresh.memory._bytes.view(np.uint32), fresh.lds.bytes.view(np.uint32)
+    fresh.memory._words, fresh.lds.words = fresh.memory.block.view(np.uint32), fresh.lds.bytes.view(np.uint32)
     fresh.architecture, fresh.scc, fresh.mode, fresh.private = (
         wave.architecture,
         wave.scc,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import struct
 from collections import defaultdict
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rota.errors import IsaError, ToolchainError, did_you_mean
@@ -40,14 +40,9 @@ _NUMBERS = (
 _PROCESSOR = re.compile(r"(?:^|-)(?P<arch>gfx[\w-]*)(?::|$)")
 # Initial SGPRs in hardware order, each with the bit that enables it and its size.
 _USER_SGPRS = (
-    ("private_segment_buffer", 0, 4),
-    ("dispatch_ptr", 1, 2),
-    ("queue_ptr", 2, 2),
-    ("kernarg_segment_ptr", 3, 2),
-    ("dispatch_id", 4, 2),
-    ("flat_scratch_init", 5, 2),
-    ("private_segment_size", 6, 1),
-)
+    ("private_segment_buffer", 0, 4), ("dispatch_ptr", 1, 2), ("queue_ptr", 2, 2), ("kernarg_segment_ptr", 3, 2),
+    ("dispatch_id", 4, 2), ("flat_scratch_init", 5, 2), ("private_segment_size", 6, 1),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,17 +62,14 @@ class CodeObject:
     lines: LineTable = NO_LINES
 
     def kernel(self, name: str | None = None) -> KernelFacts:
-        """The kernel of that name; without a name, the only one."""
         if name is None and len(self.kernels) == 1:
             return self.kernels[0]
         for kernel in self.kernels:
             if kernel.name == name:
                 return kernel
-        raise ToolchainError.of(
-            "T103",
-            f"the code object has no kernel named {name!r}" if name else "several kernels: name one",
-            fixes=did_you_mean(name or "", (kernel.name for kernel in self.kernels)),
-        )
+        message = f"the code object has no kernel named {name!r}" if name else "several kernels: name one"
+        fixes = did_you_mean(name or "", (kernel.name for kernel in self.kernels))
+        raise ToolchainError.of("T103", message, fixes=fixes)
 
     def image(self) -> bytes:
         """What a loader puts into memory from `rota.isa.binary.elf.CODE_BASE` on: code, constants and variables."""
@@ -90,21 +82,30 @@ class CodeObject:
 
 
 def read_kernels(hsaco: bytes) -> tuple[KernelFacts, ...]:
-    """The kernels in the order of the notes, then those that only have a descriptor."""
     return kernels_of(read_elf(hsaco))
 
 
-def kernels_of(file: ElfFile) -> tuple[KernelFacts, ...]:
+def kernels_of(file: ElfFile) -> tuple[KernelFacts, ...]:  # noqa: C901
     """A kernel in the notes without a descriptor can't be launched, so it is an error (T103)."""
     notes = {} if file.metadata is None else unpack_notes(file.metadata)
     arch = _arch(file.flags, get_optional(notes, "amdhsa.target", str))
     noted: dict[str, object] = {}
     for each in get_optional(notes, "amdhsa.kernels", list) or ():
-        symbol = _symbol(each)
+        symbol, name = get_optional(each, ".symbol", str), get_optional(each, ".name", str)
+        if symbol is None and name is None:
+            raise damaged("no .symbol")
+        symbol = f"{name}.kd" if symbol is None else symbol
         if symbol in noted:
             raise damaged(f"{symbol:.80} is in the notes twice")
         noted[symbol] = each
-    addresses = _descriptors(file, noted)
+    found: dict[str, set[int]] = defaultdict(set)
+    for each in file.symbols:
+        if each.name.endswith(".kd") or each.name in noted:
+            found[each.name].add(each.address)
+    for name, several in found.items():
+        if len(several) > 1:
+            raise damaged(f"{name:.80} is at {', '.join(f'{address:#x}' for address in sorted(several))}")
+    addresses = {name: address for name, (address,) in found.items()}
     for symbol in noted:
         if symbol not in addresses:
             raise damaged(f"no symbol {symbol:.80}")
@@ -112,26 +113,6 @@ def kernels_of(file: ElfFile) -> tuple[KernelFacts, ...]:
         raise damaged("neither the notes nor the symbols name a kernel")
     symbols = (*noted, *(symbol for symbol in addresses if symbol not in noted))
     return tuple(_facts(file, arch, symbol, addresses[symbol], noted.get(symbol, {})) for symbol in symbols)
-
-
-def _symbol(notes: object) -> str:
-    """The descriptor's symbol: by custom the kernel's name and .kd."""
-    symbol, name = get_optional(notes, ".symbol", str), get_optional(notes, ".name", str)
-    if symbol is None and name is None:
-        raise damaged("no .symbol")
-    return symbol if symbol is not None else f"{name}.kd"
-
-
-def _descriptors(file: ElfFile, noted: Container[str]) -> dict[str, int]:
-    """Addresses of descriptors: symbols that the notes name, and symbols that end in .kd."""
-    found: dict[str, set[int]] = defaultdict(set)
-    for symbol in file.symbols:
-        if symbol.name.endswith(".kd") or symbol.name in noted:
-            found[symbol.name].add(symbol.address)
-    for name, addresses in found.items():
-        if len(addresses) > 1:
-            raise damaged(f"{name:.80} is at {', '.join(f'{address:#x}' for address in sorted(addresses))}")
-    return {name: address for name, (address,) in found.items()}
 
 
 def _facts(file: ElfFile, arch: str, symbol: str, address: int, notes: object) -> KernelFacts:
@@ -206,12 +187,9 @@ def _descriptor(octets: bytes) -> Descriptor:
 
 def _arguments(notes: object) -> Iterator[Argument]:
     for number, argument in enumerate(get_optional(notes, ".args", list) or ()):
-        yield Argument(
-            name=get_optional(argument, ".name", str) or f"arg{number}",
-            offset=get_required(argument, ".offset", int),
-            size=get_required(argument, ".size", int),
-            kind=get_required(argument, ".value_kind", str),
-        )
+        name = get_optional(argument, ".name", str) or f"arg{number}"
+        offset, size = (get_required(argument, key, int) for key in (".offset", ".size"))
+        yield Argument(name=name, offset=offset, size=size, kind=get_required(argument, ".value_kind", str))
 
 
 def _arch(flags: int, target: str | None) -> str:

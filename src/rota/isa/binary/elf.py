@@ -11,6 +11,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _IDENT = b"\x7fELF\x02\x01"  # 64-bit, little-endian
 _VENDOR = "AMDGPU"
 _METADATA: int | str = 32  # NT_AMDGPU_METADATA; pyelftools gives a name instead to types that it knows
-_EXECUTABLE, _WRITABLE = 1, 2
+_EXECUTABLE = 1
 _MOST_SYMBOLS = 100_000
 _WORD = 4
 
@@ -35,17 +36,13 @@ class Segment:
     contents: bytes
     size: int
     executable: bool
-    writable: bool
 
     def holds(self, address: int, count: int = 1) -> bool:
-        """True if the file has `count` bytes from `address` on."""
         return self.address <= address and address + count <= self.address + len(self.contents)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElfSymbol:
-    """A name for an address; `function` is False for labels."""
-
     name: str
     address: int
     size: int
@@ -81,7 +78,6 @@ class ElfFile:
         return None
 
     def code_at(self, address: int) -> bool:
-        """True if an instruction may be there."""
         return address % _WORD == 0 and any(
             segment.executable and segment.holds(address, _WORD) for segment in self.segments
         )
@@ -99,7 +95,6 @@ class Metered(io.BytesIO):
         self._left = 2**16 + 64 * len(contents)
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Reads as `io.BytesIO` does; raises EOFError beyond the limit."""
         found = super().read(size)
         self._left -= 16 + len(found)
         if self._left < 0:
@@ -111,8 +106,19 @@ def read_elf(contents: bytes) -> ElfFile:
     """Reads an ELF file for AMD GPUs; raises T103 for anything else."""
     if contents[:6] != _IDENT:
         raise unreadable(f"not an ELF file: starts with {contents[:6]!r}")
+    from elftools.elf.elffile import ELFFile
+
     try:
-        return _parts(contents)
+        elf = ELFFile(Metered(contents))
+        if elf["e_machine"] != "EM_AMDGPU":
+            raise unreadable(f"an ELF file for machine {elf['e_machine']}, not for AMDGPU")  # noqa: TRY301
+        return ElfFile(
+            flags=elf["e_flags"],
+            segments=tuple(_segments(elf, contents)),
+            symbols=_symbols(elf),
+            metadata=_metadata(elf),
+            relocations=tuple(_relocations(elf)),
+        )
     except ToolchainError:
         raise
     except Exception as error:  # pyelftools says nowhere all that it may raise
@@ -125,21 +131,6 @@ def unreadable(why: str) -> ToolchainError:
 
 def damaged(why: str) -> ToolchainError:
     return unreadable(f"its notes or descriptors are damaged: {why}")
-
-
-def _parts(contents: bytes) -> ElfFile:
-    from elftools.elf.elffile import ELFFile
-
-    elf = ELFFile(Metered(contents))
-    if elf["e_machine"] != "EM_AMDGPU":
-        raise unreadable(f"an ELF file for machine {elf['e_machine']}, not for AMDGPU")
-    return ElfFile(
-        flags=elf["e_flags"],
-        segments=tuple(_segments(elf, contents)),
-        symbols=_symbols(elf),
-        metadata=_metadata(elf),
-        relocations=tuple(_relocations(elf)),
-    )
 
 
 def _metadata(elf: ELFFile) -> bytes | None:
@@ -166,18 +157,11 @@ def _segments(elf: ELFFile, contents: bytes) -> Iterator[Segment]:
         total += len(loaded)
         if len(loaded) != size or size > memory or total > 2 * len(contents):
             raise unreadable("the ELF file is cut short or damaged: a segment is not in the file")
-        flags = segment["p_flags"]
-        yield Segment(
-            address=segment["p_vaddr"],
-            contents=loaded,
-            size=memory,
-            executable=bool(flags & _EXECUTABLE),
-            writable=bool(flags & _WRITABLE),
-        )
+        executable = bool(segment["p_flags"] & _EXECUTABLE)
+        yield Segment(address=segment["p_vaddr"], contents=loaded, size=memory, executable=executable)
 
 
 def _relocations(elf: ELFFile) -> Iterator[Relocation]:
-    """The relocations of the dynamic segment; `Metered` bounds their number."""
     from elftools.elf.dynamic import DynamicSegment
 
     for segment in elf.iter_segments("PT_DYNAMIC"):
@@ -199,33 +183,22 @@ def _relocations(elf: ELFFile) -> Iterator[Relocation]:
 
 def _symbols(elf: ELFFile) -> tuple[ElfSymbol, ...]:
     """Every symbol once: from .symtab and .dynsym, or from the dynamic segment if sections are stripped."""
-    found: dict[tuple[str, int], ElfSymbol] = {}
-    for symbol in _raw_symbols(elf):
-        if len(found) > _MOST_SYMBOLS:
-            raise unreadable(f"it has more than {_MOST_SYMBOLS:,} symbols")
-        if symbol.name and symbol["st_shndx"] != "SHN_UNDEF":
-            kind = symbol["st_info"]["type"]
-            known = found.get((symbol.name, symbol["st_value"]))
-            found[symbol.name, symbol["st_value"]] = ElfSymbol(
-                name=symbol.name,
-                address=symbol["st_value"],
-                size=symbol["st_size"],
-                function=kind in {"STT_FUNC", "STT_GNU_IFUNC"} or (known is not None and known.function),
-            )
-    return tuple(found.values())
-
-
-def _raw_symbols(elf: ELFFile) -> Iterator[Any]:
     from elftools.elf.dynamic import DynamicSegment
     from elftools.elf.sections import SymbolTableSection
 
-    tables = [section for section in elf.iter_sections() if isinstance(section, SymbolTableSection)]
-    for section in tables:
-        yield from section.iter_symbols()
+    found: dict[tuple[str, int], ElfSymbol] = {}
+    tables: list[Any] = [section for section in elf.iter_sections() if isinstance(section, SymbolTableSection)]
     if not tables:
-        for segment in elf.iter_segments("PT_DYNAMIC"):
-            if isinstance(segment, DynamicSegment):
-                yield from segment.iter_symbols()
+        tables = [segment for segment in elf.iter_segments("PT_DYNAMIC") if isinstance(segment, DynamicSegment)]
+    for symbol in chain.from_iterable(table.iter_symbols() for table in tables):
+        if len(found) > _MOST_SYMBOLS:
+            raise unreadable(f"it has more than {_MOST_SYMBOLS:,} symbols")
+        if symbol.name and symbol["st_shndx"] != "SHN_UNDEF":
+            name, address = key = symbol.name, symbol["st_value"]
+            function = symbol["st_info"]["type"] in {"STT_FUNC", "STT_GNU_IFUNC"}
+            function = function or ((known := found.get(key)) is not None and known.function)
+            found[key] = ElfSymbol(name=name, address=address, size=symbol["st_size"], function=function)
+    return tuple(found.values())
 
 
 # Notes (LLVM, "User Guide for AMDGPU Backend", section "Code Object V3 Metadata" and those after it). Hand-written
@@ -237,7 +210,6 @@ _MOST = 2**32 - 1  # the descriptor holds each of these numbers in 32 bits or fe
 
 
 def unpack_notes(metadata: bytes) -> object:
-    """Unpacks the MessagePack of the notes, unchecked."""
     import msgpack
 
     try:
@@ -268,7 +240,6 @@ def get_optional(notes: object, key: str, kind: type[T]) -> T | None:
 
 
 def get_numbers(notes: object, key: str, count: int) -> tuple[int, ...] | None:
-    """A list of `count` numbers; None if it was left out."""
     value = get_optional(notes, key, list)
     if value is None:
         return None
@@ -296,19 +267,19 @@ class LineTable:
         return self.sources[place] if place >= 0 else None
 
 
-NO_LINES = LineTable()
-"""That of a code object without debug information."""
+NO_LINES = LineTable()  # that of a code object without debug information
 
 
 def read_lines(hsaco: bytes) -> LineTable:
-    """The line table of a code object; an empty one if it has none, or a damaged one."""
     from elftools.elf.elffile import ELFFile
 
     rows: dict[int, SourceLine | None] = {}
     try:
         elf = ELFFile(Metered(hsaco))
         debug = [section for section in elf.iter_sections() if section.name.startswith((".debug", ".zdebug"))]
-        if any(section.name == ".debug_line" for section in debug) and not any(_is_packed(each) for each in debug):
+        # Compressed sections are refused, because few bytes may expand to any number.
+        packed = any(each.name.startswith(".zdebug") or each["sh_flags"] & _COMPRESSED for each in debug)
+        if any(section.name == ".debug_line" for section in debug) and not packed:
             for address, source in _rows(elf.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)):
                 # A row without a line ends the one before it, unless another one begins there.
                 if source is not None or rows.get(address) is None:
@@ -321,11 +292,6 @@ def read_lines(hsaco: bytes) -> LineTable:
     return LineTable(starts=tuple(starts), sources=tuple(rows[start] for start in starts))
 
 
-def _is_packed(section: Any) -> bool:  # noqa: ANN401  # of pyelftools, untyped
-    """Compressed sections are refused, because few bytes may expand to any number."""
-    return section.name.startswith(".zdebug") or bool(section["sh_flags"] & _COMPRESSED)
-
-
 def _rows(dwarf: Any) -> Iterator[tuple[int, SourceLine | None]]:  # noqa: ANN401  # of pyelftools, untyped
     for unit in dwarf.iter_CUs():
         program = dwarf.line_program_for_CU(unit)
@@ -333,7 +299,11 @@ def _rows(dwarf: Any) -> Iterator[tuple[int, SourceLine | None]]:  # noqa: ANN40
             continue
         first = 0 if program["version"] >= 5 else 1  # of the numbers of files and folders
         folders = program["include_directory"]
-        files = [_path(each, folders, first) for each in program["file_entry"]]
+        files = []
+        for each in program["file_entry"]:  # in older tables folder 0, the compiler's, has no name
+            name, place = _text(each.name), each.dir_index - first
+            inside = 0 <= place < len(folders)
+            files.append(str(PurePosixPath(_text(folders[place]), name)) if inside else name)
         for entry in program.get_entries():
             state = entry.state
             if state is None:
@@ -341,12 +311,6 @@ def _rows(dwarf: Any) -> Iterator[tuple[int, SourceLine | None]]:  # noqa: ANN40
             place = state.file - first
             known = state.line > 0 and not state.end_sequence and 0 <= place < len(files)
             yield state.address, SourceLine(files[place], state.line) if known else None
-
-
-def _path(entry: Any, folders: Any, first: int) -> str:  # noqa: ANN401  # of pyelftools, untyped
-    """A file in its folder; in older tables folder 0 is the compiler's working directory, which they don't name."""
-    name, place = _text(entry.name), entry.dir_index - first
-    return str(PurePosixPath(_text(folders[place]), name)) if 0 <= place < len(folders) else name
 
 
 def _text(name: bytes | str) -> str:
@@ -364,11 +328,9 @@ _MOST_NAME = 1000
 def unbundle(contents: bytes, arch: str | None = None) -> bytes:
     """The code object itself; of a bundle, the one for `arch`, or the only one for a GPU."""
     if contents.startswith(_PACKED):
-        raise ToolchainError.of(
-            "T103",
-            "the code object can't be read: it is in a compressed bundle",
-            fixes=("compile with --no-offload-compress", "unpack it with clang-offload-bundler --unbundle"),
-        )
+        fixes = ("compile with --no-offload-compress", "unpack it with clang-offload-bundler --unbundle")
+        message = "the code object can't be read: it is in a compressed bundle"
+        raise ToolchainError.of("T103", message, fixes=fixes)
     if not contents.startswith(_MAGIC):
         return contents
     entries = [(name, code) for name, code in _entries(contents) if code and "amdgcn" in name]
@@ -400,7 +362,6 @@ def _entries(contents: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _arch(name: str) -> str:
-    """For example gfx942 from hipv4-amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-."""
     return name.partition(":")[0].rpartition("-")[2]
 
 
@@ -413,7 +374,6 @@ _ABSOLUTE, _RELATIVE = 3, 13  # R_AMDGPU_ABS64, R_AMDGPU_RELATIVE64
 
 
 def build_image(file: ElfFile) -> bytes:
-    """All segments in place, with relocations applied."""
     size = max((segment.address + segment.size for segment in file.segments), default=0)
     if size > _MOST_BYTES:
         raise unreadable(f"it takes {size:,} bytes of memory; at most {_MOST_BYTES:,} are loaded")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-LANES = 64
-"""Lanes of a wave; code for waves of another size is not executed."""
-MOST_WORK_ITEMS = 1024
-"""Work items of a workgroup, whatever a kernel says."""
+LANES = 64  # lanes of a wave; code for waves of another size is not executed
+MOST_WORK_ITEMS = 1024  # work items of a workgroup, whatever a kernel says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,16 +41,8 @@ class FloatMode:
 
     @property
     def bits(self) -> int:
-        """The bits of MODE."""
-        return (
-            self.round_32
-            | self.round_64 << 2
-            | self.denormals_32 << 4
-            | self.denormals_64 << 6
-            | self.dx10_clamp << 8
-            | self.ieee << 9
-            | self.fp16_overflow << 23
-        )
+        low = self.round_32 | self.round_64 << 2 | self.denormals_32 << 4 | self.denormals_64 << 6
+        return low | self.dx10_clamp << 8 | self.ieee << 9 | self.fp16_overflow << 23
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

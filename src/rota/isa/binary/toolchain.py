@@ -17,10 +17,11 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from os import PathLike
 from pathlib import Path
 
 from rota.errors import ToolchainError
-from rota.isa.binary.code_object import CodeObject, kernels_of, read_kernels
+from rota.isa.binary.code_object import CodeObject, kernels_of
 from rota.isa.binary.elf import ElfFile, read_elf, read_lines, unbundle
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import derive_flow, parse_listing
@@ -40,15 +41,7 @@ _GLOBAL_FUNCTION = 0x12
 _PLAIN_NAME = re.compile(r"[\w.$@]+")
 
 
-def disassemble(file: ElfFile, starts: Mapping[int, str], objdump: tuple[str, ...]) -> str:
-    """The listing of all executable bytes; `starts` names the addresses where code is known to begin.
-
-    Recent listings are cached, because kernels are loaded again and again.
-    """
-    return _listing(bare_file(file, starts), objdump)
-
-
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_KEPT)  # kernels are loaded again and again
 def _listing(bare: bytes, objdump: tuple[str, ...]) -> str:
     with tempfile.TemporaryDirectory(prefix="rota-") as name:
         folder = Path(name)
@@ -116,17 +109,13 @@ class _Strings:
 
 
 def _plain(name: str, address: int) -> str:
-    """A name that fits a line of a listing; a damaged symbol table may hold anything."""
     return name if _PLAIN_NAME.fullmatch(name) else f"code_{address:x}"
 
 
 def _refuse_disassembly(code: str, message: str, command: Iterable[str], said: str) -> ToolchainError:
-    return ToolchainError.of(
-        code,
-        message,
-        evidence=(("command", " ".join(command)), ("said", said.strip()[:200] or "nothing")),
-        fixes=("apt-get install llvm-22",) if code == "T101" else (),
-    )
+    evidence = (("command", " ".join(command)), ("said", said.strip()[:200] or "nothing"))
+    fixes = ("apt-get install llvm-22",) if code == "T101" else ()
+    return ToolchainError.of(code, message, evidence=evidence, fixes=fixes)
 
 
 # Sweeps. Data that looks like the first half of an instruction misleads the disassembler about what follows. So it runs
@@ -136,9 +125,13 @@ _MOST_SWEEPS = 8
 
 
 def read_code_object(
-    contents: bytes, objdump: tuple[str, ...], *, arch: str | None = None, toolchain: str = "", assembly: str = ""
+    contents: bytes,
+    objdump: tuple[str, ...] | None,
+    *,
+    arch: str | None = None,
+    toolchain: str = "",
+    assembly: str = "",
 ) -> CodeObject:
-    """Reads a code object of any producer; of a bundle, the one for `arch`."""
     hsaco = unbundle(contents, arch)
     file = read_elf(hsaco)
     kernels = kernels_of(file)
@@ -147,10 +140,24 @@ def read_code_object(
         toolchain=toolchain,
         hsaco=hsaco,
         assembly=assembly,
-        disassembly=_sweep(file, kernels, objdump),
+        disassembly=assembly if objdump is None else _sweep(file, kernels, objdump),
         kernels=kernels,
         lines=read_lines(hsaco),
     )
+
+
+def read_object(source: str | PathLike[str] | bytes, arch: str | None = None) -> CodeObject:
+    """Reads and disassembles a code object; of a bundle, the one for `arch`."""
+    contents = source if isinstance(source, bytes) else read_file(Path(source))
+    return read_code_object(contents, find_objdump(), arch=arch)
+
+
+def read_file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ToolchainError.of("T103", f"{path} can't be read: {why}") from error
 
 
 def _sweep(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, ...]) -> str:
@@ -165,14 +172,10 @@ def _sweep(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, 
     inside = {entry for entry in entries if any(entry in body for body in bodies)}
     starts = {**{entry: name for entry, name in entries.items() if entry not in inside}, **starts}
     for _ in range(_MOST_SWEEPS):
-        text = disassemble(file, starts, objdump)
+        text = _listing(bare_file(file, starts), objdump)
         listing = parse_listing(text)
-        astray = {
-            to
-            for entry in entries
-            for _, to in derive_flow(listing, entry, functions).missing
-            if file.code_at(to) and to not in starts
-        }
+        missing = [to for entry in entries for _, to in derive_flow(listing, entry, functions).missing]
+        astray = {to for to in missing if file.code_at(to) and to not in starts}
         astray |= {entry for entry in entries if entry not in listing.lines and entry not in starts}
         if not astray:
             break
@@ -212,14 +215,12 @@ class Toolchain:
             return self._assemble(folder, arch)
 
     def assemble(self, assembly: str, arch: str) -> CodeObject:
-        """Assembles a code object, for example from edited compiler output."""
         with tempfile.TemporaryDirectory(prefix="rota-") as name:
             folder = Path(name)
             (folder / "kernel.s").write_text(assembly, encoding="utf-8")
             return self._assemble(folder, arch)
 
     def version(self) -> str:
-        """The first line that the compiler prints about itself."""
         return self._run((*self.compiler, "--version"), Path.cwd(), "any").splitlines()[0]
 
     def _assemble(self, folder: Path, arch: str) -> CodeObject:
@@ -228,17 +229,7 @@ class Toolchain:
         self._run((*self.linker, "-shared", "kernel.o", "-o", "kernel.hsaco"), folder, arch)
         assembly = (folder / "kernel.s").read_text(encoding="utf-8")
         hsaco = (folder / "kernel.hsaco").read_bytes()
-        if self.objdump is not None:
-            return read_code_object(hsaco, self.objdump, toolchain=self.name, assembly=assembly)
-        return CodeObject(
-            arch=arch,
-            toolchain=self.name,
-            hsaco=hsaco,
-            assembly=assembly,
-            disassembly=assembly,
-            kernels=read_kernels(hsaco),
-            lines=read_lines(hsaco),
-        )
+        return read_code_object(hsaco, self.objdump, toolchain=self.name, assembly=assembly)
 
     def _run(self, command: tuple[str, ...], folder: Path, arch: str) -> str:
         try:
@@ -264,27 +255,22 @@ def find_toolchain(compiler: str | None = None) -> Toolchain:
 
 
 def find_toolchains() -> Iterator[Toolchain]:
-    """Every toolchain on this machine, the preferred one first."""
     for clang in _rocm_clangs():
         yield _clang("rocm", clang)
     for name in (*(f"clang++-{version}" for version in _VERSIONS), "clang++"):
-        path = shutil.which(name)
-        if path is not None:
+        if (path := shutil.which(name)) is not None:
             yield _clang(name, Path(path))
-    zig = ziglang_toolchain()
-    if zig is not None:
+    if (zig := ziglang_toolchain()) is not None:
         yield zig
 
 
 def explicit_toolchain(compiler: str) -> Toolchain:
     """The clang at that path, or of that name on the PATH; "ziglang" is the wheel."""
     if compiler == "ziglang":
-        zig = ziglang_toolchain()
-        if zig is None:
+        if (zig := ziglang_toolchain()) is None:
             raise _absent(compiler)
         return zig
-    path = shutil.which(compiler)
-    if path is None:
+    if (path := shutil.which(compiler)) is None:
         raise _absent(compiler)
     return _clang(Path(path).name, Path(path))
 
@@ -295,14 +281,12 @@ def find_objdump() -> tuple[str, ...]:
         if toolchain.objdump is not None:
             return toolchain.objdump
     for name in (*(f"llvm-objdump-{version}" for version in _VERSIONS), "llvm-objdump"):
-        path = shutil.which(name)
-        if path is not None:
+        if (path := shutil.which(name)) is not None:
             return (path,)
     raise _absent("llvm-objdump, which reads machine code")
 
 
 def ziglang_toolchain() -> Toolchain | None:
-    """The ziglang wheel of this Python, if installed; it has no disassembler."""
     if importlib.util.find_spec("ziglang") is None:
         return None
     zig = (sys.executable, "-m", "ziglang")
@@ -310,7 +294,6 @@ def ziglang_toolchain() -> Toolchain | None:
 
 
 def _rocm_clangs() -> Iterator[Path]:
-    """ROCm's clang under ROCM_PATH, in its usual place, and beside the hipcc on the PATH."""
     roots = [Path(os.environ["ROCM_PATH"])] if os.environ.get("ROCM_PATH") else []
     roots.append(Path("/opt/rocm"))
     hipcc = shutil.which("hipcc")
@@ -344,22 +327,12 @@ def _companion(clang: Path, tool: str, suffix: str) -> str | None:
 
 
 def _absent(wanted: str) -> ToolchainError:
-    return ToolchainError.of(
-        "T101",
-        f"no toolchain found: {wanted}",
-        evidence=(("looked in", "ROCM_PATH, /opt/rocm, PATH, the packages of this Python"),),
-        fixes=_INSTALL,
-    )
+    evidence = (("looked in", "ROCM_PATH, /opt/rocm, PATH, the packages of this Python"),)
+    return ToolchainError.of("T101", f"no toolchain found: {wanted}", evidence=evidence, fixes=_INSTALL)
 
 
 def _refuse_compilation(toolchain: str, arch: str, command: tuple[str, ...], said: str) -> ToolchainError:
-    """Quotes the compiler's first errors, without the lines of context around them."""
     lines = [line for line in said.splitlines() if "error" in line.lower()] or said.splitlines()
-    return ToolchainError.of(
-        "T102",
-        f"{toolchain} refused the source for {arch}: {lines[0] if lines else 'no message'}",
-        evidence=(
-            ("command", " ".join(command)),
-            *((f"error {number}", line) for number, line in enumerate(lines[:_ERROR_LINES], 1)),
-        ),
-    )
+    message = f"{toolchain} refused the source for {arch}: {lines[0] if lines else 'no message'}"
+    errors = ((f"error {number}", line) for number, line in enumerate(lines[:_ERROR_LINES], 1))
+    return ToolchainError.of("T102", message, evidence=(("command", " ".join(command)), *errors))

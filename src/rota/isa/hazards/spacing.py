@@ -9,16 +9,11 @@ import enum
 import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from rota.isa.disassembly import Instruction
 from rota.isa.wave.operand import ACC, EXEC, M0, SCALAR, VCC
-from rota.program.machine import Confidence
-from rota.targets.architecture import ANY, SOURCES, Pipe
-
-if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
-    from rota.program.machine import Fact
-    from rota.targets.architecture import Architecture, Hazards
+from rota.program.machine import Confidence, Fact
+from rota.targets.architecture import ANY, SOURCES, Architecture, Hazards, Pipe
 
 Rows = frozenset[int]
 NO_ROWS: Rows = frozenset()
@@ -30,12 +25,11 @@ _NAMED = {
     "vcc": VCC_ROWS, "vcc_lo": frozenset({SCALAR + VCC}), "vcc_hi": frozenset({SCALAR + VCC + 1}), "m0": M0_ROWS,
     "exec": EXEC_ROWS, "exec_lo": frozenset({SCALAR + EXEC}), "exec_hi": frozenset({SCALAR + EXEC + 1}),
 }  # fmt: skip
+_ZERO_FLAGS = {"src_vccz": VCC_ROWS, "src_execz": EXEC_ROWS}
 _WORD = re.compile(r"[a-z_0-9]+")
 
 
 class Kind(enum.Enum):
-    """The unit that executes an instruction."""
-
     SCALAR = "SALU"
     VECTOR = "VALU"
     MATRIX = "matrix core"
@@ -45,8 +39,6 @@ class Kind(enum.Enum):
 
 
 class Trait(enum.Flag):
-    """Other properties that wait states depend on."""
-
     NONE = 0
     TRANSCENDENTAL = enum.auto()
     DOT = enum.auto()
@@ -72,10 +64,7 @@ class Trait(enum.Flag):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """A requirement: wait states between two instructions that share `rows`.
-
-    `rule` is the name of the rule in `Hazards`, `fact` its value and source.
-    """
+    """A requirement: wait states between two instructions that share `rows`, by the name of its rule in `Hazards`."""
 
     states: int
     rows: Rows
@@ -131,7 +120,6 @@ class Spacing:
 
     @property
     def valu(self) -> bool:
-        """True for VALU instructions, MFMA and loads to LDS included."""
         return self.kind in {Kind.VECTOR, Kind.MATRIX} or Trait.TO_LDS in self.traits
 
     @property
@@ -144,7 +132,6 @@ NOTHING = Spacing(opcode="", kind=Kind.OTHER)
 
 @lru_cache(maxsize=4096)  # an unrolled loop names the same registers again and again
 def rows_in(text: str) -> Rows:
-    """The rows that an operand names, with or without signs around it."""
     rows: set[int] = set()
     for found in _REGISTER.finditer(text):
         first, last = int(found["one"] or found["first"]), int(found["one"] or found["last"])
@@ -194,10 +181,9 @@ def _reach(first: Spacing, hazards: Hazards) -> int:
         large = (hazards.double_large, hazards.double_large_memory)
         return max(first.passes + max(hazards.result.value, hazards.overlap.value, 2), *(fact.value for fact in large))
     if first.kind is Kind.VECTOR:
-        scalar = any(row >= SCALAR for row in first.writes)
-        far = (
-            (hazards.scalar, hazards.exec_dpp, hazards.zero) if scalar else (hazards.dot, hazards.dpp, hazards.operand)
-        )
+        far = (hazards.dot, hazards.dpp, hazards.operand)
+        if any(row >= SCALAR for row in first.writes):
+            far = (hazards.scalar, hazards.exec_dpp, hazards.zero)
         return max(fact.value for fact in far)
     if first.kind is not Kind.OTHER and (first.held or first.writes or first.traits):
         near = (hazards.store, hazards.dpp_other, hazards.mode, hazards.m0, hazards.vskip, hazards.vskip_read)
@@ -206,30 +192,23 @@ def _reach(first: Spacing, hazards: Hazards) -> int:
 
 
 def spacing_of(instruction: Instruction, architecture: Architecture) -> Spacing:
-    spacing = _spacing(instruction, architecture)
-    ends = spacing.ends or (NO_ROWS if spacing.kind is Kind.SCALAR else scalar_rows(spacing.writes))
-    return replace(spacing, reach=_reach(spacing, architecture.hazards), ends=ends)
-
-
-def _spacing(instruction: Instruction, architecture: Architecture) -> Spacing:
     opcode = instruction.opcode
     operands = [rows_in(text) for text in instruction.operands]
     if opcode.startswith(("v_mfma_", "v_smfmac_")):
-        return _matrix(instruction, operands, architecture)
-    if opcode.startswith("v_"):
-        return _vector(instruction, operands)
-    if opcode.startswith(("buffer_", "global_", "flat_", "scratch_", "tbuffer_")):
-        return _memory(instruction, operands)
-    if opcode.startswith("ds_"):
+        spacing = _matrix(instruction, operands, architecture)
+    elif opcode.startswith("v_"):
+        spacing = _vector(instruction, operands)
+    elif opcode.startswith(("buffer_", "global_", "flat_", "scratch_", "tbuffer_")):
+        spacing = _memory(instruction, operands)
+    elif opcode.startswith("ds_"):
         loads = _LOADS.match(opcode) is not None
-        return Spacing(
-            opcode=opcode,
-            kind=Kind.LDS,
-            reads=_union(operands[1:] if loads else operands),
-            writes=_union(operands[:1]) if loads else NO_ROWS,
-            traits=_m0_traits(opcode) if _MOVREL.match(opcode) or "gds" in instruction.modifiers else Trait.NONE,
-        )
-    return _scalar(instruction, operands)
+        reads, writes = (_union(operands[1:]), _union(operands[:1])) if loads else (_union(operands), NO_ROWS)
+        traits = _m0_traits(opcode) if _MOVREL.match(opcode) or "gds" in instruction.modifiers else Trait.NONE
+        spacing = Spacing(opcode=opcode, kind=Kind.LDS, reads=reads, writes=writes, traits=traits)
+    else:
+        spacing = _scalar(instruction, operands)
+    ends = spacing.ends or (NO_ROWS if spacing.kind is Kind.SCALAR else scalar_rows(spacing.writes))
+    return replace(spacing, reach=_reach(spacing, architecture.hazards), ends=ends)
 
 
 def _m0_traits(opcode: str) -> Trait:
@@ -255,9 +234,8 @@ def _bits(instruction: Instruction, name: str) -> list[str]:
 def _matrix(instruction: Instruction, operands: list[Rows], architecture: Architecture) -> Spacing:
     form = next((each for each in architecture.matrix_forms if each.name == instruction.opcode), None)
     if form is None or len(operands) < 4:  # the interpreter refuses it; nothing is known of its time
-        return Spacing(
-            opcode=instruction.opcode, kind=Kind.MATRIX, reads=_union(operands[1:]), writes=_union(operands[:1])
-        )
+        reads, writes = _union(operands[1:]), _union(operands[:1])
+        return Spacing(opcode=instruction.opcode, kind=Kind.MATRIX, reads=reads, writes=writes)
     target, left, right, third, *scales = operands
     sums = target if form.sparse else third
     passes = form.passes.value
@@ -282,7 +260,7 @@ def _vector(instruction: Instruction, operands: list[Rows]) -> Spacing:
     name = _SUFFIX.sub("", instruction.opcode)
     targets = 2 if _CARRIES.match(name) else 1
     writes, reads = _union(operands[:targets]), _union(operands[targets:])
-    traits, select, sums = _vector_traits(instruction, name), NO_ROWS, NO_ROWS
+    traits, select, sums, masked = _vector_traits(instruction, name), NO_ROWS, NO_ROWS, _MASKED.match(name)
     if name == "v_nop":
         writes = reads = NO_ROWS
     if name.startswith("v_cmpx"):
@@ -296,7 +274,11 @@ def _vector(instruction: Instruction, operands: list[Rows]) -> Spacing:
         reads = _union(operands[1:3])
     elif _TIED.match(name):
         reads |= writes
-    kept = vector_rows(writes) if Trait.DPP in traits and _keeps_lanes(instruction) else NO_ROWS
+    kept = NO_ROWS
+    if Trait.DPP in traits:  # lanes may keep the old target: by its masks, or for lack of a source lane
+        full = all(_modifier(instruction, f"{name}_mask") in {"", "0xf"} for name in ("row", "bank"))
+        inside = any(_WHOLE.match(each) or each.startswith("bound_ctrl") for each in instruction.modifiers)
+        kept = NO_ROWS if full and inside else vector_rows(writes)
     if name in {"v_readlane_b32", "v_writelane_b32"}:
         select = frozenset(row for row in operands[2] if row >= SCALAR)
     return Spacing(
@@ -308,22 +290,12 @@ def _vector(instruction: Instruction, operands: list[Rows]) -> Spacing:
         writes=writes,
         write_range=_range(writes),
         select=select,
-        masks=_union(operands[targets + 2 :]) - _union(operands[targets : targets + 2])
-        if _MASKED.match(name)
-        else NO_ROWS,
+        masks=_union(operands[targets + 2 :]) - _union(operands[targets : targets + 2]) if masked else NO_ROWS,
         exchanged=vector_rows(_union(operands[targets : targets + 1])) if Trait.DPP in traits else NO_ROWS,
         kept=kept,
-        zeros=(VCC_ROWS if "src_vccz" in instruction.operands else NO_ROWS)
-        | (EXEC_ROWS if "src_execz" in instruction.operands else NO_ROWS),
+        zeros=_union([rows for flag, rows in _ZERO_FLAGS.items() if flag in instruction.operands]),
         traits=traits,
     )
-
-
-def _keeps_lanes(instruction: Instruction) -> bool:
-    """True if lanes of a DPP instruction may keep the old target: by its masks, or for lack of a source lane."""
-    full = all(_modifier(instruction, f"{name}_mask") in {"", "0xf"} for name in ("row", "bank"))
-    inside = any(_WHOLE.match(each) or each.startswith("bound_ctrl") for each in instruction.modifiers)
-    return not (full and inside)
 
 
 def _vector_traits(instruction: Instruction, name: str) -> Trait:
@@ -347,7 +319,6 @@ def _vector_traits(instruction: Instruction, name: str) -> Trait:
 
 
 def _writes_a_part(instruction: Instruction, name: str) -> bool:
-    """True if SDWA or op_sel places the result in a part of its register."""
     if "_sdwa" in instruction.opcode or _modifier(instruction, "dst_sel"):
         return _modifier(instruction, "dst_sel") not in {"", "DWORD"}
     if name.startswith("v_cvt_scalef32_sr_pk_fp4_"):  # whatever its bits
@@ -361,7 +332,6 @@ def _writes_a_part(instruction: Instruction, name: str) -> bool:
 
 
 def _packed(instruction: Instruction, name: str) -> bool:
-    """True if the first bit of a packed instruction's op_sel_hi is set, which is the default."""
     if not _PACKED.match(name):
         return False
     high = _bits(instruction, "op_sel_hi")
@@ -406,14 +376,9 @@ def _scalar(instruction: Instruction, operands: list[Rows]) -> Spacing:
         writes = M0_ROWS
     if "saveexec" in opcode or "wrexec" in opcode:
         writes |= EXEC_ROWS
-    return Spacing(
-        opcode=opcode,
-        kind=Kind.SCALAR,
-        writes=writes,
-        ends=NO_ROWS if _MAY_WRITE.match(opcode) else writes,
-        traits=_scalar_traits(opcode, found),
-        hwreg=found["name"] if found else "",
-    )
+    ends, hwreg = NO_ROWS if _MAY_WRITE.match(opcode) else writes, found["name"] if found else ""
+    traits = _scalar_traits(opcode, found)
+    return Spacing(opcode=opcode, kind=Kind.SCALAR, writes=writes, ends=ends, traits=traits, hwreg=hwreg)
 
 
 def _scalar_traits(opcode: str, hwreg: re.Match[str] | None) -> Trait:

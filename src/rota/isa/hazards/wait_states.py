@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rota.errors import Concern, Finding
 from rota.isa.disassembly import Instruction
@@ -28,43 +28,25 @@ from rota.isa.hazards.spacing import (
     vector_rows,
 )
 from rota.isa.wave.operand import ACC, EXEC, M0, SCALAR, VCC
-from rota.isa.wave.wave import POISON, Wave
+from rota.isa.wave.wave import POISON, Step, Wave
+from rota.program.machine import Fact
 from rota.targets.architecture import Architecture, Hazards, Pipe
-
-if TYPE_CHECKING:
-    from rota.isa.wave.wave import Step
-    from rota.program.machine import Fact
 
 # Rules for pairs of instructions: those of AMD's manual and those of LLVM for gfx940 and later. Each names its source.
 # If the two differ, the stricter one is here.
 
-SHORT = 2
-"""Passes of the shortest MFMAs, which have their own rules."""
+SHORT = 2  # passes of the shortest MFMAs, which have their own rules
 _VECTORS = frozenset({Kind.VECTOR, Kind.MATRIX, Kind.MEMORY, Kind.LDS})
 
 
 def needs(first: Spacing, then: Spacing, hazards: Hazards) -> tuple[Need, ...]:
-    """What `then` must keep after `first`; cached, because loops repeat the same pairs."""
     known = first.known.get(then)
     if known is None:
         known = first.known[then] = tuple(need for need in _Rules(hazards).between(first, then) if need.states > 0)
     return known
 
 
-def still_holds(need: Need, multiplied: Rows, ended: Rows) -> bool:
-    """True if a need still holds after later MFMAs and scalar instructions wrote those rows.
-
-    A result that a later MFMA overwrites has the wait states of that one. For a scalar register written again, the
-    hardware interlocks or the later instruction has wait states of its own.
-    """
-    if not need.rows:
-        return True
-    return not (need.rows <= multiplied if need.matrix else need.rows <= ended)
-
-
 class _Rules:
-    """The rules, with the numbers of one architecture."""
-
     def __init__(self, hazards: Hazards) -> None:
         self._hazards = hazards
 
@@ -79,7 +61,6 @@ class _Rules:
             yield Need(states=states, rows=rows, why=why, rule=rule, fact=fact, reads=reads, matrix=matrix)
 
     def _always(self, rule: str, why: str) -> Iterator[Need]:
-        """A rule that isn't about registers."""
         fact: Fact = getattr(self._hazards, rule)
         yield Need(states=fact.value, rows=NO_ROWS, why=why, rule=rule, fact=fact)
 
@@ -88,8 +69,10 @@ class _Rules:
             yield from self._after_vector(first, then)
         if first.kind is Kind.MATRIX:
             yield from self._after_matrix(first, then)
-        if first.held:
-            yield from self._after_store(first, then)
+        if first.held and (then.valu or Trait.BY_OFFSET not in first.traits):
+            by_offset = Trait.BY_OFFSET in first.traits
+            rule = "store_by_offset" if by_offset else "store" if then.valu else "store_load"
+            yield from self._need(rule, first.held & then.writes, "overwrites the data of a store")
         if Trait.DPP in then.traits:
             yield from self._to_dpp(first, then)
         if Trait.USES_M0 in then.traits and first.kind is Kind.SCALAR:
@@ -109,14 +92,6 @@ class _Rules:
         reads = Trait.READS_MODE in then.traits and Trait.SETS_MODE not in then.traits
         if Trait.SKIPS in first.traits and reads and then.hwreg == "HW_REG_MODE":
             yield from self._always("vskip_read", "reads MODE after s_setvskip")
-
-    def _after_store(self, first: Spacing, then: Spacing) -> Iterator[Need]:
-        rows = first.held & then.writes
-        if Trait.BY_OFFSET in first.traits:
-            if then.valu:
-                yield from self._need("store_by_offset", rows, "overwrites the data of a store")
-        else:
-            yield from self._need("store" if then.valu else "store_load", rows, "overwrites the data of a store")
 
     def _to_dpp(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         written = vector_rows(first.writes)
@@ -155,7 +130,6 @@ class _Rules:
                 yield from self._need("exec_permlane", EXEC_ROWS, "exchanges lanes after v_cmpx")
 
     def _forward(self, first: Spacing, then: Spacing) -> Iterator[Need]:
-        """Results that the next VALU instruction can't read at once."""
         read = first.writes & then.all_reads
         if Trait.TRANSCENDENTAL in first.traits and Trait.TRANSCENDENTAL not in then.traits:
             yield from self._need("transcendental", read, "reads a transcendental's result", reads=True)
@@ -168,7 +142,6 @@ class _Rules:
             yield from self._need("packed", named, "uses, made by a packed instruction,", reads=bool(read))
 
     def _scalar_results(self, scalars: Rows, then: Spacing) -> Iterator[Need]:
-        """Rules for scalar registers that a VALU instruction wrote."""
         if then.kind is Kind.MEMORY:
             implied = scalars & (EXEC_ROWS | M0_ROWS)
             yield from self._need("scalar", (scalars - implied) & then.reads, "reads for memory", reads=True)
@@ -211,8 +184,7 @@ class _Rules:
     def _result(self, first: Spacing, rows: Rows, *, memory: bool) -> Iterator[Need]:
         """Wait states until the result of an MFMA may be read, also as a factor of another one."""
         rule, passes = self._ends(first)
-        if first.pipe is Pipe.DOUBLE and memory:
-            rule = "double_large_memory" if first.large else "double_small_memory"
+        rule += "_memory" * (first.pipe is Pipe.DOUBLE and memory)
         yield from self._need(rule, rows, "reads", passes, reads=True, matrix=True)
 
     @staticmethod
@@ -332,15 +304,15 @@ class Distance(NamedTuple):
         return Distance(passed, counted + first.states, multiplied, ended, unit, begun)
 
     def missing(self, first: Spacing, then: Spacing, hazards: Hazards) -> Iterator[tuple[int, Need]]:
-        """The wait states that are missing, with the need that asks for them."""
         for need in needs(first, then, hazards):
-            if need.states > self.passed and still_holds(need, self.multiplied, self.ended):
+            # A result that a later MFMA overwrites has the wait states of that one. For a scalar register written
+            # again, the hardware interlocks or the later instruction has wait states of its own.
+            again = self.multiplied if need.matrix else self.ended
+            if need.states > self.passed and (not need.rows or not need.rows <= again):
                 yield need.states - self.counted, need
 
 
 class SpacingWalk:
-    """The control flow of a kernel, with the spacing of each instruction."""
-
     def __init__(self, instructions: Sequence[Instruction], architecture: Architecture) -> None:
         self.instructions = instructions
         self.spacings = [spacing_of(each, architecture) for each in instructions]
@@ -360,10 +332,7 @@ class SpacingWalk:
         self._before[following].append(number)
 
     def early(self, numbers: Iterable[int] | None = None, *, plain: bool = False) -> tuple[Early, ...]:
-        """The instructions among `numbers` that come too early, once for each one they follow.
-
-        With `plain`, every instruction is one wait state, and rewritten registers still count.
-        """
+        """Which of `numbers` come too early; with `plain`, all are one wait state and rewritten registers count."""
         found: dict[tuple[int, int], Early] = {}
         left = -1 if plain else _FREE_PLACES + _MOST_PLACES * len(self.spacings)
         for then in range(len(self.spacings)) if numbers is None else numbers:
@@ -371,10 +340,7 @@ class SpacingWalk:
         return tuple(found.values())
 
     def _find_early(self, then: int, most: int, found: dict[tuple[int, int], Early]) -> int:
-        """Walks back from an instruction on all paths; returns the number of visited places.
-
-        Beyond `most` places only wait states count, not rewritten rows: that finds no fewer violations.
-        """
+        """Walks back on all paths, beyond `most` places without rewritten rows; returns the number of places."""
         spacing = self.spacings[then]
         named = spacing.all_reads | spacing.writes | spacing.zeros | EXEC_ROWS
         start = Distance(unit=spacing.pipe if most > 0 else None)
@@ -410,17 +376,7 @@ class SpacingWalk:
             if key not in found or found[key].weight < (need.required, short):
                 found[key] = Early(first=number, then=then, short=short, need=need)
 
-    def reachable(self) -> frozenset[int]:
-        found: set[int] = set()
-        stack = [0] if self.spacings else []
-        while stack:
-            if (number := stack.pop()) not in found:
-                found.add(number)
-                stack.extend(self._after[number])
-        return frozenset(found)
-
     def near(self, number: int) -> frozenset[int]:
-        """The instructions that follow closely enough to depend on the wait states of `number`."""
         best: dict[int, int] = {}
         stack = [(following, 0) for following in self._after[number]]
         while stack:
@@ -439,20 +395,14 @@ def check_spacing(instructions: Sequence[Instruction], architecture: Architectur
     for each in walk.early():
         if each.then not in worst or worst[each.then].weight < each.weight:
             worst[each.then] = each
-    return tuple(_finding(instructions, worst[then]) for then in sorted(worst))
-
-
-def _finding(instructions: Sequence[Instruction], early: Early) -> Finding:
-    then, first = instructions[early.then], instructions[early.first]
-    return Finding(
-        "I104",
-        early_message(then, early.need, early.short),
-        concerns=(
-            Concern(label=then.text, index=then.line, role="line of the listing"),
-            Concern(label=first.text, index=first.line, role="the other one"),
-        ),
-        evidence=early_evidence(early.need, early.short),
-    )
+    findings = []
+    for _, early in sorted(worst.items()):
+        then, first = instructions[early.then], instructions[early.first]
+        ends = ((then, "line of the listing"), (first, "the other one"))
+        concerns = tuple(Concern(label=each.text, index=each.line, role=role) for each, role in ends)
+        message, evidence = early_message(then, early.need, early.short), early_evidence(early.need, early.short)
+        findings.append(Finding("I104", message, concerns=concerns, evidence=evidence))
+    return tuple(findings)
 
 
 def early_message(then: Instruction, need: Need, short: int) -> str:
@@ -461,22 +411,15 @@ def early_message(then: Instruction, need: Need, short: int) -> str:
 
 
 def early_evidence(need: Need, short: int) -> tuple[tuple[str, str | int], ...]:
-    return (
-        ("rule", need.rule),
-        ("source", need.source),
-        ("row", need.fact.source),
-        ("fix", f"s_nop {short - 1} before it, or other instructions"),
-    )
+    fix = f"s_nop {short - 1} before it, or other instructions"
+    return ("rule", need.rule), ("source", need.source), ("row", need.fact.source), ("fix", fix)
 
 
 # Check at run time, with the same rules.
 
 
 def check_distance(wave: Wave, step: Step) -> None:
-    """Checks the wait states between recent steps and this one.
-
-    An MFMA waits until its unit is free. Results that it has not written yet are read as poison.
-    """
+    """Checks the wait states since recent steps.  An MFMA waits for its unit; unwritten results read as poison."""
     spacing = step.spacing
     waited, began = (0, 0) if spacing.pipe is None else _wait_for_unit(wave, spacing)
     now, recent = wave.now + wave.stalled, wave.recent
@@ -499,10 +442,7 @@ def check_distance(wave: Wave, step: Step) -> None:
 
 
 def _wait_for_unit(wave: Wave, spacing: Spacing) -> tuple[int, int]:
-    """Delays an MFMA until the unit is free; returns the delay, and when the MFMA before it began.
-
-    Instructions issued between the two gain nothing, as in the walk over paths, which can't know of the delay.
-    """
+    """Delays an MFMA until its unit is free; returns the delay, and when the MFMA before it began."""
     now = wave.now + wave.stalled
     pipe, began, free = wave.unit
     more = free - now if pipe is spacing.pipe and free > now else 0
@@ -517,10 +457,7 @@ def _wait_for_unit(wave: Wave, spacing: Spacing) -> tuple[int, int]:
 
 
 def _report(wave: Wave, step: Step, waited: int, began: int) -> None:
-    """Reports what the step comes too early for, except rows written again since.
-
-    Its own delay counts for instructions issued no later than the MFMA that `began` on its unit.
-    """
+    """Reports what the step comes too early for; its own delay counts for what was issued before `began`."""
     multiplied = ended = NO_ROWS
     now = wave.now + wave.stalled
     for _, since, other in reversed(wave.recent):
@@ -529,21 +466,11 @@ def _report(wave: Wave, step: Step, waited: int, began: int) -> None:
         distance = Distance(passed, passed - waited if since <= began + 1 else passed, multiplied, ended)
         missing = distance.missing(first, step.spacing, wave.architecture.hazards)
         for short, need in sorted(missing, key=lambda each: (each[1].required, each[0]), reverse=True):
-            _report_early(wave, step, other, short, need)
+            here, message = step.instruction, early_message(step.instruction, need, short)
+            evidence = (("wave", wave.number), *early_evidence(need, short))
+            wave.faults.add("I104", here, message, *evidence, other=other.instruction)
+            if need.reads and need.matrix:
+                wave.v[list(need.rows)] = POISON
         if first.passes:
             multiplied |= first.writes
         ended |= first.ends
-
-
-def _report_early(wave: Wave, step: Step, other: Step, short: int, need: Need) -> None:
-    wave.faults.add(
-        "I104",
-        step.instruction,
-        early_message(step.instruction, need, short),
-        ("wave", wave.number),
-        *early_evidence(need, short),
-        other=other.instruction,
-    )
-    if need.reads and need.matrix:
-        for row in need.rows:
-            wave.v[row] = POISON

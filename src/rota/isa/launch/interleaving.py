@@ -43,7 +43,6 @@ class Interleaving:
     last_first: bool = False
 
     def order_workgroups(self, workgroups: Sequence[T]) -> list[T]:
-        """Workgroups in the order in which they run."""
         order = [*workgroups]
         if self.last_first:
             order.reverse()
@@ -64,15 +63,12 @@ class Interleaving:
 
 
 class Driver:
-    """Chooses the wave that runs next and the memory ops that land."""
-
     def __init__(self, interleaving: Interleaving, random: Random) -> None:
         self._interleaving = interleaving
         self._random = random
         self._draws = interleaving.seed is not None
 
     def turn(self, runnable: Sequence[int]) -> tuple[int, int | None]:
-        """A wave and the number of instructions it may execute; None is without limit."""
         if self._draws:
             return self._random.choice(runnable), 1 + int(_LONGEST_TURN * self._random.random() ** 4)
         return min(runnable, key=self._interleaving.rank), None
@@ -85,7 +81,6 @@ class Driver:
         return lambda: lands
 
     def between(self) -> bool:
-        """True if a memory op in flight lands now, before a turn."""
         return self._interleaving.landing is Landing.ANY and self._random.random() < _SHARE_BETWEEN
 
 
@@ -94,35 +89,26 @@ EARLIEST = Interleaving(label="earliest", landing=Landing.EARLIEST)
 
 
 def ahead(wave: int) -> Interleaving:
-    """One wave is first at every barrier; memory ops land late."""
     return Interleaving(label=f"wave {wave} ahead", ahead=(wave,))
 
 
 def behind(wave: int) -> Interleaving:
-    """One wave is last at every barrier; memory ops land late."""
     return Interleaving(label=f"wave {wave} behind", behind=(wave,))
 
 
 def backwards(waves: int) -> Interleaving:
-    """The last wave and the last workgroup run first; memory ops land late."""
     return Interleaving(label="backwards", ahead=tuple(reversed(range(waves))), last_first=True)
 
 
 def draw_order(seed: int, landing: Landing = Landing.ANY) -> Interleaving:
-    """A seed draws the turns, and the landings unless they are fixed."""
     return Interleaving(label=f"seed {seed}, {landing.value}", landing=landing, seed=seed)
 
 
 def interleavings(waves: int, seeds: int) -> tuple[Interleaving, ...]:
     """Latest, earliest and backwards, every wave ahead and behind, and seeds, half of them landing late."""
-    return (
-        LATEST,
-        EARLIEST,
-        backwards(waves),
-        *(ahead(wave) for wave in range(1, waves)),
-        *(behind(wave) for wave in range(waves - 1)),
-        *(draw_order(seed, Landing.LATEST if seed % 2 else Landing.ANY) for seed in range(seeds)),
-    )
+    single = (*map(ahead, range(1, waves)), *map(behind, range(waves - 1)))
+    drawn = (draw_order(seed, Landing.LATEST if seed % 2 else Landing.ANY) for seed in range(seeds))
+    return (LATEST, EARLIEST, backwards(waves), *single, *drawn)
 
 
 def some_interleavings(waves: int, number: int, seed: int = 0) -> tuple[Interleaving, ...]:

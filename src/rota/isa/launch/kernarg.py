@@ -10,19 +10,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rota.errors import Concern, IsaError
 from rota.isa.binary.kernel_facts import LANES, Argument, KernelFacts
+from rota.isa.decoded import KernelProgram
+from rota.isa.disassembly import Instruction
 from rota.isa.wave.operand import EXEC
-from rota.isa.wave.wave import POISON
-
-if TYPE_CHECKING:
-    from rota.isa.decoded import KernelProgram
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
+from rota.isa.wave.wave import POISON, Wave
 
 Triple = tuple[int, int, int]
 
@@ -37,8 +33,6 @@ _LDS_UNIT = 16  # the largest alignment that a pointer to LDS needs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pointer:
-    """An address within one of the launch's buffers."""
-
     buffer: int
     offset: int = 0
 
@@ -49,8 +43,6 @@ Value = Pointer | int | float | bytes | np.generic | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """The sizes of a launch: workgroups, work-items per workgroup, and LDS in bytes."""
-
     grid: Triple
     block: Triple
     fixed_lds: int
@@ -67,7 +59,7 @@ def service_at(address: int) -> str | None:
     return _SERVICES[number] if 0 <= number < len(_SERVICES) else None
 
 
-def build_kernarg(
+def build_kernarg(  # noqa: C901, PLR0912
     facts: KernelFacts, values: Sequence[Value], address: Callable[[Pointer], int], sizes: Sizes
 ) -> bytes:
     """The kernarg segment; a kernel without argument metadata gets its values one after the other."""
@@ -84,13 +76,26 @@ def build_kernarg(
                 raise _misfit(argument, number, why, "pass its bytes as int")
             packed, lds = lds.to_bytes(argument.size, "little"), lds + value
         elif argument.kind == "global_buffer":
-            packed = _pack_pointer(argument, number, value, address).to_bytes(argument.size, "little")
+            if isinstance(value, Pointer) or value is None:
+                to = 0 if value is None else address(value)
+            elif isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < 1 << 64:
+                to = int(value)
+            else:
+                why = f"a pointer, but {value!r:.60} was given"
+                raise _misfit(argument, number, why, "pass an array, or None for null")
+            packed = to.to_bytes(argument.size, "little")
         elif argument.kind == "by_value":
             packed = _pack_value(argument, number, value, address)
         else:
             raise _misfit(argument, number, f"of kind {argument.kind}, which rota doesn't support")
         segment[argument.offset : argument.offset + argument.size] = packed
-    hidden = _hidden_values(sizes)
+    # Grids are whole workgroups, so remainders are zero; global offsets are OpenCL's, and zero too.
+    hidden = {"hidden_grid_dims": _count_dimensions(sizes), "hidden_dynamic_lds_size": sizes.dynamic_lds}
+    for axis, count, size in zip("xyz", sizes.grid, sizes.block, strict=True):
+        hidden |= {f"hidden_block_count_{axis}": count, f"hidden_group_size_{axis}": size}
+        hidden |= {f"hidden_remainder_{axis}": 0, f"hidden_global_offset_{axis}": 0}
+    hidden |= {f"hidden_{name}": service_pointer(name) for name in _SERVICES}
+    hidden |= {"hidden_private_base": POISON, "hidden_shared_base": POISON}  # apertures: instructions know them here
     for argument in facts.arguments:
         if argument.kind in hidden:
             packed = hidden[argument.kind].to_bytes(argument.size, "little")
@@ -113,17 +118,8 @@ def dynamic_lds(facts: KernelFacts, values: Sequence[Value], sizes: Sizes) -> in
     return end - sizes.fixed_lds + sizes.dynamic_lds
 
 
-def _hidden_values(sizes: Sizes) -> dict[str, int]:
-    """Grids are whole workgroups, so remainders are zero; global offsets are OpenCL's, and zero too."""
-    found = {
-        "hidden_grid_dims": max((axis + 1 for axis in range(3) if sizes.grid[axis] * sizes.block[axis] > 1), default=1)
-    }
-    for axis, count, size in zip("xyz", sizes.grid, sizes.block, strict=True):
-        found |= {f"hidden_block_count_{axis}": count, f"hidden_group_size_{axis}": size}
-        found |= {f"hidden_remainder_{axis}": 0, f"hidden_global_offset_{axis}": 0}
-    found |= {f"hidden_{name}": service_pointer(name) for name in _SERVICES}
-    found |= {"hidden_private_base": POISON, "hidden_shared_base": POISON}  # apertures: instructions know them here
-    return found | {"hidden_dynamic_lds_size": sizes.dynamic_lds}
+def _count_dimensions(sizes: Sizes) -> int:
+    return max((axis + 1 for axis in range(3) if sizes.grid[axis] * sizes.block[axis] > 1), default=1)
 
 
 def _pack_unnamed(facts: KernelFacts, values: Sequence[Value], address: Callable[[Pointer], int]) -> bytes:
@@ -139,37 +135,21 @@ def _pack_unnamed(facts: KernelFacts, values: Sequence[Value], address: Callable
             packed = value.tobytes()
         else:
             unnamed = Argument(name=f"arg{number}", offset=len(segment), size=0, kind="unnamed")
-            raise _misfit(
-                unnamed, number, "the code object doesn't say how large it is", "pass numpy.int32(...) or bytes"
-            )
+            why = "the code object doesn't say how large it is"
+            raise _misfit(unnamed, number, why, "pass numpy.int32(...) or bytes")
         segment += bytes(-len(segment) % len(packed)) + packed
     if len(segment) > facts.kernarg_bytes:
-        raise IsaError.of(
-            "I107",
-            f"the launch doesn't fit kernel {facts.name}",
-            evidence=(("kernarg segment", f"{len(segment)} bytes given, {facts.kernarg_bytes} declared"),),
-        )
+        evidence = (("kernarg segment", f"{len(segment)} bytes given, {facts.kernarg_bytes} declared"),)
+        raise IsaError.of("I107", f"the launch doesn't fit kernel {facts.name}", evidence=evidence)
     return bytes(segment.ljust(facts.kernarg_bytes, b"\0"))
-
-
-def _pack_pointer(argument: Argument, number: int, value: Value, address: Callable[[Pointer], int]) -> int:
-    if isinstance(value, Pointer):
-        return address(value)
-    if value is None:
-        return 0
-    if isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < 1 << 64:
-        return int(value)
-    raise _misfit(argument, number, f"a pointer, but {value!r:.60} was given", "pass an array, or None for null")
 
 
 def _pack_value(argument: Argument, number: int, value: Value, address: Callable[[Pointer], int]) -> bytes:
     size = argument.size
     if isinstance(value, Pointer) and size == 8:  # a pointer that the compiler lost sight of
         return address(value).to_bytes(8, "little")
-    if (
-        isinstance(value, bytes | np.generic)
-        and len(octets := bytes(value) if isinstance(value, bytes) else value.tobytes()) == size
-    ):
+    octets = value if isinstance(value, bytes) else value.tobytes() if isinstance(value, np.generic) else b""
+    if len(octets) == size > 0:
         return octets
     if isinstance(value, int | np.integer) and -(1 << 8 * size - 1) <= int(value) < 1 << 8 * size:
         return (int(value) & (1 << 8 * size) - 1).to_bytes(size, "little")
@@ -179,13 +159,9 @@ def _pack_value(argument: Argument, number: int, value: Value, address: Callable
 
 
 def _misfit(argument: Argument, number: int, why: str, *fixes: str) -> IsaError:
-    return IsaError.of(
-        "I107",
-        f"argument {number} doesn't fit the kernel",
-        concerns=(Concern(label=argument.name, index=number, role=argument.kind),),
-        evidence=(("it is", why),),
-        fixes=fixes,
-    )
+    message = f"argument {number} doesn't fit the kernel"
+    concerns = (Concern(label=argument.name, index=number, role=argument.kind),)
+    return IsaError.of("I107", message, concerns=concerns, evidence=(("it is", why),), fixes=fixes)
 
 
 # The initial state of a wave (LLVM, "User Guide for AMDGPU Backend", sections "Initial Kernel Execution State" and
@@ -214,7 +190,6 @@ class Dispatch:
 
     @property
     def waves(self) -> int:
-        """Waves per workgroup."""
         return waves_of(self.sizes.block)
 
     def start(self, wave: Wave, workgroup: Triple) -> None:
@@ -223,8 +198,7 @@ class Dispatch:
         wave.mode = self.facts.descriptor.float_mode.bits
         at = 0
         for name, size in self.facts.user_sgprs:
-            words = self._user(name, size)
-            wave.s[at : at + size] = words
+            wave.s[at : at + size] = self._user(name, size)
             at += size
         for wanted, value in zip(self.facts.workgroup_ids, workgroup, strict=True):
             if wanted:
@@ -232,7 +206,15 @@ class Dispatch:
                 at += 1
         if self.facts.descriptor.workgroup_info:
             wave.s[at] = self.waves | (_FIRST_WAVE if wave.number == 0 else 0)
-        self._items(wave)
+        block = self.sizes.block
+        item = wave.number * LANES + np.arange(LANES)
+        x, y, z = item % block[0], item // block[0] % block[1], item // (block[0] * block[1])
+        ids = (x, y, z)[: self.facts.workitem_ids + 1]
+        wave.v[0] = sum((part << (10 * place) for place, part in enumerate(ids)), np.zeros(LANES, np.int64))
+        here = block[0] * block[1] * block[2] - wave.number * LANES
+        if here < LANES:
+            wave.s[EXEC], wave.s[EXEC + 1] = (1 << here) - 1 & 0xFFFF_FFFF, (1 << here) - 1 >> 32
+            wave.update_mask()
 
     def _user(self, name: str, size: int) -> list[int]:
         """Words of one user SGPR value; hardware finds scratch by itself, so scratch descriptors are poison."""
@@ -250,43 +232,26 @@ class Dispatch:
             return [POISON] * size
         return [known[name] >> 32 * word & 0xFFFF_FFFF for word in range(size)]
 
-    def _items(self, wave: Wave) -> None:
-        block = self.sizes.block
-        item = wave.number * LANES + np.arange(LANES)
-        x, y, z = item % block[0], item // block[0] % block[1], item // (block[0] * block[1])
-        ids = (x, y, z)[: self.facts.workitem_ids + 1]
-        wave.v[0] = sum((part << (10 * place) for place, part in enumerate(ids)), np.zeros(LANES, np.int64))
-        here = block[0] * block[1] * block[2] - wave.number * LANES
-        if here < LANES:
-            wave.s[EXEC], wave.s[EXEC + 1] = (1 << here) - 1 & 0xFFFF_FFFF, (1 << here) - 1 >> 32
-            wave.update_mask()
-
 
 def build_packet(facts: KernelFacts, sizes: Sizes, kernarg_at: int) -> bytes:
-    """The 64 bytes that a queue holds for a launch."""
-    dims = max((axis + 1 for axis in range(3) if sizes.grid[axis] * sizes.block[axis] > 1), default=1)
     items = (count * size for count, size in zip(sizes.grid, sizes.block, strict=True))
     return struct.pack(
         "<6H5I4Q",
-        *(_KERNEL_DISPATCH, dims, *sizes.block, 0),
+        *(_KERNEL_DISPATCH, _count_dimensions(sizes), *sizes.block, 0),
         *(*items, facts.private_bytes, sizes.fixed_lds + sizes.dynamic_lds),
         *(0, kernarg_at, 0, 0),  # the kernel object and the signal are nobody's business here
     )
 
 
 def first_instruction(facts: KernelFacts, instructions: Sequence[Instruction]) -> int:
-    """The entry: with preloaded arguments, after the loads for old firmware.
-
-    A listing without addresses starts at its top, which is right too: the loads repeat what was preloaded.
-    """
+    """The entry: with preloaded arguments, after the loads for old firmware; else, and without addresses, the top."""
     entry = facts.entry
     if entry is None and "kernarg_preload" in dict(facts.user_sgprs) and instructions[0].address is not None:
         entry = instructions[0].address + _OLD_FIRMWARE
     return next((number for number, each in enumerate(instructions) if entry and each.address == entry), 0)
 
 
-MOST_WORKGROUPS = 1 << 20
-"""Per launch: more would take days here."""
+MOST_WORKGROUPS = 1 << 20  # per launch: more would take days here
 _TRITON = "a kernel that Triton compiled takes two pointers more, to scratch memory: pass None, None"
 
 

@@ -12,15 +12,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rota.errors import Concern, Finding, IsaError, ToolchainError, did_you_mean
+from rota.errors import Concern, Finding, IsaError, did_you_mean
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import KernelFacts
-from rota.isa.binary.toolchain import find_objdump, find_toolchain, read_code_object
-from rota.isa.decoded import load_program
+from rota.isa.binary.toolchain import find_toolchain, read_file, read_object
+from rota.isa.decoded import KernelProgram, load_program
 from rota.isa.launch.interleaving import Interleaving, some_interleavings
 from rota.isa.launch.kernarg import Pointer, Triple, Value, waves_of
 from rota.isa.launch.orders import (
@@ -38,16 +39,10 @@ from rota.isa.launch.orders import (
 from rota.isa.launch.processes import Tell, processes_of
 from rota.isa.launch.run import KernelOutcome, run_dispatch
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.decoded import KernelProgram
-
 Progress = Callable[[int, int], None]
 """Called with the workgroups that have ended and their total number, over all orders."""
 
-MOST_INSTRUCTIONS = 5_000_000
-"""Per wave: one that executes more is taken not to end, unless the caller says otherwise."""
+MOST_INSTRUCTIONS = 5_000_000  # per wave: one that executes more is taken not to end, unless the caller says otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,15 +100,11 @@ class LoadedKernel:
         total = count * len(chosen)
         tell: Tell = (lambda _: None) if progress is None else lambda ended: progress(ended, total)
         for order, outcome in run_orders(dispatch, chosen, count, processes_of(processes), tell):
-            if isinstance(outcome, IsaError):
-                if {finding.code for finding in outcome.findings} == {"I107"}:
-                    raise outcome  # nothing ran
-                runs.add_error(order.label, outcome)
-            else:
-                runs.add(order.label, outcome)
+            if isinstance(outcome, IsaError) and {finding.code for finding in outcome.findings} == {"I107"}:
+                raise outcome  # nothing ran
+            runs.add(order.label, outcome)
         if runs.first is not None:  # only now: an interrupted launch leaves the arrays unchanged
-            for finding in (*self.program.findings, *held.write_back(runs.first)):
-                runs.add_finding(finding)
+            runs.add_findings((*self.program.findings, *held.write_back(runs.first)))
         result = runs.result()
         if check:
             result.raise_findings()
@@ -122,8 +113,6 @@ class LoadedKernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Arguments:
-    """The arguments of a launch: arrays by number, their regions with the contents before, and the values to pack."""
-
     spans: dict[int, HostSpan]
     regions: tuple[Region, ...]
     before: list[NDArray[np.uint8]]
@@ -132,14 +121,9 @@ class _Arguments:
     @classmethod
     def of(cls, facts: KernelFacts, args: Sequence[Any]) -> _Arguments:
         declared = [argument for argument in facts.arguments if not argument.hidden]
-        structs = {
-            number for number, argument in enumerate(declared) if argument.kind == "by_value" and argument.size != 8
-        }
-        spans = {
-            number: span_of(each, str(number))
-            for number, each in enumerate(args)
-            if is_array(each) and number not in structs
-        }
+        structs = {number for number, each in enumerate(declared) if each.kind == "by_value" and each.size != 8}
+        arrays = [number for number, each in enumerate(args) if is_array(each) and number not in structs]
+        spans = {number: span_of(args[number], str(number)) for number in arrays}
         regions = regions_of([*spans.values()])
         values: list[Value] = []
         for number, each in enumerate(args):
@@ -156,19 +140,14 @@ class _Arguments:
             if region.writeable:
                 region.octets[:] = new
             elif not np.array_equal(old, new):
-                mine = [
-                    key for key, span in self.spans.items() if (place_of(span, self.regions) or (None,))[0] == number
-                ]
-                yield Finding(
-                    "I107",
-                    "the kernel writes to a read-only array",
-                    concerns=tuple(Concern(label=f"argument {each}", index=each) for each in mine),
-                    evidence=(("bytes", int((old != new).sum())),),
-                )
+                places = {key: place_of(span, self.regions) for key, span in self.spans.items()}
+                mine = [key for key, place in places.items() if place is not None and place[0] == number]
+                concerns = tuple(Concern(label=f"argument {each}", index=each) for each in mine)
+                evidence = (("bytes", int((old != new).sum())),)
+                yield Finding("I107", "the kernel writes to a read-only array", concerns=concerns, evidence=evidence)
 
 
 def _triple(sizes: int | Sequence[int], name: str) -> Triple:
-    """One to three sizes; missing ones are 1."""
     given = (sizes,) if isinstance(sizes, int | np.integer) else tuple(sizes)
     if not 1 <= len(given) <= 3 or min(given) < 1:
         raise IsaError.of("I107", f"{name} is {sizes!r:.60}, not one to three sizes greater than 0")
@@ -185,7 +164,6 @@ _KEYS = ("args", "grid", "block", "dynamic_lds", "expected", "rtol", "atol")
 def launch_described(
     kernel: LoadedKernel, description: object, *, orders: int, seed: int = 0, progress: Progress | None = None
 ) -> LaunchResult:
-    """Launches as described and compares the outputs with the expected ones."""
     launch = _check_description(description)
     result = kernel.launch(
         *launch["args"],
@@ -198,9 +176,8 @@ def launch_described(
         progress=progress,
     )
     wrong = tuple(_compare_outputs(launch))
-    return replace(
-        result, findings=(*result.findings, *wrong), seen=(*result.seen, *((result.orders[0],) for _ in wrong))
-    )
+    seen = (*result.seen, *((result.orders[0],) for _ in wrong))
+    return replace(result, findings=(*result.findings, *wrong), seen=seen)
 
 
 def _check_description(description: object) -> Mapping[str, Any]:
@@ -219,7 +196,6 @@ def _check_description(description: object) -> Mapping[str, Any]:
 
 
 def _compare_outputs(launch: Mapping[str, Any]) -> Iterator[Finding]:
-    """Compares in double precision."""
     for number, value in launch.get("expected", {}).items():
         got, want = (np.asarray(each).astype(np.float64) for each in (launch["args"][number], value))
         if got.shape != want.shape:
@@ -227,29 +203,20 @@ def _compare_outputs(launch: Mapping[str, Any]) -> Iterator[Finding]:
         off = ~np.isclose(got, want, rtol=launch.get("rtol", 0.0), atol=launch.get("atol", 0.0), equal_nan=True)
         if off.any():
             where = tuple(int(each) for each in np.argwhere(off)[0])
-            yield Finding(
-                "I123",
-                f"argument {number} differs from the expected values",
-                concerns=(Concern(label=f"argument {number}", index=number),),
-                evidence=(
-                    ("elements", f"{int(off.sum())} of {off.size}, the first at {where}"),
-                    ("got", f"{got[where]:.9g}"),
-                    ("expected", f"{want[where]:.9g}"),
-                ),
-            )
+            elements = ("elements", f"{int(off.sum())} of {off.size}, the first at {where}")
+            evidence = (elements, ("got", f"{got[where]:.9g}"), ("expected", f"{want[where]:.9g}"))
+            concerns = (Concern(label=f"argument {number}", index=number),)
+            message = f"argument {number} differs from the expected values"
+            yield Finding("I123", message, concerns=concerns, evidence=evidence)
 
 
 def _malformed(why: str, *fixes: str) -> IsaError:
-    return IsaError.of(
-        "I107",
-        "the description of a launch is malformed",
-        evidence=(("given", why),),
-        fixes=(*fixes, 'give {"args": [...], "grid": ..., "block": ..., "expected": {number: array}}'),
-    )
+    message = "the description of a launch is malformed"
+    form = 'give {"args": [...], "grid": ..., "block": ..., "expected": {number: array}}'
+    return IsaError.of("I107", message, evidence=(("given", why),), fixes=(*fixes, form))
 
 
-SOURCES = frozenset({".hip", ".cpp", ".cu"})
-"""Suffixes of files that have to be compiled first."""
+SOURCES = frozenset({".hip", ".cpp", ".cu"})  # suffixes of files that have to be compiled first
 
 
 def load_kernel(
@@ -267,28 +234,12 @@ def load_kernel(
 
 
 def load_source(path: Path, arch: str, name: str | None = None, *, compiler: str | None = None) -> LoadedKernel:
-    """Compiles a HIP source for `arch` and loads a kernel from it."""
     return load_kernel(compile_source(path, arch, compiler=compiler).hsaco, name)
 
 
 def compile_source(path: Path, arch: str, *, compiler: str | None = None) -> CodeObject:
-    """Compiles a HIP source for `arch` with line tables and its own folder on the include path."""
     toolchain = find_toolchain(compiler)
     beside = (f"-I{path.parent.resolve()}", "-gline-tables-only")
-    text = _read(path).decode("utf-8", errors="replace")
+    text = read_file(path).decode("utf-8", errors="replace")
     shown = os.fspath(path.resolve()).replace("\\", "\\\\").replace('"', '\\"')
     return replace(toolchain, compiler=(*toolchain.compiler, *beside)).compile(f'#line 1 "{shown}"\n{text}', arch)
-
-
-def read_object(source: str | PathLike[str] | bytes, arch: str | None = None) -> CodeObject:
-    """Reads and disassembles a code object."""
-    contents = source if isinstance(source, bytes) else _read(Path(source))
-    return read_code_object(contents, find_objdump(), arch=arch)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise ToolchainError.of("T103", f"{path} can't be read: {why}") from error

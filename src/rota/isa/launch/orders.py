@@ -11,28 +11,24 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.errors import Concern, Finding, IsaError, Severity, several
+from rota.isa.decoded import KernelProgram
 from rota.isa.launch.interleaving import Interleaving
 from rota.isa.launch.processes import MIN_FORK_SECONDS, Tell, run_forked
 from rota.isa.launch.run import KernelOutcome, rename_buffers
 from rota.isa.races import cause_of, number_stretches, summarise_races
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.decoded import KernelProgram
 
 # Arguments. A kernel sees memory, not arrays: two arguments that overlap are one region, a view reaches from its first
 # byte to its last, and an address keeps its place within 256 bytes, because compilers specialise kernels on it. NumPy
 # arrays of any dtype, objects with the buffer or array protocol, and CPU tensors of torch (which is never imported) are
 # accepted.
 
-SKEW = 256
-"""Addresses on the device and on the host are equal modulo this."""
+SKEW = 256  # addresses on the device and on the host are equal modulo this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +56,13 @@ def is_array(value: object) -> bool:
     """True if a kernel gets it by address; numbers, NumPy scalars and plain bytes go by value."""
     if isinstance(value, bool | int | float | complex | bytes | str | np.generic) or value is None:
         return False
-    return (
-        isinstance(value, np.ndarray) or _is_tensor(value) or hasattr(value, "__array_interface__") or _is_buffer(value)
-    )
+    if isinstance(value, np.ndarray) or _is_tensor(value) or hasattr(value, "__array_interface__"):
+        return True
+    try:
+        memoryview(value)  # type: ignore[arg-type]  # asked, not known
+    except TypeError:
+        return False
+    return True
 
 
 def span_of(value: Any, name: str) -> HostSpan:  # noqa: ANN401  # an array of anyone's
@@ -99,7 +99,6 @@ def regions_of(spans: Sequence[HostSpan]) -> tuple[Region, ...]:
 
 
 def place_of(span: HostSpan, regions: Sequence[Region]) -> tuple[int, int] | None:
-    """The region of a span's first element and the offset inside; None for an empty array."""
     if span.low == span.high:
         return None
     for number, region in enumerate(regions):
@@ -112,14 +111,6 @@ def _is_tensor(value: object) -> bool:
     return all(hasattr(value, name) for name in ("data_ptr", "element_size", "stride", "shape", "device"))
 
 
-def _is_buffer(value: object) -> bool:
-    try:
-        memoryview(value)  # type: ignore[arg-type]  # asked, not known
-    except TypeError:
-        return False
-    return True
-
-
 def _tensor_span(tensor: Any, name: str) -> HostSpan:  # noqa: ANN401  # a tensor of torch, which isn't imported
     where = getattr(tensor.device, "type", str(tensor.device))
     if where != "cpu":
@@ -127,40 +118,29 @@ def _tensor_span(tensor: Any, name: str) -> HostSpan:  # noqa: ANN401  # a tenso
     start, size = tensor.data_ptr(), tensor.element_size()
     reach = sum((length - 1) * step for length, step in zip(tensor.shape, tensor.stride(), strict=True))
     high = start + (reach + 1) * size if 0 not in tensor.shape else start  # strides of tensors are never negative
-    return HostSpan(start=start, low=start, high=high, writeable=True, owner=tensor, numbers=_as_numbers(tensor))
-
-
-def _as_numbers(tensor: Any) -> NDArray[Any] | None:  # noqa: ANN401  # see above
     try:
-        array: NDArray[Any] = tensor.detach().numpy()
+        numbers: NDArray[Any] | None = tensor.detach().numpy()
     except (AttributeError, TypeError, RuntimeError):  # a type that NumPy has no name for, such as bfloat16
-        return None
-    return array
+        numbers = None
+    return HostSpan(start=start, low=start, high=high, writeable=True, owner=tensor, numbers=numbers)
 
 
 def _refuse(name: str, why: str) -> IsaError:
-    return IsaError.of(
-        "I107",
-        f"argument {name} can't be passed to a kernel",
-        evidence=(("given", why),),
-        fixes=("pass a NumPy array, a CPU tensor, or anything with the buffer protocol",),
-    )
+    message = f"argument {name} can't be passed to a kernel"
+    fixes = ("pass a NumPy array, a CPU tensor, or anything with the buffer protocol",)
+    return IsaError.of("I107", message, evidence=(("given", why),), fixes=fixes)
 
 
 # Running the orders. The first runs alone; if it took long, processes share the others or, if those are few, their
 # workgroups. The results are the same in any case.
 
-Ran = KernelOutcome | IsaError
-"""An error is what stopped an order before its end."""
+Ran = KernelOutcome | IsaError  # an error is what stopped an order before its end
 
 
 def run_orders(
     dispatch: Callable[..., KernelOutcome], orders: Sequence[Interleaving], count: int, processes: int, tell: Tell
 ) -> Iterator[tuple[Interleaving, Ran]]:
-    """Each order with its outcome, up to the first that didn't reach its end.
-
-    `count` is the number of workgroups; `tell` is called with how many have ended, over all orders.
-    """
+    """Each order with its outcome, up to the first that didn't end; `tell` gets the workgroups ended in all orders."""
     began = perf_counter()
     first = _run_order(dispatch, orders[0], processes, tell)
     yield orders[0], first
@@ -243,8 +223,6 @@ class LaunchResult:
 
 @dataclass(slots=True, kw_only=True)
 class OrderRuns:
-    """Collects outcomes, and compares each with the first."""
-
     program: KernelProgram
     spans: Mapping[int, HostSpan]
     regions: Sequence[Region]
@@ -253,8 +231,11 @@ class OrderRuns:
     first: KernelOutcome | None = None  # what the others are compared with
     _seen: dict[tuple[Any, ...], _Seen] = field(default_factory=dict)
 
-    def add(self, label: str, outcome: KernelOutcome) -> None:
+    def add(self, label: str, outcome: Ran) -> None:
         self.orders.append(label)
+        if isinstance(outcome, IsaError):
+            self._note(label, outcome.findings)
+            return
         self.instructions += outcome.instructions
         self._note(label, (*outcome.findings, *outcome.notes))
         if self.first is None:
@@ -262,14 +243,8 @@ class OrderRuns:
         else:
             self._note(label, self._compare(self.first.buffers, outcome.buffers))
 
-    def add_error(self, label: str, error: IsaError) -> None:
-        """Adds an order that didn't reach its end."""
-        self.orders.append(label)
-        self._note(label, error.findings)
-
-    def add_finding(self, finding: Finding) -> None:
-        """Adds a finding about the launch itself."""
-        self._note(self.orders[0], (finding,))
+    def add_findings(self, findings: Sequence[Finding]) -> None:
+        self._note(self.orders[0], findings)
 
     def result(self) -> LaunchResult:
         ranks = [*Severity]
@@ -292,7 +267,16 @@ class OrderRuns:
         for number, each in enumerate(self._seen.values()):
             cause = cause_of(each.finding, stretch)
             groups.setdefault(number if cause is None else cause, []).append(each)
-        return [alike[0] if len(alike) == 1 else _merge(alike) for alike in groups.values()]
+        merged = []
+        for alike in groups.values():
+            shown = next((each for each in alike if each.met), alike[0])
+            if len(alike) > 1:
+                labels = dict.fromkeys(label for each in alike for label in each.labels)
+                more = ("more like it", summarise_races([each.finding for each in alike]))
+                finding = replace(shown.finding, evidence=(*shown.finding.evidence, more))
+                shown = _Seen(finding=finding, labels=[*labels], met=shown.met)
+            merged.append(shown)
+        return merged
 
     def _note(self, label: str, findings: Sequence[Finding]) -> None:
         for found in findings:
@@ -325,48 +309,30 @@ class OrderRuns:
     def _compare(self, first: Sequence[NDArray[Any]], now: Sequence[NDArray[Any]]) -> list[Finding]:
         if all(np.array_equal(a, b) for a, b in zip(first, now, strict=True)):
             return []
-        return [
-            finding
-            for number, span in self.spans.items()
-            for finding in self._compare_argument(number, span, first, now)
-        ]
-
-    def _compare_argument(
-        self, number: int, span: HostSpan, first: Sequence[NDArray[Any]], now: Sequence[NDArray[Any]]
-    ) -> Iterator[Finding]:
-        place = place_of(span, self.regions)
-        if place is None:
-            return
-        a, b = (_view_argument(span, buffers[place[0]], self.regions[place[0]].low) for buffers in (first, now))
-        differ = a.view(np.uint8).reshape(*a.shape, -1) != b.view(np.uint8).reshape(*b.shape, -1)
-        elements = differ.any(axis=-1)
-        if not elements.any():
-            return
-        where = tuple(int(each) for each in np.argwhere(elements)[0])
         severity, why = weight_of([step.instruction.opcode for step in self.program.steps])
-        yield Finding(
-            "I122",
-            f"the contents of argument {number} depend on the order of waves",
-            severity=severity,
-            concerns=(Concern(label=self._name(number), index=number, role="argument"),),
-            evidence=(
+        found = []
+        for number, span in self.spans.items():
+            if (place := place_of(span, self.regions)) is None:
+                continue
+            a, b = (_view_argument(span, buffers[place[0]], self.regions[place[0]].low) for buffers in (first, now))
+            differ = a.view(np.uint8).reshape(*a.shape, -1) != b.view(np.uint8).reshape(*b.shape, -1)
+            elements = differ.any(axis=-1)
+            if not elements.any():
+                continue
+            where = tuple(int(each) for each in np.argwhere(elements)[0])
+            message = f"the contents of argument {number} depend on the order of waves"
+            concerns = (Concern(label=self._name(number), index=number, role="argument"),)
+            evidence = (
                 ("elements", f"{int(elements.sum())} of {elements.size}, the first at {where}"),
                 *((("largest difference", _largest_difference(a, b)),) if span.numbers is not None else ()),
                 *((("because", why),) if why else ()),
-            ),
-        )
+            )
+            found.append(Finding("I122", message, severity=severity, concerns=concerns, evidence=evidence))
+        return found
 
     def _name(self, number: int) -> str:
         declared = [argument for argument in self.program.facts.arguments if not argument.hidden]
         return declared[number].name if number < len(declared) else f"arg{number}"
-
-
-def _merge(alike: Sequence[_Seen]) -> _Seen:
-    shown = next((each for each in alike if each.met), alike[0])
-    labels = dict.fromkeys(label for each in alike for label in each.labels)
-    more = ("more like it", summarise_races([each.finding for each in alike]))
-    finding = replace(shown.finding, evidence=(*shown.finding.evidence, more))
-    return _Seen(finding=finding, labels=[*labels], met=shown.met)
 
 
 def weight_of(opcodes: Sequence[str]) -> tuple[Severity, str]:
@@ -379,7 +345,6 @@ def weight_of(opcodes: Sequence[str]) -> tuple[Severity, str]:
 
 
 def _view_argument(span: HostSpan, octets: NDArray[Any], low: int) -> NDArray[Any]:
-    """An argument in a copy of its region, contiguous; plain bytes if NumPy lacks its type."""
     if span.numbers is None:
         return octets[span.low - low : span.high - low].copy()
     array = span.numbers

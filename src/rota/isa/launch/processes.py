@@ -15,23 +15,19 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from multiprocessing.connection import Connection, Pipe, wait
 from time import monotonic
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from rota.errors import IsaError
-
-if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
+from rota.isa.disassembly import Instruction
 
 # A child process is a fork: it sees all memory as it is at that moment, changes its own copy only, and sends back what
 # its function returns. So only results need to be picklable, and no script needs a guard around its main part. Without
 # a safe fork there is one process.
 
 T = TypeVar("T")
-Tell = Callable[[int], None]
-"""Called with how much of the work is done."""
+Tell = Callable[[int], None]  # called with how much of the work is done
 
-MIN_FORK_SECONDS = 0.25
-"""Seconds of work that make a process worth its cost."""
+MIN_FORK_SECONDS = 0.25  # seconds of work that make a process worth its cost
 _MOST = 256
 _WORKERS = "PYTEST_XDIST_WORKER_COUNT"  # number of processes that share the machine already
 
@@ -143,9 +139,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 def check_time(wave: int, instruction: Instruction | None = None) -> None:
     """Raises I108 if the time limit has passed; called at backward branches."""
     if (until := _until.get()) is not None and monotonic() > until[0]:
-        raise IsaError.of(
-            "I108",
-            f"wave {wave} did not end within {until[1]:g} seconds",
-            concerns=() if instruction is None else (instruction.concern(),),
-            fixes=("run a smaller problem, or allow more time if the kernel is that long",),
-        )
+        message = f"wave {wave} did not end within {until[1]:g} seconds"
+        concerns = () if instruction is None else (instruction.concern(),)
+        fixes = ("run a smaller problem, or allow more time if the kernel is that long",)
+        raise IsaError.of("I108", message, concerns=concerns, fixes=fixes)

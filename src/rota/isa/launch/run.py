@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.errors import Concern, Finding, IsaError, Severity, several
 from rota.isa.decoded import KernelProgram
+from rota.isa.disassembly import Instruction
 from rota.isa.hazards.wait_states import check_distance
 from rota.isa.launch.interleaving import LATEST, Driver, Interleaving
 from rota.isa.launch.kernarg import (
@@ -34,18 +35,11 @@ from rota.isa.memory.memories import Lds, Memory
 from rota.isa.native.workgroups import ENDLESS, run_clean
 from rota.isa.wave.wave import AT_BARRIER, INDEXED, Faults, Private, Step, Wave
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.disassembly import Instruction
-
-    Turn = Callable[[Wave, int | None], None]
-
+Turn = Callable[[Wave, int | None], None]
 _BUFFER = re.compile(r"\bbuffer (\d+)")
 
 
 def rename_buffers(finding: Finding, name: Callable[[int], str]) -> Finding:
-    """Replaces "buffer N" in the evidence by `name(N)`."""
     evidence = (
         (key, _BUFFER.sub(lambda found: name(int(found[1])), value) if isinstance(value, str) else value)
         for key, value in finding.evidence
@@ -60,8 +54,6 @@ def rename_buffers(finding: Finding, name: Callable[[int], str]) -> Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """A wave's state at one of its backward branches."""
-
     branches: int  # how many there were before
     pc: int
     scalars: list[int]
@@ -90,7 +82,6 @@ def is_revisited(wave: Wave, pc: int) -> bool:
 
 
 def digest_state(waves: Sequence[Wave], memory: Memory) -> bytes:
-    """A digest of where the waves are and of everything they can read."""
     digest = hashlib.blake2b(digest_size=16)
     for wave in waves:
         digest.update(repr((wave.pc, wave.waiting, wave.ended, wave.scc, wave.mode, wave.s)).encode())
@@ -106,14 +97,11 @@ def digest_state(waves: Sequence[Wave], memory: Memory) -> bytes:
 # `s_barrier`. A workgroup that waits for another one, in kernels that pass data between workgroups, is put aside until
 # the others have run.
 
-MOST_ASIDE = 512
-"""Workgroups that wait for others at once: about as many as a device holds."""
+MOST_ASIDE = 512  # workgroups that wait for others at once: about as many as a device holds
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class WaveGroup:
-    """The waves of a workgroup, and the driver that chooses between them."""
-
     number: int
     waves: list[Wave]
     driver: Driver
@@ -125,9 +113,13 @@ class WaveGroup:
         """Runs until all waves have ended; False if only a change of memory from outside lets one go on."""
         while runnable := self._runnable():
             awake = [number for number in runnable if not self.waves[number].spinning]
-            if not awake:
-                if not self._wake(memory):
+            if not awake:  # let spinning waves run again, unless they did so in this state before
+                state = digest_state(self.waves, memory)
+                if state in self.seen:
                     return False
+                self.seen.add(state)
+                for wave in self.waves:
+                    wave.spinning = False
                 continue
             number, turns = self.driver.turn(awake)
             wave = self.waves[number]
@@ -143,18 +135,7 @@ class WaveGroup:
         return sum(wave.executed for wave in self.waves)
 
     def has_changed(self, memory: Memory) -> bool:
-        """True if something has changed since the workgroup was put aside."""
         return digest_state(self.waves, memory) not in self.seen
-
-    def _wake(self, memory: Memory) -> bool:
-        """Lets spinning waves run again; False if they did so in this state before."""
-        state = digest_state(self.waves, memory)
-        if state in self.seen:
-            return False
-        self.seen.add(state)
-        for wave in self.waves:
-            wave.spinning = False
-        return True
 
     def _runnable(self) -> list[int]:
         alive = [wave for wave in self.waves if not wave.ended]
@@ -165,37 +146,26 @@ class WaveGroup:
         return [wave.number for wave in alive if not wave.waiting]
 
     def note_barriers(self, places: dict[int, int]) -> None:
-        """Notes that a barrier opens for waves at different s_barrier; `places` has a wave for each."""
         if len(places) > 1:
             (here, wave), (there, other) = sorted(places.items())[:2]
-            self.faults.add(
-                "I121",
-                self.steps[here].instruction,
-                "a barrier opens for waves that wait at different s_barrier instructions",
-                ("wave", wave),
-                ("other wave", other),
-                other=self.steps[there].instruction,
-                severity=Severity.NOTE,
-            )
+            message = "a barrier opens for waves that wait at different s_barrier instructions"
+            ends, (first, second) = (("wave", wave), ("other wave", other)), (self.steps[here], self.steps[there])
+            severity = Severity.NOTE
+            self.faults.add("I121", first.instruction, message, *ends, other=second.instruction, severity=severity)
 
     def count_barriers(self) -> None:
-        """Notes that a wave ended after fewer barriers than another one."""
         counts = [wave.epoch for wave in self.waves]
         fewest, most = (counts.index(count) for count in (min(counts), max(counts)))
         if counts[fewest] != counts[most]:
             wave = self.waves[fewest]
-            self.faults.add(
-                "I121",
-                self.steps[wave.pc - 1].instruction,
-                "a wave ends after fewer barriers than another wave of its workgroup",
-                ("wave", f"{wave.number}, {several(counts[fewest], 'barrier')}"),
-                ("other wave", f"{most}, {several(counts[most], 'barrier')}"),
-                severity=Severity.NOTE,
-            )
+            instruction = self.steps[wave.pc - 1].instruction
+            message = "a wave ends after fewer barriers than another wave of its workgroup"
+            here = ("wave", f"{wave.number}, {several(counts[fewest], 'barrier')}")
+            there = ("other wave", f"{most}, {several(counts[most], 'barrier')}")
+            self.faults.add("I121", instruction, message, here, there, severity=Severity.NOTE)
 
 
 def list_workgroups(grid: Triple) -> list[tuple[int, Triple]]:
-    """Workgroups by number, x fastest, as the device starts them."""
     return [(number, (x, y, z)) for number, (z, y, x) in enumerate(product(*(range(size) for size in reversed(grid))))]
 
 
@@ -237,18 +207,15 @@ def run_workgroups(
 def _report_deadlock(group: WaveGroup, groups: int) -> IsaError:
     spinning = [wave for wave in group.waves if not wave.ended and not wave.waiting]
     waiting = [wave for wave in group.waves if wave.waiting]
-    steps = group.steps
     places: dict[int, str] = {}
     for wave in (*spinning, *waiting):
         role = f"wave {wave.number} {'waits here' if wave.waiting else 'repeats from here'}"
         places.setdefault(wave.pc - wave.waiting, role)
+    ends = [(group.steps[at].instruction, role) for at, role in places.items()]
     return IsaError.of(
         "I108",
         "the kernel doesn't end: waves repeat a loop in which nothing changes",
-        concerns=tuple(
-            Concern(label=steps[at].instruction.text, index=steps[at].instruction.line, role=role)
-            for at, role in places.items()
-        ),
+        concerns=tuple(Concern(label=each.text, index=each.line, role=role) for each, role in ends),
         evidence=(
             ("workgroup", f"{group.number}, one of {groups} that can't go on" if groups > 1 else group.number),
             ("waves that repeat", ", ".join(str(wave.number) for wave in spinning)),
@@ -267,10 +234,7 @@ _EXPLAINED = 50_000  # instructions that NumPy runs to explain a wave that the c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelOutcome:
-    """The array arguments after a run, the findings, and the instructions that all waves executed.
-
-    `notes` are legal but worth a look, such as waves that wait at different barriers.
-    """
+    """The array arguments after a run, findings, instructions executed, and `notes`: legal but worth a look."""
 
     buffers: tuple[NDArray[Any], ...]
     findings: tuple[Finding, ...]
@@ -287,10 +251,7 @@ def run_kernel(
     dynamic_lds: int = 0,
     interleaving: Interleaving = LATEST,
 ) -> KernelOutcome:
-    """Runs every workgroup of the grid on copies of the given arrays.
-
-    A workgroup gets the LDS of the kernel descriptor and `dynamic_lds` bytes more.
-    """
+    """Runs every workgroup of the grid on copies of the given arrays, with so much LDS beside the descriptor's."""
     arrays = [argument for argument in args if isinstance(argument, np.ndarray)]
     numbers = iter(range(len(arrays)))
     values = [Pointer(buffer=next(numbers)) if isinstance(each, np.ndarray) else each for each in args]
@@ -347,7 +308,25 @@ def run_dispatch(
 
     def make(place: tuple[int, Triple], *, native: bool = False) -> WaveGroup:
         driver = interleaving.driver(place[0])
-        return _workgroup(program, dispatch, place, memory=memory, faults=faults, driver=driver, native=native)
+        room = sizes.fixed_lds + sizes.dynamic_lds
+        lds = Lds(0 if native else room, faults, dispatch.waves)  # the core has LDS of its own
+        lds.size = room
+        waves = [
+            Wave(
+                architecture=program.architecture,
+                number=number,
+                faults=faults,
+                memory=memory,
+                lds=lds,
+                at_issue=driver.at_issue(),
+                workgroup=place[1],
+                private=Private(facts.descriptor.private_bytes + (_STACK if facts.dynamic_stack else 0)),
+            )
+            for number in range(dispatch.waves)
+        ]
+        for wave in waves:
+            dispatch.start(wave, place[1])
+        return WaveGroup(number=place[0], waves=waves, driver=driver, steps=program.steps, faults=faults)
 
     furthest = 0
 
@@ -373,63 +352,20 @@ def run_dispatch(
         executed, limit = None, min(limit, _EXPLAINED)
     if executed is None:
         faults.clear()
-        with np.errstate(all="ignore"), _add_findings(faults, len(image)):
-            executed = run_workgroups(
-                places,
-                make,
-                lambda wave, turns: _run_wave(program.steps, wave, turns, limit, program.endless, shown=given_up),
-                memory,
-                progress,
-            )
+
+        def turn(wave: Wave, turns: int | None) -> None:
+            _run_wave(program.steps, wave, turns, limit, program.endless, shown=given_up)
+
+        try:
+            with np.errstate(all="ignore"):
+                executed = run_workgroups(places, make, turn, memory, progress)
+        except IsaError as error:
+            raise IsaError(*error.findings, *_collect_findings(faults, len(image))) from error
         memory.order.finish()
     found = _collect_findings(faults, len(image))
-    return KernelOutcome(
-        buffers=memory.contents()[len(image) : -2],
-        findings=(*program.findings, *(each for each in found if each.severity is not Severity.NOTE)),
-        instructions=executed,
-        notes=tuple(each for each in found if each.severity is Severity.NOTE),
-    )
-
-
-def _workgroup(
-    program: KernelProgram,
-    dispatch: Dispatch,
-    place: tuple[int, Triple],
-    *,
-    memory: Memory,
-    faults: Faults,
-    driver: Driver,
-    native: bool,
-) -> WaveGroup:
-    number, workgroup = place
-    facts, sizes = program.facts, dispatch.sizes
-    room = sizes.fixed_lds + sizes.dynamic_lds
-    lds = Lds(0 if native else room, faults, dispatch.waves)  # the core has LDS of its own
-    lds.size = room
-    waves = []
-    for index in range(dispatch.waves):
-        wave = Wave(
-            architecture=program.architecture,
-            number=index,
-            faults=faults,
-            memory=memory,
-            lds=lds,
-            at_issue=driver.at_issue(),
-            workgroup=workgroup,
-            private=Private(facts.descriptor.private_bytes + (_STACK if facts.dynamic_stack else 0)),
-        )
-        dispatch.start(wave, workgroup)
-        waves.append(wave)
-    return WaveGroup(number=number, waves=waves, driver=driver, steps=program.steps, faults=faults)
-
-
-@contextmanager
-def _add_findings(faults: Faults, before: int) -> Iterator[None]:
-    """Adds earlier faults to the error that ends a run."""
-    try:
-        yield
-    except IsaError as error:
-        raise IsaError(*error.findings, *_collect_findings(faults, before)) from error
+    findings = (*program.findings, *(each for each in found if each.severity is not Severity.NOTE))
+    notes, results = tuple(each for each in found if each.severity is Severity.NOTE), memory.contents()[len(image) : -2]
+    return KernelOutcome(buffers=results, findings=findings, instructions=executed, notes=notes)
 
 
 def _collect_findings(faults: Faults, before: int) -> list[Finding]:
@@ -442,7 +378,6 @@ def _collect_findings(faults: Faults, before: int) -> list[Finding]:
 
 
 def _explain_address(finding: Finding) -> Finding:
-    """Explains an address that belongs to a runtime service, or is near null."""
     evidence = dict(finding.evidence)
     if finding.code != "I105" or not str(evidence.get("address")).startswith("0x"):
         return finding
@@ -465,10 +400,7 @@ def _run_wave(  # noqa: C901  # the inner loop
     *,
     shown: int | None = None,
 ) -> None:
-    """Executes up to `turns` instructions, or until the wave has to wait for others.
-
-    No path leads from the places in `endless` to an end. The message names `shown` instructions instead of `most`.
-    """
+    """Executes up to `turns` instructions, or until the wave has to wait; a message names `shown` instead of `most`."""
     pc = wave.pc
     budget = most - wave.executed
     left = budget if turns is None else min(turns, budget)
@@ -501,12 +433,12 @@ def _run_wave(  # noqa: C901  # the inner loop
     wave.executed += start - left
     wave.pc = pc
     if wave.ended:
-        wave.land_all()
+        for pending in (*wave.vm, *wave.ds, *wave.flat):
+            wave.land(pending)
     elif wave.executed >= most:
         fix = "run a smaller problem, or allow more instructions if the kernel is that long"
-        raise _report_endless(
-            wave, steps[pc].instruction, f"executed {shown or most} instructions and did not end", fix
-        )
+        why = f"executed {shown or most} instructions and did not end"
+        raise _report_endless(wave, steps[pc].instruction, why, fix)
 
 
 def _report_endless(wave: Wave, instruction: Instruction, why: str, *fixes: str) -> IsaError:

@@ -29,7 +29,6 @@ def _signed(value: int, bits: int) -> int:
 
 
 def integer(verb: str, bits: int) -> Combine:
-    """The integer atomic `verb` on numbers of `bits` bits."""
     mask = (1 << bits) - 1
 
     def signed(pick: Callable[..., int]) -> Combine:

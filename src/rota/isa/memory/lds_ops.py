@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.isa.binary.kernel_facts import LANES
+from rota.isa.disassembly import Instruction
 from rota.isa.memory.atomic_ops import Combine, lds_atomic
-from rota.isa.memory.memories import POISON_BYTE
+from rota.isa.memory.memories import POISON_BYTE, Width
 from rota.isa.wave.operand import Operand, parse_operand, unknown
-from rota.isa.wave.wave import ALL, Pending, Step, make_step
+from rota.isa.wave.wave import ALL, Step, Wave, make_step
+from rota.targets.architecture import Architecture
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
-    from rota.targets.architecture import Architecture
-
-    Octets = NDArray[np.uint8]
-    # From bytes (lanes by bytes) to registers (rows by lanes).
-    Arrange = Callable[[Octets], NDArray[np.uint32]]
+Octets = NDArray[np.uint8]
+# From bytes (lanes by bytes) to registers (rows by lanes).
+Arrange = Callable[[Octets], NDArray[np.uint32]]
 
 # Reads and writes may start at any byte: amdhsa runs with unaligned access on (LLVM, "unaligned-access-mode").
 # Atomics and transposed reads need their natural alignment.
@@ -51,7 +46,6 @@ def reach(
 
 
 def report_misaligned(wave: Wave, instruction: Instruction, what: str) -> None:
-    """Reports an address that the instruction can't use."""
     wave.faults.add("I105", instruction, f"{instruction.opcode}: {what}", ("wave", wave.number))
 
 
@@ -65,12 +59,10 @@ def read(
     arrange: Arrange,
 ) -> None:
     """Issues a read; `arrange` turns its bytes into registers when it lands."""
-    lds, number = wave.lds, wave.number
-    whole = lanes is ALL
-    touched = index if whole else index[lanes]
+    lds, number, issued = wave.lds, wave.number, wave.active
+    touched = index if lanes is ALL else index[lanes]
     access = lds.order.begin_read(touched, number, wave.epoch, instruction)
     before, marked = lds.sample(touched, number)
-    issued = wave.active
 
     def finish() -> None:
         now, disturbed = lds.read_since(before, touched, number)
@@ -78,60 +70,50 @@ def read(
         if bad.any():
             lds.order.mark_seen(access, touched[bad])
             now[bad] = POISON_BYTE
-        if not whole:
+        if lanes is not ALL:
             spread = np.full((LANES, index.shape[1]), POISON_BYTE, np.uint8)
             spread[lanes] = now
             now = spread
         np.copyto(wave.v[rows[0] : rows[0] + len(rows)], arrange(now), where=True if issued is ALL else issued)
 
-    cover = partial(lds.order.cover, access)
-    wave.launch("ds", Pending(instruction=instruction, rows=rows, finish=finish, cover=cover))
+    wave.launch("ds", instruction, partial(lds.order.cover, access), rows=rows, finish=finish)
 
 
-def write(
-    wave: Wave, instruction: Instruction, index: NDArray[np.int64], lanes: NDArray[np.bool_], data: Octets
-) -> None:
-    """Issues a write of `data`, lanes by bytes; the higher lane wins at equal addresses."""
+def write_bytes(
+    wave: Wave, instruction: Instruction, index: NDArray[np.int64], data: Octets
+) -> tuple[Callable[[], None], Callable[[int], None]]:
+    """Issues a write of `data`, lanes by bytes; the higher lane wins at equal addresses.  Gives its end and cover."""
     lds = wave.lds
-    if lanes is not ALL:
-        index, data = index[lanes], data[lanes]
     equal = lds.bytes[index] == data
     access = lds.order.begin_write(index, wave.number, wave.epoch, instruction, equal=equal)
     changed = index[~equal]
     serial = lds.begin(changed, wave.number)
     lds.bytes[index] = data
-    finish, cover = partial(lds.end, changed, serial), partial(lds.order.cover, access)
-    wave.launch("ds", Pending(instruction=instruction, rows=(), finish=finish, cover=cover))
+    return partial(lds.end, changed, serial), partial(lds.order.cover, access)
 
 
-def change(
+def combine_bytes(combine: Combine, old: Octets, given: Iterable[int]) -> Octets:
+    new = combine(int.from_bytes(old.tobytes(), "little"), *(int(each) for each in given))
+    return np.frombuffer(new.to_bytes(len(old), "little"), np.uint8)
+
+
+def change_bytes(  # noqa: PLR0917
     wave: Wave,
     instruction: Instruction,
     index: NDArray[np.int64],
     lanes: NDArray[np.bool_],
-    *,
-    rows: tuple[int, ...],
-    step: Callable[[int, bytes], bytes],
-) -> None:
-    """Issues an atomic that applies `step` to the bytes of each lane in turn; `rows` get the old values."""
-    lds, issued = wave.lds, wave.active
-    touched = index[lanes]
+    combine: Combine,
+    given: NDArray[np.uint64],
+    found: Octets,
+) -> tuple[Callable[[], None], Callable[[int], None]]:
+    """Issues an atomic on each lane's bytes in turn; `found` gets the old bytes.  Gives its end and cover."""
+    lds, touched = wave.lds, index[lanes]
     access = lds.order.begin_atomic(touched, wave.number, wave.epoch, instruction)
     serial = lds.begin(touched, wave.number)
-    found = np.full(index.shape, POISON_BYTE, np.uint8)
     for lane in np.flatnonzero(lanes).tolist():
-        place = slice(int(index[lane, 0]), int(index[lane, 0]) + index.shape[1])
-        old = lds.bytes[place].tobytes()
-        found[lane] = np.frombuffer(old, np.uint8)
-        lds.bytes[place] = np.frombuffer(step(lane, old), np.uint8)
-
-    def finish() -> None:
-        lds.end(touched, serial)
-        if rows:
-            np.copyto(wave.v[rows[0] : rows[0] + len(rows)], found.view(np.uint32).T, where=issued)
-
-    cover = partial(lds.order.cover, access)
-    wave.launch("ds", Pending(instruction=instruction, rows=rows, finish=finish, cover=cover))
+        found[lane] = lds.bytes[index[lane]]
+        lds.bytes[index[lane]] = combine_bytes(combine, found[lane], given[lane])
+    return partial(lds.end, touched, serial), partial(lds.order.cover, access)
 
 
 _LANE = np.arange(LANES)
@@ -141,9 +123,15 @@ _QUAD_BIT, _ROTATE = 0x8000, 0xC000
 
 
 def decode_exchange(instruction: Instruction) -> Step | None:
-    """Decodes ds_permute, ds_bpermute and ds_swizzle."""
     if instruction.opcode == "ds_swizzle_b32":
-        return _swizzle(instruction)
+        target, source = (parse_operand(text.split()[0], instruction) for text in instruction.operands[:2])
+        pattern = source_lanes(instruction)
+
+        def swizzle(wave: Wave) -> NDArray[np.uint32]:  # an inactive lane reads as zero
+            return np.where(wave.active, wave.v[source.first], np.uint32(0))[pattern]
+
+        act = _exchange(instruction, target.rows, swizzle)
+        return make_step(instruction, act, reads=(source,), writes=(target,))
     if instruction.opcode not in {"ds_bpermute_b32", "ds_permute_b32"}:
         return None
     for modifier in instruction.modifiers:
@@ -175,20 +163,9 @@ def _exchange(
         def finish() -> None:
             np.copyto(wave.v[rows[0]], moved, where=issued)
 
-        wave.launch("ds", Pending(instruction=instruction, rows=rows, finish=finish))
+        wave.launch("ds", instruction, rows=rows, finish=finish)
 
     return act
-
-
-def _swizzle(instruction: Instruction) -> Step:
-    """Each lane reads the lane that a fixed pattern names; an inactive lane reads as zero."""
-    target, source = (parse_operand(text.split()[0], instruction) for text in instruction.operands[:2])
-    pattern = source_lanes(instruction)
-
-    def move(wave: Wave) -> NDArray[np.uint32]:
-        return np.where(wave.active, wave.v[source.first], np.uint32(0))[pattern]
-
-    return make_step(instruction, _exchange(instruction, target.rows, move), reads=(source,), writes=(target,))
 
 
 def source_lanes(instruction: Instruction) -> NDArray[np.int64]:
@@ -197,7 +174,12 @@ def source_lanes(instruction: Instruction) -> NDArray[np.int64]:
     if found is None:
         return _by_masks(0, 0, 0)  # offset 0: all read lane 0 of their 32
     if found["mode"] is None:
-        return _by_number(int(found["value"], 0), instruction)
+        offset = int(found["value"], 0)
+        if offset >= _ROTATE:  # FFT and rotate modes
+            raise unknown(instruction, f"pattern {offset:#x}")
+        if offset & _QUAD_BIT:
+            return _by_quads([offset >> 2 * lane & 3 for lane in range(4)])
+        return _by_masks(offset & 0x1F, offset >> 5 & 0x1F, offset >> 10 & 0x1F)
     parts = [part.strip().strip('"') for part in found["rest"].split(",")]
     if found["mode"] == "QUAD_PERM":
         return _by_quads([int(part, 0) for part in parts])
@@ -218,14 +200,6 @@ _MASKS: dict[str, Callable[..., tuple[int, int, int]]] = {
 }
 
 
-def _by_number(offset: int, instruction: Instruction) -> NDArray[np.int64]:
-    if offset >= _ROTATE:  # FFT and rotate modes
-        raise unknown(instruction, f"pattern {offset:#x}")
-    if offset & _QUAD_BIT:
-        return _by_quads([offset >> 2 * lane & 3 for lane in range(4)])
-    return _by_masks(offset & 0x1F, offset >> 5 & 0x1F, offset >> 10 & 0x1F)
-
-
 def _by_quads(order: list[int]) -> NDArray[np.int64]:
     lanes: NDArray[np.int64] = _LANE & ~3 | np.array(order)[_LANE & 3]
     return lanes
@@ -243,7 +217,6 @@ _TEAM = 16
 
 
 def transpose_registers(bits: int, element: int) -> Callable[[NDArray[np.uint8]], NDArray[np.uint32]]:
-    """The function that turns the bytes that lanes read into registers, rows by lanes."""
     count = bits // element
     lane = np.arange(LANES)[:, None]
     column = np.arange(count)
@@ -267,7 +240,6 @@ _TRANSPOSED_ALIGN = {64: 8, 96: 16}  # AMD's rocRoller pads rows of 96 bits to 1
 
 
 def decode_shared(instruction: Instruction, architecture: Architecture) -> Step | None:
-    """Decodes an LDS instruction."""
     if not instruction.opcode.startswith("ds_"):
         return None
     if instruction.opcode == "ds_nop":
@@ -284,26 +256,27 @@ def _decode_move(instruction: Instruction, operands: tuple[Operand, ...], archit
     if (found := _WORDS.match(instruction.opcode)) is not None:
         return _decode_words(instruction, operands, found)
     if (found := _SHORT_READ.match(instruction.opcode)) is not None:
-        return _decode_read(
-            instruction, operands, _byte_offsets(instruction, int(found["bits"]) // 8), _extend(operands[0], found)
-        )
+        size, row = int(found["bits"]) // 8, operands[0].first
+        width = Width(size=size, signed=found["sign"] == "i", half=bool(found["half"]), high=bool(found["high"]))
+
+        def extend(wave: Wave) -> Arrange:
+            old = wave.other_half(row)
+            return lambda octets: width.registers(octets, old)
+
+        return _decode_read(instruction, operands, _byte_offsets(instruction, size), extend)
     if (found := _SHORT_WRITE.match(instruction.opcode)) is not None:
-        return _decode_write(
-            instruction, operands, _byte_offsets(instruction, int(found["bits"]) // 8), 16 if found["high"] else 0
-        )
+        places = _byte_offsets(instruction, int(found["bits"]) // 8)
+        return _decode_write(instruction, operands, places, 16 if found["high"] else 0)
     if (found := _TRANSPOSED.match(instruction.opcode)) is None:
         return None
     if instruction.opcode not in architecture.transposed_reads:
         raise unknown(instruction, f"form on {architecture.arch}")
     bits = int(found["bits"])
-    arrange = transpose_registers(bits, int(found["element"]))
-    return _decode_read(
-        instruction, operands, _byte_offsets(instruction, bits // 8), lambda _: arrange, _TRANSPOSED_ALIGN[bits]
-    )
+    arrange, places = transpose_registers(bits, int(found["element"])), _byte_offsets(instruction, bits // 8)
+    return _decode_read(instruction, operands, places, lambda _: arrange, _TRANSPOSED_ALIGN[bits])
 
 
 def offsets(instruction: Instruction) -> dict[str, int]:
-    """The offsets of an instruction; any other modifier is an error."""
     found = {}
     for modifier in instruction.modifiers:
         name, _, value = modifier.partition(":")
@@ -314,7 +287,6 @@ def offsets(instruction: Instruction) -> dict[str, int]:
 
 
 def _byte_offsets(instruction: Instruction, size: int) -> NDArray[np.int64]:
-    """The offsets of `size` consecutive bytes."""
     return offsets(instruction).get("offset", 0) + np.arange(size)
 
 
@@ -339,32 +311,13 @@ def _decode_read(
     align: int = 1,
 ) -> Step:
     """`arrange`, called at the issue, returns the function that turns bytes into registers."""
-    target, row = operands[0], operands[1].first
+    rows, row = operands[0].rows, operands[1].first
 
     def act(wave: Wave) -> None:
         index, lanes = reach(wave, instruction, wave.v[row].astype(np.int64), places, align)
-        read(wave, instruction, index, lanes, rows=target.rows, arrange=arrange(wave))
+        read(wave, instruction, index, lanes, rows=rows, arrange=arrange(wave))
 
     return make_step(instruction, act, reads=operands[1:], writes=operands[:1])
-
-
-def _extend(target: Operand, found: re.Match[str]) -> Callable[[Wave], Arrange]:
-    """Extends bytes and halves to a register, or puts them into one half of it."""
-    kind = np.dtype(f"<{found['sign']}{int(found['bits']) // 8}")
-
-    def arrange(wave: Wave) -> Arrange:
-        old = wave.other_half(target.first)
-
-        def registers(octets: NDArray[np.uint8]) -> NDArray[np.uint32]:
-            value: NDArray[np.uint32] = octets.view(kind)[:, 0].astype(np.int32).view(np.uint32)
-            if found["half"]:
-                low, high = (old, value << np.uint32(16)) if found["high"] else (value, old)
-                value = low & np.uint32(0xFFFF) | high & np.uint32(0xFFFF_0000)
-            return value[None]
-
-        return registers
-
-    return arrange
 
 
 def _decode_write(
@@ -376,8 +329,11 @@ def _decode_write(
 
     def act(wave: Wave) -> None:
         index, lanes = reach(wave, instruction, wave.v[row].astype(np.int64), places)
-        values = np.ascontiguousarray(wave.v[rows].T) >> np.uint32(shift)
-        write(wave, instruction, index, lanes, values.view(np.uint8)[:, :size])
+        data = (np.ascontiguousarray(wave.v[rows].T) >> np.uint32(shift)).view(np.uint8)[:, :size]
+        if lanes is not ALL:
+            index, data = index[lanes], data[lanes]
+        finish, cover = write_bytes(wave, instruction, index, data)
+        wave.launch("ds", instruction, cover, finish=finish)
 
     return make_step(instruction, act, reads=operands)
 
@@ -391,12 +347,16 @@ def _decode_atomic(instruction: Instruction, operands: tuple[Operand, ...], atom
 
     def act(wave: Wave) -> None:
         index, lanes = reach(wave, instruction, wave.v[row].astype(np.int64), places, size)
-        given = [np.ascontiguousarray(wave.v[first : first + words].T).view(f"<u{size}")[:, 0] for first in sources]
+        taken = [np.ascontiguousarray(wave.v[first : first + words].T).view(f"<u{size}")[:, 0] for first in sources]
+        given, issued = np.array(taken).reshape(len(sources), LANES).T, wave.active
+        found = np.full(index.shape, POISON_BYTE, np.uint8)
+        end, cover = change_bytes(wave, instruction, index, lanes, combine, given, found)
 
-        def step(lane: int, old: bytes) -> bytes:
-            new = combine(int.from_bytes(old, "little"), *(int(each[lane]) for each in given))
-            return new.to_bytes(size, "little")
+        def finish() -> None:
+            end()
+            if rows:
+                np.copyto(wave.v[rows[0] : rows[0] + len(rows)], found.view(np.uint32).T, where=issued)
 
-        change(wave, instruction, index, lanes, rows=rows, step=step)
+        wave.launch("ds", instruction, cover, rows=rows, finish=finish)
 
     return make_step(instruction, act, reads=rest, writes=targets)

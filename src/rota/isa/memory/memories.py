@@ -10,19 +10,44 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rota.isa.disassembly import Instruction
 from rota.isa.races import AccessOrder, GlobalOrder
-from rota.isa.wave.wave import POISON, Faults
+from rota.isa.wave.wave import Faults
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Octets = NDArray[np.int64]
+_HIGH = np.uint32(0xFFFF_0000)
 
-    from rota.isa.disassembly import Instruction
 
-    Octets = NDArray[np.int64]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Width:
+    """Bytes per lane, and which part of a register they fill or come from."""
+
+    size: int
+    signed: bool = False
+    half: bool = False  # the other half of the register stays
+    high: bool = False
+
+    def registers(self, octets: NDArray[np.uint8], old: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        if self.size >= 4:
+            return octets.view(np.uint32).T
+        kind = np.dtype(f"<{'i' if self.signed else 'u'}{self.size}")
+        value: NDArray[np.uint32] = octets.view(kind)[:, 0].astype(np.int32).view(np.uint32)
+        if self.half:
+            low, high = (old, value << np.uint32(16)) if self.high else (value, old)
+            value = low & ~_HIGH | high & _HIGH
+        return value[None]
+
+    def to_bytes(self, registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
+        """Lanes by bytes, from rows by lanes; a whole word even if fewer bytes are stored."""
+        values = np.ascontiguousarray(registers.T)
+        return (values >> np.uint32(16) if self.high else values).view(np.uint8)
+
 
 BASE = 0x7E00_0000_0000
 _GAP = 1 << 16  # between buffers, so that a small overrun hits no other one
@@ -42,41 +67,28 @@ class Memory:
             self._starts.append(at)
             self._ends.append(at + buffer.nbytes)
             at = (at + buffer.nbytes + 2 * _GAP - 1) // _GAP * _GAP
-        self._bytes = np.zeros(at, np.uint8)
-        self._words = self._bytes.view(np.uint32)
+        self.block = np.zeros(at, np.uint8)  # all buffers and the gaps between them
+        self._words = self.block.view(np.uint32)
         self._shapes = [(buffer.shape, buffer.dtype) for buffer in buffers]
         for start, buffer in zip(self._starts, buffers, strict=True):
-            self._bytes[start : start + buffer.nbytes] = np.ascontiguousarray(buffer).reshape(-1).view(np.uint8)
+            self.block[start : start + buffer.nbytes] = np.ascontiguousarray(buffer).reshape(-1).view(np.uint8)
         self.order = GlobalOrder(tuple(self._starts), at, faults)
 
     def bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The places where buffers start and end."""
         return np.array(self._starts, np.int64), np.array(self._ends, np.int64)
-
-    @property
-    def block(self) -> NDArray[np.uint8]:
-        """The bytes of all buffers and of the gaps between them."""
-        return self._bytes
 
     def address(self, number: int) -> int:
         return BASE + self._starts[number]
 
     def fill(self, number: int, contents: bytes) -> None:
         start = self._starts[number]
-        self._bytes[start : start + len(contents)] = np.frombuffer(contents, np.uint8)
+        self.block[start : start + len(contents)] = np.frombuffer(contents, np.uint8)
 
     def contents(self) -> tuple[NDArray[Any], ...]:
         return tuple(
-            self._bytes[start:end].view(dtype).reshape(shape).copy()
+            self.block[start:end].view(dtype).reshape(shape).copy()
             for start, end, (shape, dtype) in zip(self._starts, self._ends, self._shapes, strict=True)
         )
-
-    def scalar_words(self, address: int, count: int, instruction: Instruction) -> list[int]:
-        """Words for a scalar load, which ignores the low address bits."""
-        place = self.scalar_place(address, count, instruction)
-        if place is None:
-            return [POISON] * count
-        return [int(word) for word in self._words[place >> 2 : (place >> 2) + count]]
 
     def scalar_place(self, address: int, count: int, instruction: Instruction) -> int | None:
         """The place of `count` words; reports an I105 and returns None if no buffer holds them."""
@@ -87,11 +99,10 @@ class Memory:
         return place
 
     def get(self, place: NDArray[np.int64], size: int) -> NDArray[np.uint8]:
-        """`size` bytes from each place, places by bytes."""
         if size % 4 == 0 and not (place & 3).any():
             words: NDArray[np.uint32] = self._words[(place >> 2)[:, None] + np.arange(size >> 2)]
             return words.view(np.uint8)
-        octets: NDArray[np.uint8] = self._bytes[place[:, None] + np.arange(size)]
+        octets: NDArray[np.uint8] = self.block[place[:, None] + np.arange(size)]
         return octets
 
     def put(self, place: NDArray[np.int64], data: NDArray[np.uint8]) -> None:
@@ -100,7 +111,7 @@ class Memory:
         if size % 4 == 0 and not (place & 3).any():
             self._words[(place >> 2)[:, None] + np.arange(size >> 2)] = np.ascontiguousarray(data).view(np.uint32)
         else:
-            self._bytes[place[:, None] + np.arange(size)] = data
+            self.block[place[:, None] + np.arange(size)] = data
 
     def places(
         self, address: NDArray[np.uint64], size: int, active: NDArray[np.bool_], instruction: Instruction
@@ -108,9 +119,7 @@ class Memory:
         """The places of the active lanes inside buffers, and which lanes those are; others are an I105."""
         place = (address - np.uint64(BASE)).view(np.int64)
         used = place[active]
-        if not used.size:
-            return used, active
-        if self._inside(int(used.min()), int(used.max()) + size):
+        if not used.size or self._inside(int(used.min()), int(used.max()) + size):
             return used, active
         inside = np.array([self._inside(int(at), int(at) + size) for at in place])
         reached = active & inside
@@ -128,13 +137,8 @@ class Memory:
         where = f"{past} bytes after the end of buffer {near}" if past >= 0 else f"too near the end of buffer {near}"
         if near < 0:
             where = "before any buffer"
-        self.faults.add(
-            "I105",
-            instruction,
-            f"{instruction.opcode} accesses an address outside every buffer",
-            ("address", f"{address:#x}"),
-            ("where", where),
-        )
+        message = f"{instruction.opcode} accesses an address outside every buffer"
+        self.faults.add("I105", instruction, message, ("address", f"{address:#x}"), ("where", where))
 
 
 MOST_WAVES = 16  # of a workgroup
@@ -159,7 +163,6 @@ class Lds:
         self.order = AccessOrder(room, waves, faults)
 
     def sample(self, index: Octets, wave: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-        """The bytes, and which of them another wave's write is changing."""
         marks = self._marks[index]
         return self.bytes[index], (marks != FREE) & (marks != wave + 1)
 
@@ -182,17 +185,11 @@ class Lds:
         self._marks[index[self._serials[index] == serial]] = FREE  # unless a later write has taken them over
 
     def within(self, address: NDArray[np.int64], size: int, instruction: Instruction) -> NDArray[np.bool_]:
-        """True for lanes that stay inside the allocation."""
         inside: NDArray[np.bool_] = (address >= 0) & (address + size <= self.size)
         if not inside.all():
             self.report_outside(int(address[~inside][0]), instruction)
         return inside
 
     def report_outside(self, address: int, instruction: Instruction) -> None:
-        self._faults.add(
-            "I105",
-            instruction,
-            f"{instruction.opcode} accesses LDS outside the workgroup's allocation",
-            ("address", f"{address:#x}"),
-            ("LDS bytes", self.size),
-        )
+        message = f"{instruction.opcode} accesses LDS outside the workgroup's allocation"
+        self._faults.add("I105", instruction, message, ("address", f"{address:#x}"), ("LDS bytes", self.size))

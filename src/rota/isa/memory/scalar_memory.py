@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rota.isa.disassembly import Instruction
 from rota.isa.memory.atomic_ops import Combine, memory_atomic
 from rota.isa.races import MemoryUse, scope_of
 from rota.isa.wave.operand import Operand, parse_operand, scalar_reader, unknown
-from rota.isa.wave.wave import Pending, Step, make_step
-
-if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
+from rota.isa.wave.wave import POISON, Step, Wave, make_step
 
 _MOVE = re.compile(r"^s_(?P<buffer>buffer_)?(?P<verb>load|store)_dword(?:x(?P<count>2|4|8|16))?$")
 _CLOCKS = frozenset({"s_memtime", "s_memrealtime"})
@@ -25,7 +21,6 @@ _MOST_STORED = 4
 
 
 def decode_scalar_memory(instruction: Instruction) -> Step | None:
-    """Decodes a scalar memory instruction."""
     opcode = instruction.opcode
     if opcode in _HINTS:
         return make_step(instruction, lambda _: None)
@@ -67,17 +62,15 @@ def _load(instruction: Instruction, count: int, *, buffer: bool) -> Step:
 
     def act(wave: Wave) -> None:
         at = address(wave)
-        words, number = (
-            _read_buffer_words(wave, instruction, resource, at, count)
-            if buffer
-            else _read_words(wave, instruction, at, count)
-        )
+        if buffer:
+            words, number = _read_buffer_words(wave, instruction, resource, at, count)
+        else:
+            words, number = _read_words(wave, instruction, at, count)
 
         def finish() -> None:
             wave.s[first : first + count] = words
 
-        cover = partial(wave.memory.order.cover, number)
-        wave.launch("sm", Pending(instruction=instruction, rows=target.rows, finish=finish, cover=cover))
+        wave.launch("sm", instruction, partial(wave.memory.order.cover, number), rows=target.rows, finish=finish)
 
     return make_step(instruction, act, reads=(base, offset), writes=(target,))
 
@@ -86,11 +79,12 @@ def _read_words(wave: Wave, instruction: Instruction, address: int, count: int) 
     number = wave.memory.order.begin(wave, instruction, MemoryUse.READ, scope_of(instruction.modifiers))
     if not count:
         return [], number
-    words = wave.memory.scalar_words(address, count, instruction)
     place = wave.memory.scalar_place(address, count, instruction)
-    if place is not None:
-        wave.memory.order.touch(number, np.array([place]), 4 * count)
-    return words, number
+    if place is None:
+        return [POISON] * count, number
+    spot = np.array([place])
+    wave.memory.order.touch(number, spot, 4 * count)
+    return wave.memory.get(spot, 4 * count).view(np.uint32)[0].tolist(), number
 
 
 def _read_buffer_words(
@@ -120,8 +114,7 @@ def _store(instruction: Instruction, count: int) -> Step:
             spot = np.array([place])
             wave.memory.order.touch(number, spot, 4 * count, wave.memory.get(spot, 4 * count) == data)
             wave.memory.put(spot, data)
-        cover = partial(wave.memory.order.cover, number)
-        wave.launch("sm", Pending(instruction=instruction, rows=(), finish=lambda: None, cover=cover))
+        wave.launch("sm", instruction, partial(wave.memory.order.cover, number))
 
     return make_step(instruction, act, reads=(source, base, offset))
 
@@ -148,9 +141,8 @@ def _atomic(instruction: Instruction, combine: Combine, size: int) -> Step:
             if returns:
                 wave.s[data.first : data.first + words] = found
 
-        cover = partial(wave.memory.order.cover, number)
         rows = data.rows if returns else ()
-        wave.launch("sm", Pending(instruction=instruction, rows=rows, finish=finish, cover=cover))
+        wave.launch("sm", instruction, partial(wave.memory.order.cover, number), rows=rows, finish=finish)
 
     return make_step(instruction, act, reads=(data, base, offset), writes=(data,) if returns else ())
 
@@ -165,6 +157,6 @@ def _clock(instruction: Instruction) -> Step:
         def finish() -> None:
             wave.s[target.first : target.first + 2] = [now & 0xFFFF_FFFF, now >> 32]
 
-        wave.launch("sm", Pending(instruction=instruction, rows=target.rows, finish=finish))
+        wave.launch("sm", instruction, rows=target.rows, finish=finish)
 
     return make_step(instruction, act, writes=(target,))

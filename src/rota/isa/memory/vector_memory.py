@@ -7,30 +7,26 @@ and stores may start at any byte, atomics at multiples of their size.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.isa.binary.kernel_facts import LANES
+from rota.isa.disassembly import Instruction
 from rota.isa.memory.atomic_ops import Combine, memory_atomic
-from rota.isa.memory.lds_ops import reach, report_misaligned
+from rota.isa.memory.lds_ops import change_bytes, combine_bytes, reach, report_misaligned, write_bytes
+from rota.isa.memory.memories import Width
 from rota.isa.memory.scalar_memory import decode_scalar_memory
 from rota.isa.races import MemoryUse, Scope, scope_of
 from rota.isa.wave.operand import M0, PRIVATE_BASE, SHARED_BASE, File, Operand, parse_operand, scalar_reader, unknown
-from rota.isa.wave.wave import Act, Pending, Step, make_step
+from rota.isa.wave.wave import Act, Step, Wave, make_step
+from rota.targets.architecture import Architecture
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
-    from rota.targets.architecture import Architecture
-
-    Lanes = NDArray[np.bool_]
-
+Lanes = NDArray[np.bool_]
 _APERTURE = 1 << 32  # bytes of LDS and of private memory among flat addresses
 SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "byte": 1, "short": 2}
 _WORDS = ("dword", "dwordx2", "dwordx3", "dwordx4")
@@ -42,33 +38,6 @@ _LOADS = frozenset(
     )
 )
 _STORES = frozenset((*_WORDS, "byte", "short", "byte_d16_hi", "short_d16_hi"))
-_HIGH = np.uint32(0xFFFF_0000)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Width:
-    """Bytes per lane, and which part of a register they fill or come from."""
-
-    size: int
-    signed: bool
-    half: bool  # the other half of the register stays
-    high: bool
-
-    def registers(self, octets: NDArray[np.uint8], old: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        """Rows by lanes, from lanes by bytes."""
-        if self.size >= 4:
-            return octets.view(np.uint32).T
-        kind = np.dtype(f"<{'i' if self.signed else 'u'}{self.size}")
-        value: NDArray[np.uint32] = octets.view(kind)[:, 0].astype(np.int32).view(np.uint32)
-        if self.half:
-            low, high = (old, value << np.uint32(16)) if self.high else (value, old)
-            value = low & ~_HIGH | high & _HIGH
-        return value[None]
-
-    def to_bytes(self, registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
-        """Lanes by bytes, from rows by lanes; a whole word even if fewer bytes are stored."""
-        values = np.ascontiguousarray(registers.T)
-        return (values >> np.uint32(16) if self.high else values).view(np.uint8)
 
 
 def width_of(verb: str, text: str) -> Width | None:
@@ -97,14 +66,12 @@ _NO_END = np.uint64(1 << 62)
 Addresses = Callable[["Wave"], tuple["NDArray[np.uint64]", "NDArray[np.uint64] | None"]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Modifiers:
+class Modifiers(NamedTuple):
     offset: int
     flags: frozenset[str]
 
 
 def read_modifiers(instruction: Instruction) -> Modifiers:
-    """The modifiers of a vector memory instruction; an unknown one is an error."""
     offset, flags = 0, set()
     for modifier in instruction.modifiers:
         if modifier.startswith("offset:"):
@@ -117,7 +84,6 @@ def read_modifiers(instruction: Instruction) -> Modifiers:
 
 
 def pointer_addresses(lane: Operand, base: Operand, offset: int) -> Addresses:
-    """A 64-bit address per lane, or a scalar base with an offset per lane."""
     row = lane.first
     near = np.uint64(offset & 0xFFFF_FFFF_FFFF_FFFF)
 
@@ -133,87 +99,48 @@ def pointer_addresses(lane: Operand, base: Operand, offset: int) -> Addresses:
     return full if base.file is File.NONE else relative
 
 
-@dataclass(frozen=True, slots=True)
-class _Resource:
-    """A buffer resource of four scalar registers, in the layout of gfx9."""
-
-    base: int
-    stride: int
-    swizzled: bool
-    records: int
-    index_stride: int
-    adds_lane: bool
-
-    @classmethod
-    def of(cls, words: list[int]) -> _Resource:
-        low, high, records, last = words
-        return cls(
-            base=low | (high & 0xFFFF) << 32,
-            stride=high >> 16 & 0x3FFF,
-            swizzled=bool(high >> 31),
-            records=records,
-            index_stride=8 << (last >> 21 & 3),
-            adds_lane=bool(last >> 23 & 1),
-        )
-
-
 def buffer_addresses(operands: list[Operand], modifiers: Modifiers, instruction: Instruction) -> Addresses:
     lane, first = operands[0], operands[1].first
     soffset = scalar_reader(operands[2])
     offen, idxen = "offen" in modifiers.flags, "idxen" in modifiers.flags
     offset_row = lane.first + (1 if idxen else 0)
 
+    def report(wave: Wave, what: str) -> None:
+        message = f"{instruction.opcode} uses a buffer resource that {what}"
+        wave.faults.add("I105", instruction, message, ("wave", wave.number))
+
     def addresses(wave: Wave) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        resource = _Resource.of(wave.s[first : first + 4])
-        moved = np.uint64(soffset(wave))
+        # The buffer resource, in the layout of gfx9.
+        low, high, count, last = wave.s[first : first + 4]
+        base, records, stride = np.uint64(low | (high & 0xFFFF) << 32), np.uint64(count), np.uint64(high >> 16 & 0x3FFF)
+        swizzled, moved, wrong = high >> 31, np.uint64(soffset(wave)), ""
         offset = np.full(LANES, modifiers.offset, np.uint64)
         if offen:
             offset += wave.v[offset_row]
-        if resource.adds_lane:
-            _report_resource(wave, instruction, "adds the lane's number to the index, which is not modelled")
+        if last >> 23 & 1:
+            wrong = "adds the lane's number to the index, which is not modelled"
+        elif not idxen and stride and swizzled:
+            wrong = "is swizzled, but it has no index"
+        if wrong:
+            report(wave, wrong)
             return offset, np.zeros(LANES, np.uint64)
-        if not idxen and resource.stride and resource.swizzled:
-            _report_resource(wave, instruction, "is swizzled, but it has no index")
-            return offset, np.zeros(LANES, np.uint64)
-        if not idxen or not resource.stride:
-            return _raw(resource, offset, moved)
-        address, counted, settled = _structured(resource, wave.v[lane.first].astype(np.uint64), offset, moved)
+        if not idxen or not stride:  # an offset is out of range from num_records - soffset on
+            inside = offset + moved
+            return inside + base, records - np.minimum(inside, records)
+        index = wave.v[lane.first].astype(np.uint64)
+        counted, settled = index < records, np.ones(LANES, np.bool_)  # settled if all public accounts agree
+        if swizzled:
+            group, element = np.uint64(8 << (last >> 21 & 3)), np.uint64(_ELEMENT)
+            at = (index // group * stride + offset // element * element) * group
+            at += index % group * element + offset % element
+        else:
+            at = index * stride + offset
+            settled = counted == (at + moved < records)
         if not settled[wave.active].all():
-            _report_resource(wave, instruction, "makes a lane's range depend on the unit of num_records")
-        return address, np.where(counted & settled, _NO_END, np.uint64(0))
+            report(wave, "makes a lane's range depend on the unit of num_records")
+        return at + moved + base, np.where(counted & settled, _NO_END, np.uint64(0))
 
     return addresses
-
-
-def _raw(
-    resource: _Resource, offset: NDArray[np.uint64], moved: np.uint64
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Includes the scalar offset in the range check: an offset is out of range from num_records - soffset on."""
-    inside = offset + moved
-    records = np.uint64(resource.records)
-    return inside + np.uint64(resource.base), records - np.minimum(inside, records)
-
-
-def _structured(
-    resource: _Resource, index: NDArray[np.uint64], offset: NDArray[np.uint64], moved: np.uint64
-) -> tuple[NDArray[np.uint64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Addresses, which of them are in range, and for which of them all public accounts agree on that."""
-    stride, records = np.uint64(resource.stride), np.uint64(resource.records)
-    counted = index < records
-    if resource.swizzled:
-        group, element = np.uint64(resource.index_stride), np.uint64(_ELEMENT)
-        at = (index // group * stride + offset // element * element) * group
-        at += index % group * element + offset % element
-        settled = np.ones(LANES, np.bool_)
-    else:
-        at = index * stride + offset
-        settled = counted == (at + moved < records)
-    return at + moved + np.uint64(resource.base), counted, settled
-
-
-def _report_resource(wave: Wave, instruction: Instruction, what: str) -> None:
-    message = f"{instruction.opcode} uses a buffer resource that {what}"
-    wave.faults.add("I105", instruction, message, ("wave", wave.number))
 
 
 # Private memory. Each lane has its own bytes; a kernel can't see how the device interleaves them.
@@ -222,63 +149,35 @@ _SCRATCH_OPCODE = re.compile(r"^scratch_(?P<verb>load|store)_(?P<width>\w+)$")
 
 
 def decode_scratch(instruction: Instruction) -> Step | None:
-    """Decodes a scratch load or store."""
     found = _SCRATCH_OPCODE.match(instruction.opcode)
     width = width_of(found["verb"], found["width"]) if found else None
     if found is None or width is None:
         return None
-    operands = [parse_operand(text, instruction) for text in instruction.operands]
-    offset = read_modifiers(instruction).offset
-    if found["verb"] == "load":
-        target, lane, base = operands
-        act = _load_scratch(instruction, width, target, _offsets(lane, base, offset))
-        return make_step(instruction, act, reads=(lane, base), writes=(target,))
-    lane, source, base = operands
-    act = _store_scratch(instruction, width, source, _offsets(lane, base, offset))
-    return make_step(instruction, act, reads=(lane, source, base))
-
-
-def _offsets(lane: Operand, base: Operand, offset: int) -> Callable[[Wave], NDArray[np.int64]]:
-    """The sum of the offsets of a lane, of the base register and of the instruction."""
+    loads, offset = found["verb"] == "load", read_modifiers(instruction).offset
+    first, second, base = (parse_operand(text, instruction) for text in instruction.operands)
+    data, lane = (first, second) if loads else (second, first)
     scalar = scalar_reader(base) if base.file is not File.NONE else (lambda _: 0)
-    row = lane.first
-
-    def offsets(wave: Wave) -> NDArray[np.int64]:
-        uniform = np.full(LANES, scalar(wave) + offset, np.int64)
-        return uniform if lane.file is File.NONE else uniform + wave.v[row]
-
-    return offsets
-
-
-def _load_scratch(
-    instruction: Instruction, width: Width, target: Operand, offsets: Callable[[Wave], NDArray[np.int64]]
-) -> Act:
-    first = target.first
+    registers = slice(data.first, data.first + data.count)
 
     def act(wave: Wave) -> None:
         private, issued = wave.private, wave.active
-        index, lanes = private.index(wave, instruction, offsets(wave), width.size, issued)
-        fetched, old = private.get(index, lanes), wave.other_half(first)
+        at = np.full(LANES, scalar(wave) + offset, np.int64)
+        at = at if lane.file is File.NONE else at + wave.v[lane.first]
+        index, lanes = private.index(wave, instruction, at, width.size, issued)
+        if not loads:
+            private.put(index, lanes, width.to_bytes(wave.v[registers])[:, : width.size])
+            wave.launch("vm", instruction)
+            return
+        fetched, old = private.get(index, lanes), wave.other_half(data.first)
 
         def finish() -> None:
-            np.copyto(wave.v[first : first + target.count], width.registers(fetched, old), where=issued)
+            np.copyto(wave.v[registers], width.registers(fetched, old), where=issued)
 
-        wave.launch("vm", Pending(instruction=instruction, rows=target.rows, finish=finish))
+        wave.launch("vm", instruction, rows=data.rows, finish=finish)
 
-    return act
-
-
-def _store_scratch(
-    instruction: Instruction, width: Width, source: Operand, offsets: Callable[[Wave], NDArray[np.int64]]
-) -> Act:
-    first, size = source.first, width.size
-
-    def act(wave: Wave) -> None:
-        index, lanes = wave.private.index(wave, instruction, offsets(wave), size, wave.active)
-        wave.private.put(index, lanes, width.to_bytes(wave.v[first : first + source.count])[:, :size])
-        wave.launch("vm", Pending(instruction=instruction, rows=(), finish=lambda: None))
-
-    return act
+    if loads:
+        return make_step(instruction, act, reads=(lane, base), writes=(data,))
+    return make_step(instruction, act, reads=(lane, data, base))
 
 
 # Flat instructions. An address in the shared aperture means LDS, one in the private aperture the lane's private memory,
@@ -289,7 +188,6 @@ _FLAT_OPCODE = re.compile(r"^flat_(?P<verb>load|store)_(?P<width>\w+)$")
 
 
 def decode_flat(instruction: Instruction) -> Step | None:
-    """Decodes a flat instruction."""
     if not instruction.opcode.startswith("flat_"):
         return None
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
@@ -298,7 +196,13 @@ def decode_flat(instruction: Instruction) -> Step | None:
         raise unknown(instruction, "modifier")
     flat = _Flat(instruction=instruction, offset=modifiers.offset, scope=scope_of(modifiers.flags))
     if (atomic := memory_atomic(instruction.opcode)) is not None:
-        return _decode_flat_atomic(flat, operands, atomic, returns="sc0" in modifiers.flags)
+        combine, size, compares = atomic
+        target, rest = (operands[0], operands[1:]) if "sc0" in modifiers.flags else (None, operands)
+        lane, data = rest
+        if data.count != (2 if compares else 1) * size // 4:
+            raise unknown(instruction, f"operand {data.text!r}")
+        act = _flat_atomic(flat, lane, data, target, atomic=(combine, size))
+        return make_step(instruction, act, reads=rest, writes=() if target is None else (target,))
     found = _FLAT_OPCODE.match(instruction.opcode)
     width = width_of(found["verb"], found["width"]) if found else None
     if found is None or width is None:
@@ -332,16 +236,6 @@ def _places_in_lds(
     return index, lanes & inside
 
 
-def _launch(
-    wave: Wave, flat: _Flat, rows: tuple[int, ...], finish: Callable[[], None], covers: Sequence[Callable[[int], None]]
-) -> None:
-    def cover(epoch: int) -> None:
-        for each in covers:
-            each(epoch)
-
-    wave.launch("flat", Pending(instruction=flat.instruction, rows=rows, finish=finish, cover=cover))
-
-
 def _load_flat(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act:
     target, lane = operands
     instruction, size, first = flat.instruction, width.size, target.first
@@ -354,7 +248,7 @@ def _load_flat(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act:
         place, reached = memory.places(address, size, outside, instruction)
         memory.order.touch(number, place, size)
         out[reached] = memory.get(place, size)
-        covers = [partial(memory.order.cover, number)]
+        covers: list[Callable[[int], None]] = [partial(memory.order.cover, number)]
         if in_private.any():
             near = (address % np.uint64(_APERTURE)).astype(np.int64)
             index, lanes = wave.private.index(wave, instruction, near, size, in_private)
@@ -372,7 +266,7 @@ def _load_flat(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act:
         def finish() -> None:
             np.copyto(wave.v[first : first + target.count], width.registers(out, old), where=issued)
 
-        _launch(wave, flat, target.rows, finish, covers)
+        wave.launch("flat", instruction, *covers, rows=target.rows, finish=finish)
 
     return act
 
@@ -382,14 +276,14 @@ def _store_flat(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act
     instruction, size = flat.instruction, width.size
 
     def act(wave: Wave) -> None:
-        memory, lds = wave.memory, wave.lds
+        memory = wave.memory
         address, outside, in_lds, in_private = flat.split(wave, lane)
         data = width.to_bytes(wave.v[source.first : source.first + source.count])[:, :size]
         number = memory.order.begin(wave, instruction, MemoryUse.WRITE, flat.scope)
         place, reached = memory.places(address, size, outside, instruction)
         memory.order.touch(number, place, size, memory.get(place, size) == data[reached])
         memory.put(place, data[reached])
-        covers = [partial(memory.order.cover, number)]
+        covers: list[Callable[[int], None]] = [partial(memory.order.cover, number)]
         finish: Callable[[], None] = lambda: None  # noqa: E731  # replaced where LDS is written
         if in_private.any():
             near = (address % np.uint64(_APERTURE)).astype(np.int64)
@@ -397,29 +291,11 @@ def _store_flat(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act
             wave.private.put(index, lanes, data)
         if in_lds.any():
             index, lanes = _places_in_lds(wave, flat, address, in_lds, size)
-            touched = index[lanes]
-            equal = lds.bytes[touched] == data[lanes]
-            write = lds.order.begin_write(touched, wave.number, wave.epoch, instruction, equal=equal)
-            changed = touched[~equal]
-            serial = lds.begin(changed, wave.number)
-            lds.bytes[touched] = data[lanes]
-            finish = partial(lds.end, changed, serial)
-            covers.append(partial(lds.order.cover, write))
-        _launch(wave, flat, (), finish, covers)
+            finish, cover = write_bytes(wave, instruction, index[lanes], data[lanes])
+            covers.append(cover)
+        wave.launch("flat", instruction, *covers, finish=finish)
 
     return act
-
-
-def _decode_flat_atomic(
-    flat: _Flat, operands: tuple[Operand, ...], atomic: tuple[Combine, int, bool], *, returns: bool
-) -> Step:
-    combine, size, compares = atomic
-    target, rest = (operands[0], operands[1:]) if returns else (None, operands)
-    lane, data = rest
-    if data.count != (2 if compares else 1) * size // 4:
-        raise unknown(flat.instruction, f"operand {data.text!r}")
-    act = _flat_atomic(flat, lane, data, target, atomic=(combine, size))
-    return make_step(flat.instruction, act, reads=rest, writes=() if target is None else (target,))
 
 
 def _flat_atomic(
@@ -428,7 +304,7 @@ def _flat_atomic(
     instruction, (combine, size) = flat.instruction, atomic
 
     def act(wave: Wave) -> None:
-        memory, lds, issued = wave.memory, wave.lds, wave.active
+        memory, issued = wave.memory, wave.active
         address, outside, in_lds, in_private = flat.split(wave, lane)
         if in_private.any():
             report_misaligned(wave, instruction, "atomics don't reach private memory")
@@ -437,26 +313,14 @@ def _flat_atomic(
             report_misaligned(wave, instruction, f"its address is not a multiple of {size}")
         given = np.ascontiguousarray(wave.v[data.first : data.first + data.count].T).view(f"<u{size}")
         found = np.full((LANES, size), 0xFF, np.uint8)
-        number = memory.order.begin(
-            wave, instruction, MemoryUse.ATOMIC if target is not None else MemoryUse.BLIND_ATOMIC
-        )
         place, reached = memory.places(address, size, outside & even, instruction)
-        memory.order.touch(number, place, size)
-        covers = [partial(memory.order.cover, number)]
+        covers = [_change_memory(wave, instruction, place, reached, combine, given, found, returns=target is not None)]
         ends: list[Callable[[], None]] = []
-        for each, at in zip(np.flatnonzero(reached).tolist(), place.tolist(), strict=True):
-            spot = np.array([at])
-            found[each] = memory.get(spot, size)[0]
-            memory.put(spot, _combine(combine, found[each], given[each], size)[None])
         if in_lds.any():
             index, lanes = _places_in_lds(wave, flat, address, in_lds & even, size)
-            change = lds.order.begin_atomic(index[lanes], wave.number, wave.epoch, instruction)
-            serial = lds.begin(index[lanes], wave.number)
-            ends.append(partial(lds.end, index[lanes], serial))
-            covers.append(partial(lds.order.cover, change))
-            for each in np.flatnonzero(lanes).tolist():
-                found[each] = lds.bytes[index[each]]
-                lds.bytes[index[each]] = _combine(combine, found[each], given[each], size)
+            end, cover = change_bytes(wave, instruction, index, lanes, combine, given, found)
+            ends.append(end)
+            covers.append(cover)
 
         def finish() -> None:
             for end in ends:
@@ -465,14 +329,31 @@ def _flat_atomic(
                 rows = slice(target.first, target.first + target.count)
                 np.copyto(wave.v[rows], found.view(np.uint32).T, where=issued)
 
-        _launch(wave, flat, () if target is None else target.rows, finish, covers)
+        wave.launch("flat", instruction, *covers, rows=() if target is None else target.rows, finish=finish)
 
     return act
 
 
-def _combine(combine: Combine, old: NDArray[np.uint8], given: NDArray[np.uint64], size: int) -> NDArray[np.uint8]:
-    new = combine(int.from_bytes(old.tobytes(), "little"), *(int(each) for each in given))
-    return np.frombuffer(new.to_bytes(size, "little"), np.uint8)
+def _change_memory(  # noqa: PLR0917
+    wave: Wave,
+    instruction: Instruction,
+    place: NDArray[np.int64],
+    reached: Lanes,
+    combine: Combine,
+    given: NDArray[np.uint64],
+    found: NDArray[np.uint8],
+    *,
+    returns: bool,
+) -> Callable[[int], None]:
+    """Issues an atomic on each reached lane's place in turn; `found` gets the old bytes.  Gives its cover."""
+    memory, size = wave.memory, found.shape[1]
+    number = memory.order.begin(wave, instruction, MemoryUse.ATOMIC if returns else MemoryUse.BLIND_ATOMIC)
+    memory.order.touch(number, place, size)
+    for lane, at in zip(np.flatnonzero(reached).tolist(), place.tolist(), strict=True):
+        spot = np.array([at])
+        found[lane] = memory.get(spot, size)[0]
+        memory.put(spot, combine_bytes(combine, found[lane], given[lane])[None])
+    return partial(memory.order.cover, number)
 
 
 _OPCODE = re.compile(r"^(?P<space>buffer|global)_(?P<verb>load|store)_(?P<lds>lds_)?(?P<width>\w+)$")
@@ -484,8 +365,6 @@ _LANE = np.arange(LANES, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Access:
-    """The bytes per lane that an instruction moves, and their addresses."""
-
     instruction: Instruction
     size: int
     addresses: Addresses
@@ -493,7 +372,6 @@ class _Access:
 
 
 def decode_memory(instruction: Instruction, architecture: Architecture) -> Step | None:
-    """Decodes a vector or scalar memory instruction."""
     for decode in (decode_scalar_memory, decode_scratch, decode_flat):
         if (step := decode(instruction)) is not None:
             return step
@@ -569,7 +447,7 @@ def _load(access: _Access, data: Operand, width: Width) -> Act:
             np.copyto(wave.v[first : first + data.count], registers, where=True if issued is None else issued)
 
         cover = partial(wave.memory.order.cover, number)
-        wave.launch("vm", Pending(instruction=access.instruction, rows=data.rows, finish=finish, cover=cover))
+        wave.launch("vm", access.instruction, cover, rows=data.rows, finish=finish)
 
     return act
 
@@ -588,8 +466,7 @@ def _store(access: _Access, data: Operand, width: Width) -> Act:
             part = octets[reached, at : at + unit]
             memory.order.touch(number, place, unit, memory.get(place, unit) == part)
             memory.put(place, part)
-        cover = partial(memory.order.cover, number)
-        wave.launch("vm", Pending(instruction=access.instruction, rows=(), finish=lambda: None, cover=cover))
+        wave.launch("vm", access.instruction, partial(memory.order.cover, number))
 
     return act
 
@@ -629,14 +506,7 @@ def _atomic(access: _Access, data: Operand, target: Operand | None, combine: Com
         given = np.ascontiguousarray(wave.v[data.first : data.first + data.count].T).view(f"<u{size}")
         found = np.zeros((LANES, size), np.uint8)
         found[wanted & ~reached] = 0xFF
-        number = memory.order.begin(
-            wave, instruction, MemoryUse.ATOMIC if target is not None else MemoryUse.BLIND_ATOMIC
-        )
-        memory.order.touch(number, place, size)
-        for lane, at in zip(np.flatnonzero(reached).tolist(), place.tolist(), strict=True):
-            spot = np.array([at])
-            found[lane] = memory.get(spot, size)[0]
-            memory.put(spot, _combine(combine, found[lane], given[lane], size)[None])
+        cover = _change_memory(wave, instruction, place, reached, combine, given, found, returns=target is not None)
         issued = wave.active
 
         def finish() -> None:
@@ -644,9 +514,7 @@ def _atomic(access: _Access, data: Operand, target: Operand | None, combine: Com
                 rows = slice(target.first, target.first + target.count)
                 np.copyto(wave.v[rows], found.view(np.uint32).T, where=issued)
 
-        rows = () if target is None else target.rows
-        cover = partial(memory.order.cover, number)
-        wave.launch("vm", Pending(instruction=instruction, rows=rows, finish=finish, cover=cover))
+        wave.launch("vm", instruction, cover, rows=() if target is None else target.rows, finish=finish)
 
     return act
 
@@ -678,10 +546,7 @@ def _dma(access: _Access, offset: int, architecture: Architecture) -> Act:
             lds.bytes[index] = fetched[active]
             lds.end(index, serial)
 
-        def cover(epoch: int) -> None:
-            lds.order.cover(number, epoch)
-            wave.memory.order.cover(read, epoch)
-
-        wave.launch("vm", Pending(instruction=access.instruction, rows=(), finish=finish, cover=cover))
+        covers = partial(lds.order.cover, number), partial(wave.memory.order.cover, read)
+        wave.launch("vm", access.instruction, *covers, finish=finish)
 
     return act

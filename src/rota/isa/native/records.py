@@ -10,12 +10,15 @@ import ctypes
 import re
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.isa.binary.elf import CODE_BASE
 from rota.isa.binary.kernel_facts import LANES
+from rota.isa.decoded import KernelProgram
+from rota.isa.disassembly import Instruction
 from rota.isa.matrix import BITS, fields_of, index_start
 from rota.isa.memory.atomic_ops import lds_atomic, memory_atomic
 from rota.isa.memory.lds_ops import source_lanes
@@ -26,16 +29,9 @@ from rota.isa.valu.vector import lane_bits
 from rota.isa.wave.control import wait_counts
 from rota.isa.wave.operand import File, parse_operand
 from rota.isa.wave.scalar import decode_scalar
+from rota.isa.wave.wave import Step
 from rota.native_library import load
-from rota.targets.architecture import ANY, Float8
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.decoded import KernelProgram
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Step
-    from rota.targets.architecture import Architecture
+from rota.targets.architecture import ANY, Architecture, Float8
 
 NAME = "librota_core.so"
 _POINTER: Final = ctypes.c_void_p
@@ -259,14 +255,11 @@ FAULT = np.dtype(
 
 
 class Packed(NamedTuple):
-    """The records of a program, the rows that each must not touch while in flight, and a map of the code.
-
-    `code_at` has for each dword of the code the number of the instruction that starts there, or -1.
-    """
+    """The records of a program, the rows that each must not touch while in flight, and a map of the code."""
 
     ops: NDArray[Any]
     pool: NDArray[np.int32]
-    code_at: NDArray[np.int32]
+    code_at: NDArray[np.int32]  # by dword of the code: the number of the instruction that starts there, or -1
 
 
 def pack(program: KernelProgram) -> Packed | None:
@@ -302,7 +295,6 @@ def _places(program: KernelProgram) -> NDArray[np.int32]:
 
 
 def only_registers(instruction: Instruction) -> bool:
-    """True if an instruction uses only registers and falls through."""
     opcode = instruction.opcode
     if opcode.startswith(_INDEXING):
         return False
@@ -312,7 +304,6 @@ def only_registers(instruction: Instruction) -> bool:
 
 
 def _fill(record: Any, step: Step, architecture: Architecture) -> str | None:  # noqa: ANN401  # a record of an array
-    """Fills a record; returns the name of the core's routine, None if it lacks the instruction."""
     instruction = step.instruction
     record["states"] = step.states
     record["target"] = -1 if instruction.target is None else instruction.target
@@ -352,7 +343,6 @@ def _fill_rest(record: Any, instruction: Instruction, architecture: Architecture
 
 
 def _fill_operands(record: Any, instruction: Instruction, *, accepts: int) -> bool:  # noqa: ANN401
-    """False if the core can't read an operand."""
     texts = instruction.operands
     if instruction.opcode == "ds_swizzle_b32":
         texts = tuple(text.split()[0] for text in texts[:2])
@@ -377,7 +367,6 @@ def _fill_operands(record: Any, instruction: Instruction, *, accepts: int) -> bo
 
 
 def _fill_modifiers(record: Any, instruction: Instruction, accepts: int) -> bool:  # noqa: ANN401
-    """False if the core doesn't honour a modifier."""
     packed = instruction.opcode.startswith("v_pk_")
     if packed:
         record["op_sel_hi"] = 0b111

@@ -16,34 +16,30 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.errors import IsaError
 from rota.isa.binary.elf import CODE_BASE
 from rota.isa.binary.kernel_facts import LANES
+from rota.isa.decoded import KernelProgram
 from rota.isa.hazards.spacing import NOTHING
 from rota.isa.hazards.wait_states import check_spacing
 from rota.isa.launch.interleaving import Interleaving, Landing
+from rota.isa.launch.kernarg import Triple
 from rota.isa.launch.processes import MIN_FORK_SECONDS, Tell, check_time, run_forked
-from rota.isa.memory.memories import BASE, MOST_WAVES
+from rota.isa.memory.memories import BASE, MOST_WAVES, Memory
 from rota.isa.native.records import FAULT, OP, OPERAND, OTHER, Packed, library, pack
 from rota.isa.wave.operand import EXEC
-from rota.isa.wave.wave import COUNTERS, INDEXED, ROWS, START
+from rota.isa.wave.wave import COUNTERS, INDEXED, ROWS, START, Faults, Wave
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.decoded import KernelProgram
-    from rota.isa.launch.kernarg import Triple
     from rota.isa.launch.run import WaveGroup
-    from rota.isa.memory.memories import Memory
-    from rota.isa.wave.wave import Faults, Wave
 
 _SLICE = 2_000_000  # instructions between two checks of the time limit
 _LANDINGS = {Landing.LATEST: 0, Landing.EARLIEST: 1, Landing.ANY: 2}
 _STARTING_ROWS = 3  # vector registers with initial values
 _ENDED, _MORE, _NO_END = 0, 1, 2
-ENDLESS = -1
-"""Returned instead of a number of instructions."""
+ENDLESS = -1  # returned instead of a number of instructions
 _GO_ON, _GAVE_UP = -3, -4
 _SCALARS = 128  # of a NumPy wave
 _MEETING = 121  # a barrier opened for waves at different s_barrier: a note, not a fault
@@ -88,8 +84,6 @@ def run_clean(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """One launch in one order."""
-
     new: Callable[[], _Core]
     make: Callable[[tuple[int, Triple]], WaveGroup]
     memory: Memory
@@ -97,7 +91,6 @@ class _Run:
     most: int
 
     def all(self, places: Sequence[tuple[int, Triple]], processes: int, ended: Tell) -> int | None:
-        """The instructions executed; None after a possible fault, or ENDLESS."""
         executed, began = 0, perf_counter()
         with self.new() as core:
             for done, group in enumerate(self._groups(core, places), 1):
@@ -107,9 +100,8 @@ class _Run:
                 ended(done)
                 took, left = perf_counter() - began, len(places) - done
                 if processes > 1 and left > 1 and took > MIN_FORK_SECONDS and took / done * left > 2 * MIN_FORK_SECONDS:
-                    pieces = min(
-                        left, max(processes, min(_PIECES * processes, int(took / done * left / MIN_FORK_SECONDS)))
-                    )
+                    most = min(_PIECES * processes, int(took / done * left / MIN_FORK_SECONDS))
+                    pieces = min(left, max(processes, most))
                     more = self._run_shared(core, places[done:], pieces, processes, lambda more: ended(done + more))  # noqa: B023  # called before it changes
                     if more is not None:
                         return executed + more
@@ -117,7 +109,6 @@ class _Run:
         return executed
 
     def _groups(self, core: _Core, places: Sequence[tuple[int, Triple]]) -> Iterator[WaveGroup | None]:
-        """Each workgroup when it has ended; None after a possible fault."""
         for place in places:
             group = self.make(place)
             yield group if core.run(group, self.interleaving, self.most) else None
@@ -157,12 +148,8 @@ class _Run:
                 tell(done)
             read, written = core.used()
         words = self.memory.block.view(np.uint32)
-        return _Piece(
-            bits=(np.packbits(read), np.packbits(written)),
-            values=words[np.flatnonzero(written[: len(words)])],
-            executed=executed,
-            notes=self.memory.faults,
-        )
+        values, bits = words[np.flatnonzero(written[: len(words)])], (np.packbits(read), np.packbits(written))
+        return _Piece(bits=bits, values=values, executed=executed, notes=self.memory.faults)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,21 +172,15 @@ def _records(program: KernelProgram) -> Packed | None:
     if found is None:
         while len(_packed) >= _KEPT:
             _packed.pop(next(iter(_packed)))
-        packed = pack(program)
+        packed, instructions = pack(program), [step.instruction for step in program.steps]
         spaced = any(step.spacing is not NOTHING for step in program.steps)
-        if (
-            packed is not None
-            and spaced
-            and check_spacing([step.instruction for step in program.steps], program.architecture)
-        ):
+        if packed is not None and spaced and check_spacing(instructions, program.architecture):
             packed = None
         found = _packed[id(program)] = (program, packed)
     return found[1]
 
 
 class _Core:
-    """Runs the workgroups of one launch, one after the other."""
-
     def __init__(self, program: KernelProgram, packed: Packed, memory: Memory, first: WaveGroup) -> None:
         waves, lds_bytes, private = len(first.waves), first.waves[0].lds.size, first.waves[0].private.size
         core = library()
@@ -220,23 +201,11 @@ class _Core:
         core.rota_group_code(self._group, code_at.ctypes.data, len(code_at), CODE_BASE, self._other)
         starts, ends = self._bounds = memory.bounds()
         self._users = np.zeros((2, len(memory.block) // 32 * 8 + 8), np.int32)  # for each dword; whole bytes of bits
-        readers, writers = self._users
-        core.rota_group_memory(
-            self._group,
-            memory.block.ctypes.data,
-            BASE,
-            starts.ctypes.data,
-            ends.ctypes.data,
-            len(starts),
-            readers.ctypes.data,
-            writers.ctypes.data,
-        )
+        block, low, high, *users = (each.ctypes.data for each in (memory.block, starts, ends, *self._users))
+        core.rota_group_memory(self._group, block, BASE, low, high, len(starts), *users)
 
     def used(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """The dwords read and the dwords written so far.
-
-        Processes work on copies of memory, so that every access, atomics included, must be recorded.
-        """
+        """The dwords read and written so far, atomics included: processes work on copies of memory."""
         read, written = self._users != 0
         return read, written
 
@@ -247,7 +216,6 @@ class _Core:
         self._core.rota_group_free(self._group)
 
     def run(self, group: WaveGroup, interleaving: Interleaving, most: int) -> bool:
-        """Runs one workgroup; False after a possible fault."""
         core = self._core
         core.rota_group_start(self._group, group.number)
         rank = np.array([interleaving.rank(number) for number in range(MOST_WAVES)], np.int32)
@@ -267,7 +235,9 @@ class _Core:
         if state != _ENDED or not self._note_faults(group):
             return False
         for wave in group.waves:
-            self._finish_wave(wave)
+            pc, epoch = ctypes.c_int32(), ctypes.c_int32()
+            core.rota_wave_end(self._group, wave.number, ctypes.byref(pc), ctypes.byref(epoch))
+            wave.pc, wave.epoch, wave.ended = pc.value, epoch.value, True
         group.count_barriers()
         group.waves[0].executed = core.rota_executed(self._group)
         return True
@@ -283,7 +253,6 @@ class _Core:
         core.rota_set_scc(self._group, wave.number, wave.scc, wave.mode != START)
 
     def _by_numpy(self, number: int, pc: int) -> int:
-        """Executes an instruction that uses only registers, on the registers of the core."""
         if not self._views:
             self._views = [self._registers(each) for each in range(len(self._waves))]
         wave, (vectors, scalars), core = self._waves[number], self._views[number], self._core
@@ -304,15 +273,9 @@ class _Core:
         return _GO_ON if len(wave.faults.findings()) == known else _GAVE_UP
 
     def _registers(self, wave: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """Views of a wave's registers inside the core."""
         at = self._core.rota_vectors(self._group, wave), self._core.rota_scalars(self._group, wave)
         words = [ctypes.cast(each, ctypes.POINTER(ctypes.c_uint32)) for each in at]
         return np.ctypeslib.as_array(words[0], (ROWS, LANES)), np.ctypeslib.as_array(words[1], (_SCALARS,))
-
-    def _finish_wave(self, wave: Wave) -> None:
-        pc, epoch = ctypes.c_int32(), ctypes.c_int32()
-        self._core.rota_wave_end(self._group, wave.number, ctypes.byref(pc), ctypes.byref(epoch))
-        wave.pc, wave.epoch, wave.ended = pc.value, epoch.value, True
 
     def _note_faults(self, group: WaveGroup) -> bool:
         """True if the core found nothing but waves at different barriers, which are noted."""

@@ -5,13 +5,15 @@ The encoding decides: plain, with op_sel for halves, _sdwa for bytes and halves,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.isa.binary.kernel_facts import LANES
+from rota.isa.disassembly import Instruction
 from rota.isa.wave.operand import (
     File,
     Operand,
@@ -24,16 +26,10 @@ from rota.isa.wave.operand import (
     with_signs,
     writer,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
+from rota.isa.wave.wave import Wave
 
 
 def fields_of(instruction: Instruction) -> dict[str, str]:
-    """The modifiers by name; the value is empty for flags."""
     return dict(modifier.partition(":")[::2] for modifier in instruction.modifiers)
 
 
@@ -46,7 +42,6 @@ def check_modifiers(instruction: Instruction, known: Iterable[str]) -> dict[str,
 
 
 def flags(text: str, default: int, count: int) -> list[int]:
-    """A list of bits such as [1,0]."""
     return [int(flag) for flag in text.strip("[]").split(",")] if text else [default] * count
 
 
@@ -128,7 +123,7 @@ def _sources(name: str, value: str) -> NDArray[np.int64] | None:  # noqa: PLR091
 
 
 _SELECTIONS = ("dst_sel", "dst_unused", "src0_sel", "src1_sel", "clamp")
-_WIDTHS = {"w": 16, "s": 16, "h": 16}
+_HALVES: dict[str, Any] = {"w": np.uint16, "s": np.int16, "h": np.float16}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,13 +131,16 @@ class OperandAccess:
     """Readers of the sources and the writer of the result, by the encoding; `clamp` limits the result."""
 
     readers: tuple[Reader, ...]
-    put: Writer | None
+    put: Writer
     clamp: bool
     crossing: LaneCrossing | None = None
 
 
+def _put_nowhere(wave: Wave, value: Any) -> None:  # noqa: ANN401
+    """Without a target nothing is written."""
+
+
 def parse_operands(instruction: Instruction) -> tuple[Operand, ...]:
-    """Parses the operands without sext(...), which `access` handles."""
     bare = (text[5:].removesuffix(")") if text.startswith("sext(") else text for text in instruction.operands)
     return tuple(parse_operand(text, instruction) for text in bare)
 
@@ -164,45 +162,32 @@ def access(
         return _access_sdwa(instruction, target, result, sources, kinds, first=first)
     fields = check_modifiers(instruction, ("clamp", "op_sel"))
     readers = [reader(operand, kind) for operand, kind in zip(sources, kinds, strict=True)]
-    put = None if target is None else writer(target, result)
+    put = _put_nowhere if target is None else writer(target, result)
     if "op_sel" in fields or halves:
         chosen = flags(fields.get("op_sel", ""), 0, len(sources) + 1)
         if len(chosen) != len(sources) + 1:
             raise unknown(instruction, "op_sel")
-        readers = [
-            _half_reader(instruction, operand, kind) if high else take
-            for operand, kind, take, high in zip(sources, kinds, readers, chosen, strict=False)
-        ]
+        for place, (operand, kind, high) in enumerate(zip(sources, kinds, chosen, strict=False)):
+            if high:
+                if kind not in _HALVES or operand.file is File.LITERAL:
+                    raise unknown(instruction, "op_sel")
+                whole = reader(Operand(text=operand.text, file=operand.file, first=operand.first), "u")
+                readers[place] = half_reader(whole, 1, operand, kind)
         if chosen[-1] and not halves:
             raise unknown(instruction, "op_sel of the destination")
         if halves and target is not None:
-            put = _half_writer(target, result, chosen[-1])
+            put = _part_writer(target, result, f"WORD_{chosen[-1]}", "UNUSED_PRESERVE")
     return OperandAccess(readers=tuple(readers), put=put, clamp="clamp" in fields)
 
 
-def _half_reader(instruction: Instruction, operand: Operand, kind: str) -> Reader:
-    """The high half of a register, as a kind of 16 bits."""
-    if kind not in _WIDTHS or operand.file is File.LITERAL:
-        raise unknown(instruction, "op_sel")
-    whole = reader(Operand(text=operand.text, file=operand.file, first=operand.first), "u")
-    return _as_half(lambda wave: np.asarray(whole(wave)) >> np.uint32(16), operand, kind)
-
-
-def _as_half(take: Reader, operand: Operand, kind: str) -> Reader:
-    """The low 16 bits as a kind, with the operand's sign and bars."""
-    types: dict[str, Any] = {"w": np.uint16, "s": np.int16, "h": np.float16}
+def half_reader(take: Reader, high: int, operand: Operand, kind: str) -> Reader:
+    """The low or the high 16 bits as a kind, with the operand's sign and bars."""
+    shift, view = np.uint32(16 * high), _HALVES[kind]
     keep = np.uint16(0x7FFF if operand.absolute else 0xFFFF)
     flip = np.uint16(0x8000 if operand.negate else 0)
     if operand.signed and kind != "h":
         raise ValueError(f"{operand.text} is no float")
-    return lambda wave: (np.asarray(take(wave)).astype(np.uint16) & keep ^ flip).view(types[kind])
-
-
-def _half_writer(target: Operand, kind: str, high: int) -> Writer:
-    """Writes one half of a register and keeps the other."""
-    put, old = writer(target, "u"), reader(target, "u")
-    shift, keep = np.uint32(16 * high), np.uint32(0xFFFF if high else 0xFFFF_0000)
-    return lambda wave, value: put(wave, as_bits(value, kind) << shift | old(wave) & keep)
+    return lambda wave: ((np.asarray(take(wave)) >> shift).astype(np.uint16) & keep ^ flip).view(view)
 
 
 def _access_dpp(
@@ -216,16 +201,12 @@ def _access_dpp(
     across = with_signs(lambda wave: crossing.read(wave, moved(wave)), sources[0], kinds[0])  # zeros get them too
 
     def put(wave: Wave, value: Any) -> None:  # noqa: ANN401
-        store(wave, target, as_bits(value, result), crossing.writes(wave))
+        bits, where = as_bits(value, result), crossing.writes(wave)
+        if bits.dtype == np.uint64:
+            np.copyto(wave.v[target.first + 1], (bits >> np.uint64(32)).astype(np.uint32), where=where)
+        np.copyto(wave.v[target.first], bits.astype(np.uint32), where=where)
 
     return OperandAccess(readers=(across, *readers[1:]), put=put, clamp=False, crossing=crossing)
-
-
-def store(wave: Wave, target: Operand, bits: Any, where: Any) -> None:  # noqa: ANN401
-    """Writes 32 or 64 bits per lane to the lanes in `where`."""
-    if bits.dtype == np.uint64:
-        np.copyto(wave.v[target.first + 1], (bits >> np.uint64(32)).astype(np.uint32), where=where)
-    np.copyto(wave.v[target.first], bits.astype(np.uint32), where=where)
 
 
 def _access_sdwa(
@@ -246,7 +227,7 @@ def _access_sdwa(
         _part_reader(instruction, operand, kind, part, sign=instruction.operands[first + number].startswith("sext("))
         for number, (operand, kind, part) in enumerate(zip(sources, kinds, chosen, strict=False))
     ]
-    put = None
+    put: Writer = _put_nowhere
     if target is not None and result in "UId":
         if "dst_sel" in fields:
             raise unknown(instruction, "dst_sel")
@@ -257,7 +238,6 @@ def _access_sdwa(
 
 
 def _span(selection: str) -> tuple[int, int]:
-    """Shift and width of a selection such as WORD_1."""
     if selection == "DWORD":
         return 0, 32
     unit, _, number = selection.partition("_")
@@ -271,7 +251,7 @@ def _part_reader(instruction: Instruction, operand: Operand, kind: str, selectio
         raise unknown(instruction, f"part of {operand.text}")
     if selection == "DWORD" and not sign:
         return reader(operand, kind)
-    if operand.signed and _WIDTHS.get(kind, 32) != width:
+    if operand.signed and (16 if kind in _HALVES else 32) != width:
         raise unknown(instruction, "sign of a part of a register")
     whole = reader(Operand(text=operand.text, file=operand.file, first=operand.first, literal=operand.literal), "u")
     mask, top = np.uint32((1 << width) - 1), np.uint32(1 << width - 1)
@@ -280,8 +260,8 @@ def _part_reader(instruction: Instruction, operand: Operand, kind: str, selectio
         value = np.asarray(whole(wave)) >> np.uint32(shift) & mask
         return (value ^ top) - top if sign else value
 
-    if kind in _WIDTHS:
-        return _as_half(part, operand, kind)
+    if kind in _HALVES:
+        return half_reader(part, 0, operand, kind)
     types: dict[str, Any] = {"i": np.int32, "f": np.float32}
     return lambda wave: part(wave).view(types.get(kind, np.uint32))
 
@@ -304,9 +284,6 @@ def _part_writer(target: Operand, kind: str, selection: str, unused: str) -> Wri
             put(wave, part << np.uint32(shift) | kept)
 
     return place
-
-
-Compute = Callable[..., Any]
 
 
 def keeps_destination(instruction: Instruction, *, halves: bool = False) -> bool:

@@ -10,21 +10,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from rota.isa.disassembly import Instruction
 from rota.isa.valu.access import op_sel
 from rota.isa.valu.integer import INTEGER, Function
 from rota.isa.wave.operand import File, Operand, Reader, parse_operand, reader, unknown
-from rota.isa.wave.wave import Step, make_step
-from rota.targets.architecture import Float8
-
-if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
-    from rota.targets.architecture import Architecture
-
+from rota.isa.wave.wave import Step, Wave, make_step
+from rota.targets.architecture import Architecture, Float8
 
 # Floats of 4 to 16 bits: sign, exponent and mantissa with gradual underflow. Formats differ in the meaning of their top
 # codes, and in the code for numbers out of range: infinity, NaN, or the largest number (6 and 4 bits have nothing
@@ -65,15 +61,11 @@ _PLAIN = {"f16": F16, "bf16": BF16, "fp6": FP6, "bf6": BF6, "fp4": FP4}
 
 
 def format_named(name: str, float8: Float8) -> MiniFloat:
-    """The format of that name; the architecture decides what 8-bit floats mean."""
     return {**_PLAIN, **(_OCP if float8 is Float8.OCP else _FNUZ)}[name]
 
 
 def encode(values: Any, form: MiniFloat, noise: Any = None, noise_bits: int = 0) -> Any:  # noqa: ANN401
-    """The codes of float64 values as uint32, rounded to nearest even or stochastically.
-
-    Stochastic rounding cuts the value `noise_bits` below the last bit kept, adds `noise` there and truncates.
-    """
+    """The codes of float64 values, to nearest even, or truncated with `noise` added so many bits below the last one."""
     exact = np.asarray(values, np.float64)
     size = np.abs(np.where(np.isfinite(exact), exact, 0.0))
     power = np.where(size > 0, np.maximum(np.frexp(size)[1] - 1, form.lowest), form.lowest)
@@ -92,7 +84,6 @@ def encode(values: Any, form: MiniFloat, noise: Any = None, noise_bits: int = 0)
 
 
 def decode_code(codes: Any, form: MiniFloat) -> Any:  # noqa: ANN401
-    """The values of codes, as float64."""
     raw = np.asarray(codes).astype(np.int64) & ((1 << form.bits) - 1)
     code = raw & ((1 << form.bits - 1) - 1)
     power, fraction = code >> form.mantissa, code & ((1 << form.mantissa) - 1)
@@ -147,10 +138,6 @@ def _bf16(a: Any) -> Any:  # noqa: ANN401
     return np.where(np.isnan(a), bits >> np.uint32(16) | np.uint32(0x40), rounded >> np.uint32(16))
 
 
-def _ubyte(place: int) -> Function:
-    return Function("f", "u", lambda a: (np.asarray(a) >> np.uint32(8 * place) & np.uint32(0xFF)).astype(np.float32))
-
-
 def _insert_byte(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
     """Rounds to nearest even, as a third party measured (shadPS4); the ISA leaves it open."""
     shift = (np.asarray(b) & np.uint32(3)) * np.uint32(8)
@@ -186,7 +173,12 @@ CONVERSIONS: dict[str, Function] = {
     "v_cvt_off_f32_i4": Function(
         "f", "u", lambda a: ((np.asarray(a).astype(np.int64) & 15 ^ 8) - 8).astype(np.float32) / np.float32(16)
     ),
-    **{f"v_cvt_f32_ubyte{place}": _ubyte(place) for place in range(4)},
+    **{
+        f"v_cvt_f32_ubyte{at}": Function(
+            "f", "u", lambda a, at=8 * at: (a >> np.uint32(at) & np.uint32(255)).astype("f4")
+        )
+        for at in range(4)
+    },
     "v_cvt_pkrtz_f16_f32": Function("u", "ff", _both(_half_towards_zero)),
     "v_cvt_pk_bf16_f32": Function("u", "ff", _both(_bf16)),
     "v_cvt_pk_f16_f32": Function("u", "ff", _both(lambda a: _nearest_half(a).view(np.uint16).astype(np.uint32))),
@@ -204,18 +196,15 @@ class Placed(NamedTuple):
 
 
 def _noisy(form: MiniFloat) -> Placed:
-    """Rounds stochastically with the high bits of the second source."""
     spare = 23 - form.mantissa
     return Placed(form.bits, "fu", lambda a, b: encode(a, form, noise(b, spare), spare))
 
 
 def noise(bits: Any, count: int) -> Any:  # noqa: ANN401
-    """The high bits of a random number."""
     return (np.asarray(bits) >> np.uint32(32 - count)).astype(np.int64)
 
 
 def placed_conversions(float8: Float8) -> dict[str, Placed]:
-    """The conversions to 8 and 16 bits that write a part of a register."""
     table = {}
     for name in ("fp8", "bf8"):
         form = format_named(name, float8)
@@ -229,25 +218,19 @@ def placed_conversions(float8: Float8) -> dict[str, Placed]:
 
 
 def float8_readers(float8: Float8) -> dict[str, Function]:
-    """The conversions from 8 bits; SDWA chooses the byte, or the two of them."""
+    def one(a: Any, form: MiniFloat) -> Any:  # noqa: ANN401
+        return decode_code(np.asarray(a) & np.uint32(0xFF), form).astype(np.float32)
+
+    def two(a: Any, form: MiniFloat) -> Any:  # noqa: ANN401
+        low, high = (one(np.asarray(a) >> np.uint32(by), form).view(np.uint32).astype(np.uint64) for by in (0, 8))
+        return low | high << np.uint64(32)
+
     table = {}
     for name in ("fp8", "bf8"):
         form = format_named(name, float8)
-        table[f"v_cvt_f32_{name}"] = Function("f", "u", _one_of(form))
-        table[f"v_cvt_pk_f32_{name}"] = Function("U", "u", _two_of(form))
+        table[f"v_cvt_f32_{name}"] = Function("f", "u", partial(one, form=form))
+        table[f"v_cvt_pk_f32_{name}"] = Function("U", "u", partial(two, form=form))
     return table
-
-
-def _one_of(form: MiniFloat) -> Callable[[Any], Any]:
-    return lambda a: decode_code(np.asarray(a) & np.uint32(0xFF), form).astype(np.float32)
-
-
-def _two_of(form: MiniFloat) -> Callable[[Any], Any]:
-    def compute(a: Any) -> Any:  # noqa: ANN401
-        low, high = (_one_of(form)(np.asarray(a) >> np.uint32(shift)).view(np.uint32) for shift in (0, 8))
-        return low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)
-
-    return compute
 
 
 # Scaled conversions. The scale is a power of two: the exponent field of a float32, all ones for NaN. A conversion to a
@@ -266,7 +249,6 @@ Codes = list[Any]
 
 
 def decode_scaled(instruction: Instruction, architecture: Architecture) -> Step | None:
-    """Decodes a scaled conversion."""
     found = _NAME.match(instruction.opcode)
     if found is None:
         return None
@@ -295,18 +277,14 @@ def decode_scaled(instruction: Instruction, architecture: Architecture) -> Step 
 
 
 def _conversion(of: str, to: str, float8: Float8) -> Callable[[Any, Any, Any], Any]:
-    """Converts one code to another."""
     source = None if of == "f32" else format_named(of, float8)
     result = None if to == "f32" else format_named(to, float8)
     spare = 0 if result is None else (23 if source is None else source.mantissa) - result.mantissa
     sign = -1 if to in _SMALL else 1
 
     def convert(code: Any, power: Any, seed: Any) -> Any:  # noqa: ANN401
-        value = (
-            np.ascontiguousarray(code, np.uint32).view(np.float32).astype(np.float64)
-            if source is None
-            else decode_code(code, source)
-        )
+        single = np.ascontiguousarray(code, np.uint32).view(np.float32)
+        value = single.astype(np.float64) if source is None else decode_code(code, source)
         value = np.where(power == 255, np.copysign(np.nan, value), np.ldexp(value, sign * (power - 127)))
         if result is None:
             return value.astype(np.float32).view(np.uint32)
@@ -318,7 +296,6 @@ def _conversion(of: str, to: str, float8: Float8) -> Callable[[Any, Any, Any], A
 def _read_codes(
     instruction: Instruction, given: tuple[Operand, ...], of: str, count: int, chosen: tuple[int, ...]
 ) -> Callable[[Wave], Codes]:
-    """Reads the codes of the sources: from whole registers, or from the field of one that op_sel chooses."""
     bits = _BITS[of]
     if of in _SMALL and count < 32:
         part = chosen[0] + 2 * chosen[1]
@@ -358,7 +335,6 @@ def _fields(registers: Any, bits: int, count: int, first: int) -> Codes:  # noqa
 def _write_codes(
     instruction: Instruction, target: Operand, to: str, count: int, chosen: tuple[int, ...]
 ) -> Callable[[Wave, Codes], None]:
-    """Writes the codes one after the other, or into the part of a register that op_sel chooses."""
     bits = _BITS[to]
     size = count * bits
     first = (chosen[3] * 16 if size == 16 else (2 * chosen[3] + chosen[2]) * 8) if size < 32 else 0

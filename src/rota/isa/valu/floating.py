@@ -44,27 +44,19 @@ def _by_ratios(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
     sources = [np.broadcast_to(np.asarray(each, np.float64), shape).ravel() for each in (a, b, c)]
     out = np.array(np.broadcast_to(rough, shape), np.float64).ravel()
     for place, (x, y, z) in enumerate(zip(*(each.tolist() for each in sources), strict=True)):
-        if math.isfinite(x) and math.isfinite(y) and math.isfinite(z):
-            out[place] = _one(x, y, z, out[place])
+        if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
+            continue
+        (xn, xd), (yn, yd), (zn, zd) = x.as_integer_ratio(), y.as_integer_ratio(), z.as_integer_ratio()
+        top = xn * yn * zd + zn * xd * yd
+        if top:  # else the sign of the zero is the plain sum's
+            try:
+                out[place] = top / (xd * yd * zd)
+            except OverflowError:
+                out[place] = math.inf if top > 0 else -math.inf
     return out.reshape(shape)
 
 
-def _one(x: float, y: float, z: float, rough: float) -> float:
-    (xn, xd), (yn, yd), (zn, zd) = x.as_integer_ratio(), y.as_integer_ratio(), z.as_integer_ratio()
-    top = xn * yn * zd + zn * xd * yd
-    if top == 0:
-        return rough  # zero; its sign is the plain sum's
-    try:
-        return top / (xd * yd * zd)
-    except OverflowError:
-        return math.inf if top > 0 else -math.inf
-
-
 _KINDS = {"f16": ("h", np.float16), "f32": ("f", np.float32), "f64": ("d", np.float64)}
-_QUIET = {np.dtype(np.float16): 1 << 9, np.dtype(np.float32): 1 << 22, np.dtype(np.float64): 1 << 51}
-_BITS: dict[Any, Any] = {
-    np.dtype(np.float16): np.uint16, np.dtype(np.float32): np.uint32, np.dtype(np.float64): np.uint64,
-}  # fmt: skip
 APPROXIMATE: dict[str, str] = {
     **dict.fromkeys(("v_rcp_f32", "v_rcp_iflag_f32", "v_rsq_f32", "v_sqrt_f32", "v_exp_f32", "v_log_f32"), "1 ulp"),
     **dict.fromkeys(("v_rcp_f16", "v_rsq_f16", "v_sqrt_f16", "v_exp_f16", "v_log_f16"), "1 ulp"),
@@ -80,10 +72,9 @@ The functions of float32 among them flush denormals on a machine, so that LLVM s
 
 
 def signalling(a: Any) -> Any:  # noqa: ANN401
-    """True for a NaN with a clear quiet bit."""
     values = np.asarray(a)
-    bits = values.view(_BITS[values.dtype])
-    return np.isnan(values) & (bits & bits.dtype.type(_QUIET[values.dtype]) == 0)
+    bits = values.view(f"u{values.itemsize}")
+    return np.isnan(values) & (bits & bits.dtype.type(1 << np.finfo(values.dtype).nmant - 1) == 0)
 
 
 def _choose(a: Any, b: Any, first: Any) -> Any:  # noqa: ANN401
@@ -151,10 +142,6 @@ def _exponent(kind: Any) -> Callable[[Any], Any]:  # noqa: ANN401
     return compute
 
 
-def _significand(a: Any) -> Any:  # noqa: ANN401
-    return np.where(np.isfinite(a), np.frexp(a)[0], a).astype(np.asarray(a).dtype)
-
-
 def _scale(kind: Any) -> Callable[[Any, Any], Any]:  # noqa: ANN401
     """Multiplies by a power of two and rounds once; clips powers that overflow or vanish anyway."""
 
@@ -199,11 +186,11 @@ def _family(bits: str) -> dict[str, Function]:
         "rcp": Function(letter, one, _in_double(lambda a: 1 / a, kind)),
         "rsq": Function(letter, one, _in_double(lambda a: 1 / np.sqrt(a), kind)),
         "sqrt": Function(letter, one, np.sqrt),
-        "frexp_mant": Function(letter, one, _significand),
+        "frexp_mant": Function(letter, one, lambda a: np.asarray(np.where(np.isfinite(a), np.frexp(a)[0], a), kind)),
         "ldexp": Function(letter, letter + ("s" if bits == "f16" else "i"), _scale(kind)),
     }
     if bits != "f64":
-        more = {
+        table |= {
             "sub": Function(letter, two, lambda a, b: a - b),
             "subrev": Function(letter, two, lambda a, b: b - a),
             "exp": Function(letter, one, _in_double(np.exp2, kind)),
@@ -214,7 +201,6 @@ def _family(bits: str) -> dict[str, Function]:
             "max3": Function(letter, three, _three(high), plain=_three(greatest), halves=bits == "f16"),
             "med3": Function(letter, three, _middle(low, high), plain=_middle(least, greatest), halves=bits == "f16"),
         }
-        table |= more
     return {f"v_{name}_{bits}": function for name, function in table.items()}
 
 

@@ -6,15 +6,13 @@ The semantics are those of the CDNA3 ISA, "VALU Instructions"; the kinds are the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from rota.isa.disassembly import Instruction
 from rota.isa.wave.operand import unknown
-
-if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
+from rota.isa.wave.wave import Wave
 
 
 class Function(NamedTuple):
@@ -42,7 +40,7 @@ def cut(kind: Any, exact: Callable[..., Any]) -> Callable[..., Any]:  # noqa: AN
     return lambda *sources: np.asarray(exact(*sources)).astype(kind)
 
 
-_KINDS = {"u": np.uint32, "i": np.int32, "w": np.uint16, "s": np.int16}
+_KINDS: dict[str, Any] = {"u": np.uint32, "i": np.int32, "w": np.uint16, "s": np.int16}
 
 
 def sum_function(result: str, sources: str, exact: Callable[..., Any], *, halves: bool = False) -> Function:
@@ -88,18 +86,8 @@ def _narrow(a: Any) -> Any:  # noqa: ANN401
 
 
 def _first_set(a: Any) -> Any:  # noqa: ANN401
-    """Leading zeros; all ones for zero."""
     places = 32 - np.frexp(np.asarray(a).astype(np.float64))[1]
     return np.where(np.asarray(a) == 0, np.uint32(0xFFFF_FFFF), places.astype(np.uint32))
-
-
-def _first_sign(a: Any) -> Any:  # noqa: ANN401
-    """Leading bits equal to the sign; all ones if all are."""
-    return _first_set(np.where(a >> np.uint32(31) == 1, ~a, a))
-
-
-def _last_set(a: Any) -> Any:  # noqa: ANN401
-    return np.where(np.asarray(a) == 0, np.uint32(0xFFFF_FFFF), np.uint32(31) - _first_set(a & (~a + np.uint32(1))))
 
 
 def octets(a: Any) -> Any:  # noqa: ANN401
@@ -124,7 +112,6 @@ def _half_differences(a: Any, b: Any) -> Any:  # noqa: ANN401
 
 
 def middle(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
-    """The median of three."""
     return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
 
@@ -176,18 +163,23 @@ def _reverse_bits(a: Any) -> Any:  # noqa: ANN401
 
 
 _WIDE32 = np.uint64(32)
+_MOVES = ("v_mov_b32", "v_accvgpr_read_b32", "v_accvgpr_write_b32", "v_accvgpr_mov_b32")
+_OF_THREE: dict[str, Callable[..., Any]] = {
+    "min3": lambda a, b, c: np.minimum(np.minimum(a, b), c),
+    "max3": lambda a, b, c: np.maximum(np.maximum(a, b), c),
+    "med3": middle,
+}
 INTEGER: dict[str, Function] = {
-    "v_mov_b32": Function("u", "u", lambda a: a),
+    **dict.fromkeys(_MOVES, Function("u", "u", lambda a: a)),
     "v_mov_b64": Function("U", "U", lambda a: a),
-    "v_accvgpr_read_b32": Function("u", "u", lambda a: a),
-    "v_accvgpr_write_b32": Function("u", "u", lambda a: a),
-    "v_accvgpr_mov_b32": Function("u", "u", lambda a: a),
     "v_not_b32": Function("u", "u", lambda a: ~a),
     "v_bfrev_b32": Function("u", "u", _reverse_bits),
     "v_bcnt_u32_b32": Function("u", "uu", lambda a, b: population(a) + b),
     "v_ffbh_u32": Function("u", "u", _first_set),
-    "v_ffbl_b32": Function("u", "u", _last_set),
-    "v_ffbh_i32": Function("u", "i", lambda a: _first_sign(a.view(np.uint32))),
+    "v_ffbl_b32": Function(
+        "u", "u", lambda a: np.where(a == 0, ~np.uint32(0), np.uint32(31) - _first_set(a & (~a + np.uint32(1))))
+    ),
+    "v_ffbh_i32": Function("u", "i", lambda a: _first_set(np.where(a < 0, ~a, a).view(np.uint32))),
     "v_prng_b32": Function("u", "u", lambda a: (a << np.uint32(1)) ^ (a >> np.uint32(31)) * np.uint32(197)),
     "v_sat_pk_u8_i16": Function("w", "u", _saturate_bytes),
     "v_add_u32": sum_function("u", "uu", lambda a, b: a + b),
@@ -213,12 +205,7 @@ INTEGER: dict[str, Function] = {
     ),
     "v_mad_u32_u24": wide_sum_function("u", "uuu", lambda a, b, c: (a & 0xFFFFFF) * (b & 0xFFFFFF) + c),
     "v_mad_i32_i24": wide_sum_function("i", "iii", lambda a, b, c: (a << 40 >> 40) * (b << 40 >> 40) + c),
-    "v_min3_u32": Function("u", "uuu", lambda a, b, c: np.minimum(np.minimum(a, b), c)),
-    "v_max3_u32": Function("u", "uuu", lambda a, b, c: np.maximum(np.maximum(a, b), c)),
-    "v_med3_u32": Function("u", "uuu", middle),
-    "v_min3_i32": Function("i", "iii", lambda a, b, c: np.minimum(np.minimum(a, b), c)),
-    "v_max3_i32": Function("i", "iii", lambda a, b, c: np.maximum(np.maximum(a, b), c)),
-    "v_med3_i32": Function("i", "iii", middle),
+    **{f"v_{name}_{kind}32": Function(kind, 3 * kind, compute) for name, compute in _OF_THREE.items() for kind in "ui"},
     "v_sad_u8": wide_sum_function("u", "uuu", lambda a, b, c: _differences(a, b) + c),
     "v_sad_hi_u8": Function("u", "uuu", lambda a, b, c: (_differences(a, b) << 16).astype(np.uint32) + c),
     "v_msad_u8": wide_sum_function("u", "uuu", lambda a, b, c: _differences(a, b, masked=True) + c),
@@ -294,11 +281,7 @@ HALFWORD: dict[str, Function] = {
 }
 HALFWORD |= {
     f"v_{name}_{kind}16": Function(letter, 3 * letter, compute, halves=True)
-    for name, compute in (
-        ("min3", lambda a, b, c: np.minimum(np.minimum(a, b), c)),
-        ("max3", lambda a, b, c: np.maximum(np.maximum(a, b), c)),
-        ("med3", middle),
-    )
+    for name, compute in _OF_THREE.items()
     for kind, letter in (("u", "w"), ("i", "s"))
 }
 PACKED_HALFWORD: dict[str, Function] = {f"v_pk_{name}": function for name, function in {**_TWO, **_NEW}.items()}
@@ -308,16 +291,13 @@ PACKED_HALFWORD: dict[str, Function] = {f"v_pk_{name}": function for name, funct
 def dot(a: Any, b: Any, *, count: int, signed: bool) -> Any:  # noqa: ANN401
     """The sum of products of the `count` parts of two registers, as int64."""
     bits = 32 // count
+    top = 1 << bits - 1 if signed else 0
     total = np.int64(0)
     for place in range(count):
-        left, right = (_part(each, place * bits, bits, signed=signed) for each in (a, b))
+        parts = (signed_wide(each) >> place * bits & ((1 << bits) - 1) for each in (a, b))
+        left, right = ((part ^ top) - top for part in parts)
         total = total + left * right
     return total
-
-
-def _part(a: Any, first: int, bits: int, *, signed: bool) -> Any:  # noqa: ANN401
-    value = signed_wide(a) >> first & ((1 << bits) - 1)
-    return (value ^ 1 << bits - 1) - (1 << bits - 1) if signed else value
 
 
 def _dot_function(count: int, *, signed: bool) -> Function:
@@ -329,28 +309,17 @@ def _dot_function(count: int, *, signed: bool) -> Function:
 
 
 DOT: dict[str, Function] = {
-    "v_dot2_i32_i16": _dot_function(2, signed=True),
-    "v_dot2_u32_u16": _dot_function(2, signed=False),
-    "v_dot4_i32_i8": _dot_function(4, signed=True),
-    "v_dot4_u32_u8": _dot_function(4, signed=False),
-    "v_dot8_i32_i4": _dot_function(8, signed=True),
-    "v_dot8_u32_u4": _dot_function(8, signed=False),
+    f"v_dot{count}_{kind}32_{kind}{32 // count}": _dot_function(count, signed=kind == "i")
+    for count in (2, 4, 8)
+    for kind in "iu"
 }
 """Dot products of integers, which may clamp."""
 
 
-_RANGES: dict[str, tuple[int, int, Any]] = {
-    "u": (0, 2**32 - 1, np.uint32),
-    "i": (-(2**31), 2**31 - 1, np.int32),
-    "w": (0, 2**16 - 1, np.uint16),
-    "s": (-(2**15), 2**15 - 1, np.int16),
-}
-
-
 def saturate(instruction: Instruction, function: Function) -> Callable[[Wave, list[Any]], Any]:
     """Computes and clamps; raises I102 if the exact result isn't known."""
-    exact = function.exact
-    if exact is None or function.result not in _RANGES:
+    exact, kind = function.exact, _KINDS.get(function.result)
+    if exact is None or kind is None:
         raise unknown(instruction, "modifier clamp")
-    low, high, kind = _RANGES[function.result]
-    return lambda _, values: np.clip(exact(*values), low, high).astype(kind)
+    limits = np.iinfo(kind)
+    return lambda _, values: np.clip(exact(*values), limits.min, limits.max).astype(kind)

@@ -10,12 +10,22 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rota.isa.binary.kernel_facts import LANES
-from rota.isa.valu.access import access, check_modifiers, fields_of, flags, keeps_destination, op_sel, parse_operands
+from rota.isa.disassembly import Instruction
+from rota.isa.valu.access import (
+    access,
+    check_modifiers,
+    fields_of,
+    flags,
+    half_reader,
+    keeps_destination,
+    op_sel,
+    parse_operands,
+)
 from rota.isa.valu.convert import (
     BF16,
     CONVERSIONS,
@@ -43,12 +53,8 @@ from rota.isa.wave.operand import (
     unknown,
     writer,
 )
-from rota.isa.wave.wave import DENORM32, IEEE, Act, Step, clamp_float, flush_denormals, make_step, obey_mode
-
-if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
-    from rota.targets.architecture import Architecture, Float8
+from rota.isa.wave.wave import DENORM32, IEEE, Step, Wave, clamp_float, flush_denormals, make_step, obey_mode
+from rota.targets.architecture import Architecture, Float8
 
 _COMPARE_NAME = re.compile(
     r"^v_cmp(?P<x>x?)_(?P<order>class|tru|f|t|n?lt|n?le|n?eq|n?gt|n?ge|n?lg|ne|u|o)_(?P<kind>[uif])(?P<bits>16|32|64)$"
@@ -117,17 +123,13 @@ def _of_class(a: Any, wanted: Any) -> Any:  # noqa: ANN401
 
 
 _SUMS: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "v_add_co_u32": lambda a, b, c: a + b + c,
-    "v_addc_co_u32": lambda a, b, c: a + b + c,
-    "v_sub_co_u32": lambda a, b, c: a - b - c,
-    "v_subb_co_u32": lambda a, b, c: a - b - c,
-    "v_subrev_co_u32": lambda a, b, c: b - a - c,
-    "v_subbrev_co_u32": lambda a, b, c: b - a - c,
+    **dict.fromkeys(("v_add_co_u32", "v_addc_co_u32"), lambda a, b, c: a + b + c),
+    **dict.fromkeys(("v_sub_co_u32", "v_subb_co_u32"), lambda a, b, c: a - b - c),
+    **dict.fromkeys(("v_subrev_co_u32", "v_subbrev_co_u32"), lambda a, b, c: b - a - c),
 }
 
 
 def decode_carry(instruction: Instruction, opcode: str) -> Step | None:
-    """Decodes a sum with carry or a selection by mask."""
     if opcode in _SUMS:
         return _decode_sum(instruction, _SUMS[opcode])
     if opcode in {"v_mad_u64_u32", "v_mad_i64_i32"}:
@@ -136,20 +138,18 @@ def decode_carry(instruction: Instruction, opcode: str) -> Step | None:
 
 
 def _decode_sum(instruction: Instruction, compute: Callable[[Any, Any, Any], Any]) -> Step:
-    """Adds or subtracts with a carry per lane, out of it and sometimes into it."""
     target, carry, *rest = parse_operands(instruction)
     form = access(instruction, target, "u", tuple(rest[:2]), "uu", first=2)
     if form.clamp or form.crossing is not None or "op_sel" in instruction.text:
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
     first, second = form.readers
     into = scalar_reader(rest[2], wide=True) if len(rest) > 2 else None
-    put, out = form.put, scalar_writer(carry, wide=True)
-    assert put is not None  # noqa: S101  # a target was given
+    out = scalar_writer(carry, wide=True)
 
     def act(wave: Wave) -> None:
         more = lanes_of(into(wave)).astype(np.int64) if into is not None else np.int64(0)
         total = compute(np.asarray(first(wave), np.int64), np.asarray(second(wave), np.int64), more)
-        put(wave, np.broadcast_to(total, LANES).astype(np.uint32))
+        form.put(wave, np.broadcast_to(total, LANES).astype(np.uint32))
         out(wave, lane_bits(np.broadcast_to((total < 0) | (total >> 32 != 0), LANES) & wave.active))
 
     kept = (target,) if keeps_destination(instruction) else ()
@@ -185,15 +185,13 @@ def _decode_select(instruction: Instruction) -> Step:
     if form.clamp or "op_sel" in instruction.text:
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
     when_clear, when_set = form.readers
-    put, bits = form.put, scalar_reader(which, wide=True)
-    assert put is not None  # noqa: S101  # a target was given
+    bits = scalar_reader(which, wide=True)
+
+    def act(wave: Wave) -> None:
+        form.put(wave, np.where(lanes_of(bits(wave)), when_set(wave), when_clear(wave)))
+
     kept: tuple[Operand, ...] = (target,) if keeps_destination(instruction) else ()
-    return make_step(
-        instruction,
-        lambda wave: put(wave, np.where(lanes_of(bits(wave)), when_set(wave), when_clear(wave))),
-        reads=(no, yes, which, *kept),
-        writes=(target,),
-    )
+    return make_step(instruction, act, reads=(no, yes, which, *kept), writes=(target,))
 
 
 def decode_crosslane(instruction: Instruction, opcode: str) -> Step | None:
@@ -266,12 +264,8 @@ def _decode_lane_swap(instruction: Instruction, operands: tuple[Operand, ...]) -
 
     def act(wave: Wave) -> None:
         if wave.mask is not None:
-            wave.faults.add(
-                "I102",
-                instruction,
-                f"the effect of {instruction.opcode} with inactive lanes is not known",
-                ("wave", wave.number),
-            )
+            message = f"the effect of {instruction.opcode} with inactive lanes is not known"
+            wave.faults.add("I102", instruction, message, ("wave", wave.number))
         above, below = wave.v[left.first, odd].copy(), wave.v[right.first, even].copy()
         wave.v[left.first, odd], wave.v[right.first, even] = below, above
 
@@ -279,14 +273,11 @@ def _decode_lane_swap(instruction: Instruction, operands: tuple[Operand, ...]) -
 
 
 _CROSSLANE: dict[str, Callable[[Instruction, tuple[Operand, ...]], Step]] = {
-    "v_readfirstlane_b32": _read_lane,
-    "v_readlane_b32": _read_lane,
+    **dict.fromkeys(("v_readfirstlane_b32", "v_readlane_b32"), _read_lane),
     "v_writelane_b32": _write_lane,
-    "v_mbcnt_lo_u32_b32": _count_below,
-    "v_mbcnt_hi_u32_b32": _count_below,
+    **dict.fromkeys(("v_mbcnt_lo_u32_b32", "v_mbcnt_hi_u32_b32"), _count_below),
     "v_swap_b32": _decode_swap,
-    "v_permlane16_swap_b32": _decode_lane_swap,
-    "v_permlane32_swap_b32": _decode_lane_swap,
+    **dict.fromkeys(("v_permlane16_swap_b32", "v_permlane32_swap_b32"), _decode_lane_swap),
 }
 
 
@@ -339,20 +330,17 @@ def _scale(instruction: Instruction, form: _Format) -> Step:
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
     reached = access(instruction, target, form.letter, tuple(sources), 3 * form.letter)
     out = scalar_writer(flag, wide=True)
-    put = reached.put
-    assert put is not None  # noqa: S101  # a target was given
 
     def act(wave: Wave) -> None:
         chosen, below, above = (np.broadcast_to(take(wave), LANES) for take in reached.readers)
         scaled, back = _scale_operand(form, chosen, below, above)
-        put(wave, scaled)
+        reached.put(wave, scaled)
         out(wave, lane_bits(back & wave.active))
 
     return make_step(instruction, act, reads=tuple(sources), writes=(target, flag))
 
 
 def _scale_operand(form: _Format, chosen: Any, below: Any, above: Any) -> tuple[Any, Any]:  # noqa: ANN401
-    """Scales `chosen`, which is `above` or `below`; also says whether the quotient is scaled back."""
     smallest = np.finfo(form.kind).tiny
     quotient, inverse = np.abs(above / below), np.abs(form.kind(1) / below)
     up, down = np.ldexp(chosen, form.scale), np.ldexp(chosen, -form.scale)
@@ -375,8 +363,6 @@ def _fmas(instruction: Instruction, form: _Format) -> Step:
     target, *sources = parse_operands(instruction)
     reached = access(instruction, target, form.letter, tuple(sources), 3 * form.letter)
     readers = tuple(map(obey_mode, reached.readers)) if form.letter == "f" else reached.readers
-    put = reached.put
-    assert put is not None  # noqa: S101  # a target was given
 
     def act(wave: Wave) -> None:
         a, b, c = (np.broadcast_to(take(wave), LANES) for take in readers)
@@ -384,7 +370,7 @@ def _fmas(instruction: Instruction, form: _Format) -> Step:
         back = lanes_of(wave.s[VCC] | wave.s[VCC + 1] << 32)
         power = np.where(form.exponent(c) > form.bias, form.scale, -form.scale)
         result = np.where(back, np.ldexp(total, power.astype(np.int32)), total)
-        put(wave, clamp_float(wave, result) if reached.clamp else result)
+        reached.put(wave, clamp_float(wave, result) if reached.clamp else result)
 
     return make_step(instruction, act, reads=(*sources, named_register("vcc")), writes=(target,))
 
@@ -392,12 +378,10 @@ def _fmas(instruction: Instruction, form: _Format) -> Step:
 def _fixup(instruction: Instruction, form: _Format, *, halves: bool) -> Step:
     target, *sources = parse_operands(instruction)
     reached = access(instruction, target, form.letter, tuple(sources), 3 * form.letter, halves=halves)
-    put = reached.put
-    assert put is not None  # noqa: S101  # a target was given
 
     def act(wave: Wave) -> None:
         result = _fix_quotient(form, *(np.broadcast_to(take(wave), LANES) for take in reached.readers))
-        put(wave, clamp_float(wave, result) if reached.clamp else result)
+        reached.put(wave, clamp_float(wave, result) if reached.clamp else result)
 
     reads = (*sources, target) if halves else tuple(sources)
     return make_step(instruction, act, reads=reads, writes=(target,))
@@ -425,8 +409,7 @@ def _fix_quotient(form: _Format, quotient: Any, below: Any, above: Any) -> Any: 
 
 _CHOICES = ("op_sel", "op_sel_hi", "neg_lo", "neg_hi", "clamp")
 _HALVES = {**PACKED_HALF, **PACKED_HALFWORD, "v_pk_fmac_f16": FLOATING["v_fma_f16"]}
-_SINGLES = {f"v_pk_{name}_f32": FLOATING[f"v_{name}_f32"].compute for name in ("add", "mul", "fma")}
-_TYPES: dict[str, Any] = {"w": np.uint16, "s": np.int16, "h": np.float16}
+_SINGLES = {f"v_pk_{name}_f32": FLOATING[f"v_{name}_f32"] for name in ("add", "mul", "fma")}
 DOT2 = {"v_dot2_f32_f16": "h", "v_dot2c_f32_f16": "h", "v_dot2_f32_bf16": "e", "v_dot2c_f32_bf16": "e"}
 """Sums of two products: the ISA leaves order and inner rounding open, so they are exact and rounded once."""
 
@@ -447,7 +430,6 @@ def decode_packed(instruction: Instruction, opcode: str) -> Step | None:
 
 
 def _choices(instruction: Instruction, count: int, high: int = 1) -> tuple[list[list[int]], bool]:
-    """op_sel, op_sel_hi, neg_lo and neg_hi, and whether to clamp."""
     fields = check_modifiers(instruction, _CHOICES)
     lists = [flags(fields.get(name, ""), high * (name == "op_sel_hi"), count) for name in _CHOICES[:4]]
     if any(len(each) != count for each in lists):
@@ -465,7 +447,7 @@ def _halves(instruction: Instruction, operands: tuple[Operand, ...], function: F
         [_half(instruction, *each) for each in zip(sources, function.sources, picks, flips, strict=True)]
         for picks, flips in ((low, flip_low), (high, flip_high))
     ]
-    put, finish = writer(target, "u"), _finish(instruction, function, clamp)
+    put, finish = writer(target, "u"), _finish(instruction, function, clamp=clamp)
 
     def act(wave: Wave) -> None:
         low, high = (as_bits(finish(wave, [take(wave) for take in half]), function.result) for half in takes)
@@ -474,14 +456,15 @@ def _halves(instruction: Instruction, operands: tuple[Operand, ...], function: F
     return make_step(instruction, act, reads=sources, writes=(target,))
 
 
-def _finish(instruction: Instruction, function: Function, clamp: bool) -> Callable[[Wave, list[Any]], Any]:
-    """Computes as MODE says, and clamps."""
-    if clamp and function.result != "h":
-        return saturate(instruction, function)
-    plain = function.plain or function.compute
+def _finish(instruction: Instruction, function: Function, *, clamp: bool) -> Callable[[Wave, list[Any]], Any]:
+    compute, plain = function.compute, function.plain or function.compute
+    if function.result not in "hfd":
+        return saturate(instruction, function) if clamp else lambda _, values: compute(*values)
 
     def finish(wave: Wave, values: list[Any]) -> Any:  # noqa: ANN401
-        result = (function.compute if wave.mode & IEEE else plain)(*values)
+        result = (compute if wave.mode & IEEE else plain)(*values)
+        if function.result == "f" and wave.mode & DENORM32 != DENORM32:
+            result = flush_denormals(result)
         return clamp_float(wave, result) if clamp else result
 
     return finish
@@ -491,11 +474,10 @@ def _half(instruction: Instruction, source: Operand, kind: str, high: int, flip:
     if source.signed or (source.floating is not None and kind != "h"):
         raise unknown(instruction, f"operand {source.text!r}")
     whole = reader(source, "p" if kind == "h" else "u")
-    shift, sign, view = np.uint32(16 * high), np.uint16(0x8000 * flip), _TYPES[kind]
-    return lambda wave: ((np.asarray(whole(wave)) >> shift).astype(np.uint16) ^ sign).view(view)
+    return half_reader(whole, high, replace(source, negate=bool(flip)), kind)
 
 
-def _singles(instruction: Instruction, operands: tuple[Operand, ...], compute: Callable[..., Any]) -> Step:
+def _singles(instruction: Instruction, operands: tuple[Operand, ...], function: Function) -> Step:
     target, sources = operands[0], operands[1:]
     (low, high, flip_low, flip_high), clamp = _choices(instruction, len(sources))
     halves = [
@@ -503,13 +485,12 @@ def _singles(instruction: Instruction, operands: tuple[Operand, ...], compute: C
         for picks, flips in ((low, flip_low), (high, flip_high))
     ]
     puts = [writer(Operand(text="", file=target.file, first=target.first + part), "f") for part in (0, 1)]
+    finish = _finish(instruction, function, clamp=clamp)
 
     def act(wave: Wave) -> None:
-        denormals = wave.mode & DENORM32 == DENORM32
-        results = [np.array(compute(*(take(wave) for take in takes))) for takes in halves]
+        results = [np.array(finish(wave, [take(wave) for take in takes])) for takes in halves]
         for put, result in zip(puts, results, strict=True):
-            value = result if denormals else flush_denormals(result)
-            put(wave, clamp_float(wave, value) if clamp else value)
+            put(wave, result)
 
     return make_step(instruction, act, reads=sources, writes=(target,))
 
@@ -546,7 +527,6 @@ def _decode_move(instruction: Instruction, operands: tuple[Operand, ...]) -> Ste
 
 
 def _decode_mix(instruction: Instruction, operands: tuple[Operand, ...], opcode: str) -> Step:
-    """A fused multiply-add of float32, or of the halves that op_sel_hi chooses."""
     target, *sources = operands
     (high, halved, *flips), clamp = _choices(instruction, 3, 0)
     if any(any(each) for each in flips):
@@ -579,11 +559,8 @@ def _single_or_half(instruction: Instruction, source: Operand, halved: int, high
     if source.file is File.LITERAL:
         raise unknown(instruction, f"half of {source.text!r}")
     whole = reader(Operand(text=source.text, file=source.file, first=source.first), "u")
-    keep, flip = np.uint16(0x7FFF if source.absolute else 0xFFFF), np.uint16(0x8000 if source.negate else 0)
-    shift = np.uint32(16 * high)
-    return lambda wave: (
-        ((np.asarray(whole(wave)) >> shift).astype(np.uint16) & keep ^ flip).view(np.float16).astype(np.float32)
-    )
+    half = half_reader(whole, high, source, "h")
+    return lambda wave: half(wave).astype(np.float32)
 
 
 def _decode_dot(instruction: Instruction, operands: tuple[Operand, ...], kind: str, *, accumulates: bool) -> Step:
@@ -618,7 +595,6 @@ _FAMILIES = (decode_compare, decode_carry, decode_division, decode_packed, decod
 
 
 def decode_vector(instruction: Instruction, architecture: Architecture) -> Step | None:  # noqa: PLR0911
-    """Decodes a VALU instruction."""
     if not instruction.opcode.startswith("v_"):
         return None
     opcode = instruction.mnemonic
@@ -652,26 +628,13 @@ def _pure(instruction: Instruction, operands: tuple[Operand, ...], function: Fun
     readers = [
         obey_mode(take) if kind == "f" else take for take, kind in zip(form.readers, function.sources, strict=True)
     ]
-    act = _make_act(instruction, function, readers, form.put, clamp=form.clamp)
-    kept = (target,) if keeps_destination(instruction, halves=function.halves) else ()
-    return make_step(instruction, act, reads=(*sources, *kept), writes=(target,))
-
-
-def _make_act(instruction: Instruction, function: Function, readers: list[Reader], put: Any, *, clamp: bool) -> Act:  # noqa: ANN401
-    compute, plain = function.compute, function.plain or function.compute
-    if clamp and function.result not in "hfd":
-        limit = saturate(instruction, function)
-        return lambda wave: put(wave, limit(wave, [take(wave) for take in readers]))
-    if function.result not in "hfd":
-        return lambda wave: put(wave, compute(*(take(wave) for take in readers)))
+    put, finish = form.put, _finish(instruction, function, clamp=form.clamp)
 
     def act(wave: Wave) -> None:
-        result = (compute if wave.mode & IEEE else plain)(*(take(wave) for take in readers))
-        if function.result == "f" and wave.mode & DENORM32 != DENORM32:
-            result = flush_denormals(result)
-        put(wave, clamp_float(wave, result) if clamp else result)
+        put(wave, finish(wave, [take(wave) for take in readers]))
 
-    return act
+    kept = (target,) if keeps_destination(instruction, halves=function.halves) else ()
+    return make_step(instruction, act, reads=(*sources, *kept), writes=(target,))
 
 
 def _truth_table(instruction: Instruction, *, wide: bool) -> Function:
@@ -690,7 +653,6 @@ def _truth_table(instruction: Instruction, *, wide: bool) -> Function:
 
 
 def _decode_placed(instruction: Instruction, operands: tuple[Operand, ...], conversion: Placed) -> Step:
-    """A conversion into a byte or a half of its destination."""
     target, *sources = operands
     chosen = op_sel(instruction, len(sources))
     number = chosen[3] if conversion.bits == 16 else chosen[2] + 2 * chosen[3]

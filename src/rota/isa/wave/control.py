@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from rota.errors import Finding, IsaError, Severity
 from rota.isa.binary.elf import CODE_BASE
-from rota.isa.binary.kernel_facts import FloatMode, KernelFacts
-from rota.isa.disassembly import SKIPPING
+from rota.isa.binary.kernel_facts import KernelFacts
+from rota.isa.disassembly import SKIPPING, Instruction
 from rota.isa.wave.operand import (
     EXEC,
     M0,
@@ -27,13 +26,8 @@ from rota.isa.wave.operand import (
     scalar_writer,
     unknown,
 )
-from rota.isa.wave.wave import AT_BARRIER, AT_END, START, Step, make_step
-from rota.targets.architecture import WaitEncoding
-
-if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
-    from rota.targets.architecture import Architecture
+from rota.isa.wave.wave import AT_BARRIER, AT_END, START, Step, Wave, make_step
+from rota.targets.architecture import Architecture, WaitEncoding
 
 # Float modes. The interpreter rounds to nearest even, keeps or flushes denormals of 32 bits as MODE says, and keeps
 # those of 16 and 64 bits. A difference that only rare values show is a warning.
@@ -46,46 +40,29 @@ def check_float_mode(facts: KernelFacts) -> tuple[Finding, ...]:
     """An error if the kernel rounds in another mode, a warning if only denormals or overflow differ."""
     mode = facts.descriptor.float_mode
     if mode.round_32 or mode.round_64:
-        return (
-            Finding(
-                "I132",
-                f"kernel {facts.name} sets a rounding mode that the interpreter lacks",
-                evidence=(
-                    ("floats of 32 bits", _ROUNDING[mode.round_32]),
-                    ("floats of 16 and 64 bits", _ROUNDING[mode.round_64]),
-                    ("the interpreter rounds", _ROUNDING[0]),
-                ),
-                fixes=("compile the kernel with rounding to nearest even",),
-            ),
+        evidence = (
+            ("floats of 32 bits", _ROUNDING[mode.round_32]),
+            ("floats of 16 and 64 bits", _ROUNDING[mode.round_64]),
+            ("the interpreter rounds", _ROUNDING[0]),
         )
-    differs = tuple(_differences(mode))
-    if not differs:
-        return ()
-    return (
-        Finding(
-            "I132",
-            f"kernel {facts.name} sets a float mode in which rare values differ from the interpreter's",
-            severity=Severity.WARNING,
-            evidence=differs,
-            fixes=("if such values matter, compile the kernel with denormals kept",),
-        ),
-    )
+        message = f"kernel {facts.name} sets a rounding mode that the interpreter lacks"
+        fix = "compile the kernel with rounding to nearest even"
+        return (Finding("I132", message, evidence=evidence, fixes=(fix,)),)
+    differs = []
+    if mode.denormals_32 not in {0, _KEPT}:
+        differs.append(("denormals of 32 bits", "flushed on one side only on the machine, on both here"))
+    if mode.denormals_64 != _KEPT:
+        differs.append(("denormals of 16 and 64 bits", "flushed to zero on the machine, kept here"))
+    if mode.fp16_overflow:
+        differs.append(("overflow of 16 bits", "gives the largest number on the machine, infinity here"))
+    message = f"kernel {facts.name} sets a float mode in which rare values differ from the interpreter's"
+    fixes = ("if such values matter, compile the kernel with denormals kept",)
+    warning = Finding("I132", message, severity=Severity.WARNING, evidence=tuple(differs), fixes=fixes)
+    return (warning,) if differs else ()
 
 
 def is_supported_mode(bits: int) -> bool:
-    """True if the interpreter computes in this float mode."""
     return not bits & 0xF and bits >> 4 & 3 in {0, _KEPT} and bits >> 6 & 3 == _KEPT
-
-
-def _differences(mode: FloatMode) -> list[tuple[str, str]]:
-    found = []
-    if mode.denormals_32 not in {0, _KEPT}:
-        found.append(("denormals of 32 bits", "flushed on one side only on the machine, on both here"))
-    if mode.denormals_64 != _KEPT:
-        found.append(("denormals of 16 and 64 bits", "flushed to zero on the machine, kept here"))
-    if mode.fp16_overflow:
-        found.append(("overflow of 16 bits", "gives the largest number on the machine, infinity here"))
-    return found
 
 
 _COUNTS = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
@@ -109,7 +86,6 @@ _MODE_BITS = 10  # that the interpreter models: rounding, denormals, DX10_CLAMP 
 
 
 def decode_control(instruction: Instruction, places: Mapping[int, int], architecture: Architecture) -> Step | None:
-    """Decodes branches, calls, waits, barriers, hints and ends; `places` maps addresses to instruction numbers."""
     opcode = instruction.opcode
     if opcode in _CONDITIONS:
         asked = tuple(operand for name, operand in _ASKED.items() if f"_{name}" in opcode)
@@ -124,7 +100,6 @@ def decode_control(instruction: Instruction, places: Mapping[int, int], architec
 
 
 def _call(instruction: Instruction, places: Mapping[int, int]) -> Step:
-    """Decodes the instructions that read or write the program counter."""
     operands = [parse_operand(text, instruction) for text in instruction.operands[:2]]
     gives = () if instruction.opcode == "s_setpc_b64" else operands[:1]
     takes = operands[-1:] if instruction.opcode in {"s_setpc_b64", "s_swappc_b64"} else ()
@@ -142,13 +117,10 @@ def _call(instruction: Instruction, places: Mapping[int, int]) -> Step:
             write(wave, return_address)
         for address in addresses:
             if address - CODE_BASE not in places:
-                raise IsaError.of(
-                    "I131",
-                    f"{instruction.opcode} jumps to {address:#x}, where the kernel has no instruction",
-                    concerns=(instruction.concern(),),
-                    evidence=(("wave", wave.number),),
-                    fixes=("a function that only a pointer leads to has to be in the code object, with a symbol",),
-                )
+                message = f"{instruction.opcode} jumps to {address:#x}, where the kernel has no instruction"
+                fixes = ("a function that only a pointer leads to has to be in the code object, with a symbol",)
+                evidence, concerns = (("wave", wave.number),), (instruction.concern(),)
+                raise IsaError.of("I131", message, concerns=concerns, evidence=evidence, fixes=fixes)
             return places[address - CODE_BASE]
         return target
 
@@ -157,12 +129,9 @@ def _call(instruction: Instruction, places: Mapping[int, int]) -> Step:
 
 def _trap(instruction: Instruction, _: Architecture) -> Step:
     def act(wave: Wave) -> None:
-        raise IsaError.of(
-            "I131",
-            f"wave {wave.number} traps: {instruction.text}",
-            concerns=(instruction.concern(),),
-            fixes=("compilers emit traps for failed assertions and for unreachable code: find which one this is",),
-        )
+        fixes = ("compilers emit traps for failed assertions and for unreachable code: find which one this is",)
+        message = f"wave {wave.number} traps: {instruction.text}"
+        raise IsaError.of("I131", message, concerns=(instruction.concern(),), fixes=fixes)
 
     return make_step(instruction, act)
 
@@ -211,14 +180,12 @@ def _skip(instruction: Instruction, _: Architecture) -> Step:
 
 
 def _message(instruction: Instruction, _: Architecture) -> Step:
-    """Accepts an interrupt only, which leaves the wave unchanged."""
     if instruction.operands != ("sendmsg(MSG_INTERRUPT)",):
         raise unknown(instruction, "message")
     return make_step(instruction, lambda _: None, reads=(Operand(text="m0", file=File.SCALAR, first=M0),))
 
 
 def _mode(instruction: Instruction, _: Architecture) -> Step:
-    """Reads or sets a field of MODE within the bits that the interpreter obeys."""
     reads = instruction.opcode == "s_getreg_b32"
     found = _MODE.match(instruction.operands[1 if reads else 0])
     if found is None:
@@ -238,12 +205,9 @@ def _mode(instruction: Instruction, _: Architecture) -> Step:
     def act(wave: Wave) -> None:
         mode = wave.mode & ~among | take(wave) << offset & among
         if not is_supported_mode(mode):
-            raise IsaError.of(
-                "I132",
-                f"wave {wave.number} sets a float mode that the interpreter lacks",
-                concerns=(instruction.concern(),),
-                evidence=(("bits 7:0 of MODE", f"{mode & 0xFF:#04x}"),),
-            )
+            message = f"wave {wave.number} sets a float mode that the interpreter lacks"
+            evidence = (("bits 7:0 of MODE", f"{mode & 0xFF:#04x}"),)
+            raise IsaError.of("I132", message, concerns=(instruction.concern(),), evidence=evidence)
         wave.mode = mode
 
     return make_step(instruction, act, reads=(operand,))
@@ -259,8 +223,6 @@ _DECODERS: dict[str, Callable[[Instruction, Architecture], Step]] = {
     "s_trap": _trap,
     "s_setvskip": _skip,
     "s_sendmsg": _message,
-    "s_setreg_imm32_b32": _mode,
-    "s_setreg_b32": _mode,
-    "s_getreg_b32": _mode,
+    **dict.fromkeys(("s_setreg_imm32_b32", "s_setreg_b32", "s_getreg_b32"), _mode),
     **dict.fromkeys(_HINTS, lambda instruction, _: make_step(instruction, lambda _: None)),
 }

@@ -46,8 +46,6 @@ Writer = Callable[["Wave", Any], None]
 
 
 class File(enum.Enum):
-    """Where an operand's value lives."""
-
     VECTOR = "vector"  # VGPR or AGPR
     SCALAR = "scalar"
     LITERAL = "literal"
@@ -101,14 +99,11 @@ def parse_operand(text: str, instruction: Instruction) -> Operand:
 
 def unknown(instruction: Instruction, what: str = "") -> IsaError:
     """The I102 error: the interpreter refuses rather than guesses."""
-    part = f"; its {what} is not known" if what else ""
-    return IsaError.of(
-        "I102", f"the interpreter doesn't know {instruction.opcode}{part}", concerns=(instruction.concern(),)
-    )
+    message = f"the interpreter doesn't know {instruction.opcode}" + (f"; its {what} is not known" if what else "")
+    return IsaError.of("I102", message, concerns=(instruction.concern(),))
 
 
 def named_register(text: str) -> Operand:
-    """A scalar register by name, such as vcc."""
     first, count = _NAMED[text]
     return Operand(text=text, file=File.SCALAR, first=first, count=count)
 
@@ -117,11 +112,9 @@ def named_register(text: str) -> Operand:
 def _register(text: str) -> Operand | None:
     if text in _NAMED:
         return named_register(text)
-    found = _REGISTER.match(text)
-    if found is None:
+    if (found := _REGISTER.match(text)) is None:
         return None
-    first = int(found["one"] or found["first"])
-    last = int(found["one"] or found["last"])
+    first, last = (int(found["one"] or found[end]) for end in ("first", "last"))
     file = File.SCALAR if found["file"] == "s" else File.VECTOR
     return Operand(text=text, file=file, first=first + ACC * (found["file"] == "a"), count=last - first + 1)
 
@@ -158,7 +151,6 @@ def constant_bits(operand: Operand, kind: str) -> int:
 
 
 def scalar_reader(operand: Operand, *, wide: bool = False) -> Callable[[Wave], int]:
-    """Reads an unsigned number of 32 or 64 bits."""
     first = operand.first
     if operand.file is File.STATUS and first == SCC:
         return lambda wave: wave.scc
@@ -178,26 +170,28 @@ def scalar_writer(operand: Operand, *, wide: bool = False) -> Callable[[Wave, in
     """Writes a number modulo 2**32 or 2**64; a new EXEC takes effect at once."""
     first = operand.first
 
-    def narrow(wave: Wave, value: int) -> None:
+    def put(wave: Wave, value: int) -> None:
         wave.s[first] = value & _M32
+        if wide:
+            wave.s[first + 1] = value >> 32 & _M32
+        if first >= EXEC:
+            wave.update_mask()
 
-    def both(wave: Wave, value: int) -> None:
-        wave.s[first] = value & _M32
-        wave.s[first + 1] = value >> 32 & _M32
-
-    def masked(wave: Wave, value: int) -> None:
-        (both if wide else narrow)(wave, value)
-        wave.update_mask()
-
-    if first >= EXEC:
-        return masked
-    return both if wide else narrow
+    return put
 
 
 def reader(operand: Operand, kind: str) -> Reader:
-    """Reads a value per lane, or one for all lanes from a scalar register or literal."""
     plain = _vector_reader(operand.first, kind) if operand.file is File.VECTOR else _uniform_reader(operand, kind)
     return with_signs(plain, operand, kind)
+
+
+def _uniform_reader(operand: Operand, kind: str) -> Reader:
+    cast = _CASTS[kind]
+    if operand.file in {File.SCALAR, File.STATUS}:
+        number = scalar_reader(operand, wide=kind in "UId" and operand.count > 1)
+        return lambda wave: cast(number(wave))
+    constant = cast(constant_bits(operand, kind))
+    return lambda _: constant
 
 
 def with_signs(plain: Reader, operand: Operand, kind: str) -> Reader:
@@ -210,7 +204,6 @@ def with_signs(plain: Reader, operand: Operand, kind: str) -> Reader:
     keep, flip = (~sign if operand.absolute else ~sign | sign), (sign if operand.negate else sign ^ sign)
 
     def changed(wave: Wave) -> Any:  # noqa: ANN401
-        """Works on bits, so that a NaN changes its sign too."""
         value = plain(wave)
         return (value.view(sign.dtype) & keep ^ flip).view(value.dtype)
 
@@ -236,15 +229,6 @@ def _vector_reader(row: int, kind: str) -> Reader:
 
 def _join_words(wave: Wave, row: int) -> Any:  # noqa: ANN401  # an array of 64-bit numbers
     return wave.v[row].astype(np.uint64) | wave.v[row + 1].astype(np.uint64) << np.uint64(32)
-
-
-def _uniform_reader(operand: Operand, kind: str) -> Reader:
-    cast = _CASTS[kind]
-    if operand.file in {File.SCALAR, File.STATUS}:
-        number = scalar_reader(operand, wide=kind in "UId" and operand.count > 1)
-        return lambda wave: cast(number(wave))
-    constant = cast(constant_bits(operand, kind))
-    return lambda _: constant
 
 
 _FORMATS = {"h": "<e", "p": "<e", "U": "<d", "I": "<d", "d": "<d"}
@@ -284,7 +268,6 @@ _TYPES: dict[str, Any] = {
 
 
 def writer(operand: Operand, kind: str) -> Writer:
-    """Writes a value per lane, in the active lanes."""
     if operand.file is not File.VECTOR:
         raise ValueError(f"{operand.text} is no vector register")
     row = operand.first

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from functools import partial
 
+from rota.isa.disassembly import Instruction
 from rota.isa.wave.operand import (
     M0,
     SCC_BIT,
@@ -16,11 +17,7 @@ from rota.isa.wave.operand import (
     scalar_writer,
     unknown,
 )
-from rota.isa.wave.wave import INDEXED, Step, make_step
-
-if TYPE_CHECKING:
-    from rota.isa.disassembly import Instruction
-    from rota.isa.wave.wave import Wave
+from rota.isa.wave.wave import INDEXED, Step, Wave, make_step
 
 # Registers indexed by M0. In index mode vector instructions add M0 to their VGPRs; see `wave.with_indexing`.
 
@@ -38,15 +35,21 @@ def _which(instruction: Instruction) -> int:
     return sum(_PLACES[name] for name in found["names"].split(",") if name)
 
 
-def _index_on(instruction: Instruction) -> Step:
-    source, which = parse_operand(instruction.operands[0], instruction), _which(instruction)
-    take = scalar_reader(source)
+_KEPT = {"on": 0xFFFF_0F00, "mode": 0xFFFF_0FFF, "idx": 0xFFFF_FF00}  # bits of M0 that stay
+
+
+def _index(instruction: Instruction) -> Step:
+    name = instruction.opcode.removeprefix("s_set_gpr_idx_")
+    sources = () if name == "mode" else (parse_operand(instruction.operands[0], instruction),)
+    takes, which = [scalar_reader(each) for each in sources], 0 if name == "idx" else _which(instruction)
 
     def act(wave: Wave) -> None:
-        wave.mode |= INDEXED
-        wave.s[M0] = wave.s[M0] & 0xFFFF_0F00 | take(wave) & 0xFF | which << 12
+        index = sum(take(wave) & 0xFF for take in takes)
+        wave.s[M0] = wave.s[M0] & _KEPT[name] | index | which << 12
+        if name == "on":
+            wave.mode |= INDEXED
 
-    return make_step(instruction, act, reads=(source, _M0), writes=(_M0,))
+    return make_step(instruction, act, reads=(*sources, _M0), writes=(_M0,))
 
 
 def _index_off(instruction: Instruction) -> Step:
@@ -56,28 +59,7 @@ def _index_off(instruction: Instruction) -> Step:
     return make_step(instruction, act)
 
 
-def _index_mode(instruction: Instruction) -> Step:
-    which = _which(instruction)
-
-    def act(wave: Wave) -> None:
-        wave.s[M0] = wave.s[M0] & ~0xF000 | which << 12
-
-    return make_step(instruction, act, reads=(_M0,), writes=(_M0,))
-
-
-def _index(instruction: Instruction) -> Step:
-    source = parse_operand(instruction.operands[0], instruction)
-    take = scalar_reader(source)
-
-    def act(wave: Wave) -> None:
-        wave.s[M0] = wave.s[M0] & ~0xFF | take(wave) & 0xFF
-
-    return make_step(instruction, act, reads=(source, _M0), writes=(_M0,))
-
-
 def _move(*, wide: bool, from_there: bool) -> Callable[[Instruction], Step]:
-    """Moves from or to the scalar register at the named one plus M0."""
-
     def make(instruction: Instruction) -> Step:
         target, source = (parse_operand(text, instruction) for text in instruction.operands)
         moved = source if from_there else target
@@ -88,12 +70,8 @@ def _move(*, wide: bool, from_there: bool) -> Callable[[Instruction], Step]:
         def act(wave: Wave) -> None:
             there = moved.first + wave.s[M0]
             if there + wide > _LAST:
-                wave.faults.add(
-                    "I102",
-                    instruction,
-                    f"{instruction.opcode} uses s{there}, which doesn't exist",
-                    ("wave", wave.number),
-                )
+                message = f"{instruction.opcode} uses s{there}, which doesn't exist"
+                wave.faults.add("I102", instruction, message, ("wave", wave.number))
                 return
             value = wave.s[there] | wave.s[there + 1] << 32 if from_there else take(wave)
             for part in range(1 + wide):
@@ -105,43 +83,35 @@ def _move(*, wide: bool, from_there: bool) -> Callable[[Instruction], Step]:
 
 
 _DECODERS: dict[str, Callable[[Instruction], Step]] = {
-    "s_set_gpr_idx_on": _index_on,
+    **{f"s_set_gpr_idx_{name}": _index for name in _KEPT},
     "s_set_gpr_idx_off": _index_off,
-    "s_set_gpr_idx_mode": _index_mode,
-    "s_set_gpr_idx_idx": _index,
     **{f"s_movrel{way}_b{bits}": _move(wide=bits == 64, from_there=way == "s") for way in "sd" for bits in (32, 64)},
 }
 
 
 _M32, _M64 = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
 # From the sources and SCC to the result and the new SCC; None leaves SCC unchanged.
-_Function = Callable[[int, int, int], tuple[int, int | None]]
+_Function = Callable[..., tuple[int, int | None]]
 
 
 def signed(value: int, bits: int = 32) -> int:
-    """The two's complement value of an unsigned number."""
     return value - (1 << bits) if value >> (bits - 1) & 1 else value
 
 
-def _with_scc(result: int, mask: int = _M32) -> tuple[int, int]:
-    return result & mask, int(result & mask != 0)
+def _with_scc(result: int, bits: int = 32) -> tuple[int, int]:
+    kept = result & (1 << bits) - 1
+    return kept, int(kept != 0)
 
 
 def _overflow(total: int) -> tuple[int, int]:
     return total & _M32, int(not -(2**31) <= total < 2**31)
 
 
-def _field(a: int, b: int, width: int, *, sign: bool) -> tuple[int, int]:
+def _field(a: int, b: int, bits: int, *, sign: bool) -> tuple[int, int]:
     """Bit field: offset in the low bits of b, size in bits 16 to 22."""
-    start, size = b & (width - 1), b >> 16 & 0x7F
-    value = (a & ((1 << width) - 1)) >> start & ((1 << size) - 1)
-    if sign and size:
-        value = signed(value, size)
-    return _with_scc(value, (1 << width) - 1)
-
-
-def _reverse(value: int, bits: int = 32) -> int:
-    return int(f"{value:0{bits}b}"[::-1], 2)
+    start, size = b & (bits - 1), b >> 16 & 0x7F
+    value = (a & ((1 << bits) - 1)) >> start & ((1 << size) - 1)
+    return _with_scc(signed(value, size) if sign and size else value, bits)
 
 
 def _lowest(value: int) -> int:
@@ -149,25 +119,15 @@ def _lowest(value: int) -> int:
 
 
 def _highest(value: int, bits: int) -> int:
-    """Number of bits above the highest set bit."""
     return bits - value.bit_length() if value else _M32
 
 
 def _highest_sign(value: int, bits: int) -> int:
-    """Number of leading bits equal to the sign bit."""
     return _highest(value ^ (-(value >> bits - 1) & ((1 << bits) - 1)), bits)
 
 
-def _quads(value: int, bits: int) -> list[int]:
-    return [int(value >> place & 15 != 0) for place in range(0, bits, 4)]
-
-
-def _quad_mask(value: int, bits: int) -> tuple[int, int]:
-    return _with_scc(sum(each << place for place, each in enumerate(_quads(value, bits))), _M64)
-
-
-def _whole_quads(value: int, bits: int) -> tuple[int, int]:
-    return _with_scc(sum(15 * each << 4 * place for place, each in enumerate(_quads(value, bits))), _M64)
+def _quads(value: int, bits: int) -> Iterable[tuple[int, int]]:
+    return enumerate(int(value >> place & 15 != 0) for place in range(0, bits, 4))
 
 
 _TWO: dict[str, _Function] = {
@@ -180,25 +140,11 @@ _TWO: dict[str, _Function] = {
     "s_mul_i32": lambda a, b, _: (a * b & _M32, None),
     "s_mul_hi_u32": lambda a, b, _: (a * b >> 32, None),
     "s_mul_hi_i32": lambda a, b, _: (signed(a) * signed(b) >> 32 & _M32, None),
-    "s_lshl_b32": lambda a, b, _: _with_scc(a << (b & 31)),
-    "s_lshr_b32": lambda a, b, _: _with_scc(a >> (b & 31)),
-    "s_ashr_i32": lambda a, b, _: _with_scc(signed(a) >> (b & 31)),
-    "s_lshl_b64": lambda a, b, _: _with_scc(a << (b & 63), _M64),
-    "s_lshr_b64": lambda a, b, _: _with_scc(a >> (b & 63), _M64),
-    "s_ashr_i64": lambda a, b, _: _with_scc(signed(a, 64) >> (b & 63), _M64),
     "s_min_i32": lambda a, b, _: (min(a, b, key=signed), int(signed(a) < signed(b))),
     "s_min_u32": lambda a, b, _: (min(a, b), int(a < b)),
     "s_max_i32": lambda a, b, _: (max(a, b, key=signed), int(signed(a) > signed(b))),
     "s_max_u32": lambda a, b, _: (max(a, b), int(a > b)),
-    "s_bfe_u32": lambda a, b, _: _field(a, b, 32, sign=False),
-    "s_bfe_i32": lambda a, b, _: _field(a, b, 32, sign=True),
-    "s_bfe_u64": lambda a, b, _: _field(a, b, 64, sign=False),
-    "s_bfe_i64": lambda a, b, _: _field(a, b, 64, sign=True),
-    "s_bfm_b32": lambda a, b, _: (((1 << (a & 31)) - 1 << (b & 31)) & _M32, None),
-    "s_bfm_b64": lambda a, b, _: (((1 << (a & 63)) - 1 << (b & 63)) & _M64, None),
     "s_absdiff_i32": lambda a, b, _: _with_scc(abs(signed((signed(a) - signed(b)) & _M32))),
-    "s_cselect_b32": lambda a, b, scc: (a if scc else b, None),
-    "s_cselect_b64": lambda a, b, scc: (a if scc else b, None),
     "s_pack_ll_b32_b16": lambda a, b, _: (a & 0xFFFF | (b & 0xFFFF) << 16, None),
     "s_pack_lh_b32_b16": lambda a, b, _: (a & 0xFFFF | b & 0xFFFF0000, None),
     "s_pack_hh_b32_b16": lambda a, b, _: (a >> 16 | b & 0xFFFF0000, None),
@@ -215,60 +161,64 @@ _LOGIC: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def _logical(combine: Callable[[int, int], int], mask: int) -> _Function:
-    return lambda a, b, _: _with_scc(combine(a, b), mask)
+def _for_both_sizes(table: dict[str, _Function]) -> dict[str, _Function]:
+    return {f"{name}{bits}": partial(function, bits=bits) for name, function in table.items() for bits in (32, 64)}
 
 
-def _shifted_sum(shift: int) -> _Function:
-    return lambda a, b, _: (((a << shift) + b) & _M32, int((a << shift) + b > _M32))
-
-
+_TWO |= _for_both_sizes(
+    {
+        "s_lshl_b": lambda a, b, _, bits: _with_scc(a << (b & bits - 1), bits),
+        "s_lshr_b": lambda a, b, _, bits: _with_scc(a >> (b & bits - 1), bits),
+        "s_ashr_i": lambda a, b, _, bits: _with_scc(signed(a, bits) >> (b & bits - 1), bits),
+        "s_bfe_u": lambda a, b, _, bits: _field(a, b, bits, sign=False),
+        "s_bfe_i": lambda a, b, _, bits: _field(a, b, bits, sign=True),
+        "s_bfm_b": lambda a, b, _, bits: (((1 << (a & bits - 1)) - 1 << (b & bits - 1)) & (1 << bits) - 1, None),
+        "s_cselect_b": lambda a, b, scc, bits: (a if scc else b, None),  # noqa: ARG005
+        **{
+            f"s_{name}_b": lambda a, b, _, bits, combine=combine: _with_scc(combine(a, b), bits)
+            for name, combine in _LOGIC.items()
+        },
+    }
+)
 _TWO |= {
-    f"s_{name}_b{bits}": _logical(combine, mask)
-    for name, combine in _LOGIC.items()
-    for bits, mask in ((32, _M32), (64, _M64))
+    f"s_lshl{by}_add_u32": lambda a, b, _, by=by: (((a << by) + b) & _M32, int((a << by) + b > _M32))
+    for by in (1, 2, 3, 4)
 }
-_TWO |= {f"s_lshl{shift}_add_u32": _shifted_sum(shift) for shift in (1, 2, 3, 4)}
 _ONE: dict[str, _Function] = {
-    "s_mov_b32": lambda a, _, __: (a, None),
-    "s_mov_b64": lambda a, _, __: (a, None),
     "s_movk_i32": lambda a, _, __: (signed(a & 0xFFFF, 16) & _M32, None),
-    "s_not_b32": lambda a, _, __: _with_scc(~a),
-    "s_not_b64": lambda a, _, __: _with_scc(~a, _M64),
-    "s_brev_b32": lambda a, _, __: (_reverse(a), None),
-    "s_brev_b64": lambda a, _, __: (_reverse(a, 64), None),
-    "s_wqm_b32": lambda a, _, __: _whole_quads(a, 32),
-    "s_wqm_b64": lambda a, _, __: _whole_quads(a, 64),
-    "s_quadmask_b32": lambda a, _, __: _quad_mask(a, 32),
-    "s_quadmask_b64": lambda a, _, __: _quad_mask(a, 64),
-    "s_bcnt0_i32_b32": lambda a, _, __: _with_scc(32 - a.bit_count()),
-    "s_bcnt0_i32_b64": lambda a, _, __: _with_scc(64 - a.bit_count()),
-    "s_ff0_i32_b32": lambda a, _, __: (_lowest(~a & _M32), None),
-    "s_ff0_i32_b64": lambda a, _, __: (_lowest(~a & _M64), None),
     "s_flbit_i32": lambda a, _, __: (_highest_sign(a, 32), None),
     "s_flbit_i32_i64": lambda a, _, __: (_highest_sign(a, 64), None),
-    "s_flbit_i32_b64": lambda a, _, __: (_highest(a, 64), None),
     "s_bitreplicate_b64_b32": lambda a, _, __: (sum((a >> bit & 1) * 3 << 2 * bit for bit in range(32)), None),
     "s_abs_i32": lambda a, _, __: _with_scc(abs(signed(a))),
     "s_sext_i32_i8": lambda a, _, __: (signed(a & 0xFF, 8) & _M32, None),
     "s_sext_i32_i16": lambda a, _, __: (signed(a & 0xFFFF, 16) & _M32, None),
-    "s_bcnt1_i32_b32": lambda a, _, __: _with_scc(a.bit_count()),
-    "s_bcnt1_i32_b64": lambda a, _, __: _with_scc(a.bit_count()),
-    "s_ff1_i32_b32": lambda a, _, __: (_lowest(a), None),
-    "s_ff1_i32_b64": lambda a, _, __: (_lowest(a), None),
-    "s_flbit_i32_b32": lambda a, _, __: (_highest(a, 32), None),
+    **_for_both_sizes(
+        {
+            "s_mov_b": lambda a, _, __, bits: (a, None),  # noqa: ARG005
+            "s_not_b": lambda a, _, __, bits: _with_scc(~a, bits),
+            "s_brev_b": lambda a, _, __, bits: (int(f"{a:0{bits}b}"[::-1], 2), None),
+            "s_wqm_b": lambda a, _, __, bits: _with_scc(sum(15 * on << 4 * at for at, on in _quads(a, bits)), bits),
+            "s_quadmask_b": lambda a, _, __, bits: _with_scc(sum(on << at for at, on in _quads(a, bits)), bits),
+            "s_bcnt0_i32_b": lambda a, _, __, bits: _with_scc(bits - a.bit_count()),
+            "s_bcnt1_i32_b": lambda a, _, __, bits: _with_scc(a.bit_count()),  # noqa: ARG005
+            "s_ff0_i32_b": lambda a, _, __, bits: (_lowest(~a & (1 << bits) - 1), None),
+            "s_ff1_i32_b": lambda a, _, __, bits: (_lowest(a), None),  # noqa: ARG005
+            "s_flbit_i32_b": lambda a, _, __, bits: (_highest(a, bits), None),
+        }
+    ),
 }
 # Their first source is the destination.
 _ON_ITSELF: dict[str, _Function] = {
     "s_addk_i32": lambda a, b, _: _overflow(signed(a) + signed(b & 0xFFFF, 16)),
     "s_mulk_i32": lambda a, b, _: (signed(a) * signed(b & 0xFFFF, 16) & _M32, None),
     "s_cmovk_i32": lambda a, b, scc: (signed(b & 0xFFFF, 16) & _M32 if scc else a, None),
-    "s_cmov_b32": lambda a, b, scc: (b if scc else a, None),
-    "s_cmov_b64": lambda a, b, scc: (b if scc else a, None),
-    "s_bitset0_b32": lambda a, b, _: (a & ~(1 << (b & 31)), None),
-    "s_bitset1_b32": lambda a, b, _: (a | 1 << (b & 31), None),
-    "s_bitset0_b64": lambda a, b, _: (a & ~(1 << (b & 63)), None),
-    "s_bitset1_b64": lambda a, b, _: (a | 1 << (b & 63), None),
+    **_for_both_sizes(
+        {
+            "s_cmov_b": lambda a, b, scc, bits: (b if scc else a, None),  # noqa: ARG005
+            "s_bitset0_b": lambda a, b, _, bits: (a & ~(1 << (b & bits - 1)), None),
+            "s_bitset1_b": lambda a, b, _, bits: (a | 1 << (b & bits - 1), None),
+        }
+    ),
 }
 _TAKES_SCC = frozenset(
     {"s_addc_u32", "s_subb_u32", "s_cselect_b32", "s_cselect_b64", "s_cmovk_i32", "s_cmov_b32", "s_cmov_b64"}
@@ -286,7 +236,6 @@ _SAVE = re.compile(r"^s_(?P<op>and|or|xor|andn[12]|orn[12]|nand|nor|xnor)_(?P<ke
 
 
 def decode_scalar(instruction: Instruction) -> Step | None:  # noqa: PLR0911  # one line per family
-    """Decodes a SALU instruction that isn't control flow."""
     opcode = instruction.opcode
     if opcode in _DECODERS:
         return _DECODERS[opcode](instruction)
@@ -298,7 +247,13 @@ def decode_scalar(instruction: Instruction) -> Step | None:  # noqa: PLR0911  # 
     if (compare := _COMPARE.match(opcode)) is not None:
         return _decode_compare(instruction, operands, compare)
     if opcode.startswith("s_bitcmp") and len(operands) == 2:
-        return _decode_bit_compare(instruction, operands, int(opcode[8]), 64 if opcode.endswith("64") else 32)
+        wanted, last = int(opcode[8]), 63 if opcode.endswith("64") else 31
+        value, place = scalar_reader(operands[0], wide=last == 63), scalar_reader(operands[1])
+
+        def compare_bit(wave: Wave) -> None:
+            wave.scc = int(value(wave) >> (place(wave) & last) & 1 == wanted)
+
+        return make_step(instruction, compare_bit, reads=operands, writes=(SCC_BIT,))
     if (save := _SAVE.match(opcode)) is not None:
         return _decode_save_exec(instruction, operands, save["op"], new=save["kept"] == "wrexec")
     return None
@@ -351,24 +306,11 @@ def _decode_compare(instruction: Instruction, operands: tuple[Operand, ...], fou
     return make_step(instruction, act, reads=operands, writes=(SCC_BIT,))
 
 
-def _decode_bit_compare(instruction: Instruction, operands: tuple[Operand, ...], wanted: int, bits: int) -> Step:
-    value, place = scalar_reader(operands[0], wide=bits == 64), scalar_reader(operands[1])
-
-    def act(wave: Wave) -> None:
-        wave.scc = int(value(wave) >> (place(wave) & bits - 1) & 1 == wanted)
-
-    return make_step(instruction, act, reads=operands, writes=(SCC_BIT,))
-
-
 def _decode_save_exec(instruction: Instruction, operands: tuple[Operand, ...], name: str, *, new: bool) -> Step:
-    """Combines EXEC with the source; saves the old EXEC, or the `new` one."""
     exec_, turned = named_register("exec"), name.endswith("n1")
-    saved, source, old = (
-        scalar_writer(operands[0], wide=True),
-        scalar_reader(operands[1], wide=True),
-        scalar_reader(exec_, wide=True),
-    )
-    put, combine = scalar_writer(exec_, wide=True), _LOGIC[name.replace("n1", "n2")]
+    saved, put = (scalar_writer(each, wide=True) for each in (operands[0], exec_))
+    source, old = (scalar_reader(each, wide=True) for each in (operands[1], exec_))
+    combine = _LOGIC[name.replace("n1", "n2")]
 
     def act(wave: Wave) -> None:
         before, mask = old(wave), source(wave)

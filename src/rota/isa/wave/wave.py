@@ -13,20 +13,18 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rota.errors import Finding, Severity
 from rota.isa.binary.kernel_facts import LANES
+from rota.isa.disassembly import Instruction
 from rota.isa.hazards.spacing import NOTHING, Spacing
-from rota.isa.wave.operand import EXEC, M0, SCALAR, Operand
+from rota.isa.wave.operand import EXEC, M0, SCALAR, Operand, Reader
+from rota.targets.architecture import Architecture, Pipe
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rota.isa.disassembly import Instruction
     from rota.isa.launch.run import Visit
     from rota.isa.memory.memories import Lds, Memory
-    from rota.isa.wave.operand import Reader
-    from rota.targets.architecture import Architecture, Pipe
 
 
 class Private:
@@ -42,18 +40,12 @@ class Private:
         """Byte numbers, lanes by bytes, and the lanes that stay inside; the others are an I105."""
         inside = active & (offset >= 0) & (offset + size <= self.size)
         if (active & ~inside).any():
-            wave.faults.add(
-                "I105",
-                instruction,
-                f"{instruction.opcode} accesses private memory outside the lane's allocation",
-                ("offset", f"{int(offset[active & ~inside][0]):#x}"),
-                ("private bytes", self.size),
-                ("wave", wave.number),
-            )
+            message = f"{instruction.opcode} accesses private memory outside the lane's allocation"
+            first = ("offset", f"{int(offset[active & ~inside][0]):#x}")
+            wave.faults.add("I105", instruction, message, first, ("private bytes", self.size), ("wave", wave.number))
         return np.where(inside, offset, 0)[:, None] + np.arange(size), inside
 
     def get(self, index: NDArray[np.int64], lanes: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """Lanes by bytes; poison in lanes outside `lanes`."""
         taken = self.bytes[np.arange(LANES)[:, None], np.minimum(index, self.bytes.shape[1] - 1)]
         taken[~lanes] = 0xFF
         return taken
@@ -94,17 +86,8 @@ def make_step(
     writes: tuple[Operand, ...] = (),
     states: int = 1,
 ) -> Step:
-    """Builds a step whose rows are those of its operands."""
-    read = tuple(row for operand in reads for row in operand.rows)
-    written = tuple(row for operand in writes for row in operand.rows)
-    return Step(
-        instruction=instruction,
-        act=act,
-        sources=frozenset(read),
-        results=frozenset(written),
-        touches=frozenset(read + written),
-        states=states,
-    )
+    read, written = (frozenset(row for operand in each for row in operand.rows) for each in (reads, writes))
+    return Step(instruction=instruction, act=act, sources=read, results=written, touches=read | written, states=states)
 
 
 # Bits of the MODE register, without rounding: nearest even is the only mode.
@@ -115,7 +98,6 @@ _TINY = np.float32(2.0**-126)
 
 
 def flush_denormals(values: Any) -> Any:  # noqa: ANN401
-    """Replaces denormal float32 by zeros of the same sign."""
     return np.where(np.abs(values) < _TINY, np.copysign(np.float32(0), values), values).astype(np.float32)
 
 
@@ -136,24 +118,16 @@ def with_indexing(step: Step, decode: Callable[[Instruction], Step]) -> Step:
     seen = dict[tuple[int, int], "Step"]()
 
     def meant(wave: Wave) -> Step:
-        key = (wave.s[M0] & 0xFF, wave.s[M0] >> 12 & 15)
+        index, which = key = (wave.s[M0] & 0xFF, wave.s[M0] >> 12 & 15)
         if key not in seen:
-            seen[key] = decode(_shift_registers(step.instruction, *key))
+            operands = list(step.instruction.operands)
+            for place, bit in enumerate((3, 0, 1, 2)):  # the destination's bit is the last one
+                if which >> bit & 1 and place < len(operands) and step.instruction.opcode.startswith("v_"):
+                    operands[place] = _shift_operand(operands[place], index)
+            seen[key] = decode(replace(step.instruction, operands=tuple(operands)))
         return seen[key]
 
     return replace(step, indexed=meant)
-
-
-def _shift_registers(instruction: Instruction, index: int, which: int) -> Instruction:
-    """Adds `index` to the VGPRs that `which` selects: bits 0 to 2 for sources, 3 for the destination."""
-    if not instruction.opcode.startswith("v_"):
-        return instruction
-    chosen = [which >> 3, *(which >> place for place in range(3))]
-    operands = [
-        _shift_operand(text, index) if place < len(chosen) and chosen[place] & 1 else text
-        for place, text in enumerate(instruction.operands)
-    ]
-    return replace(instruction, operands=tuple(operands))
 
 
 def _shift_operand(text: str, index: int) -> str:
@@ -169,8 +143,7 @@ def _shift_operand(text: str, index: int) -> str:
 
 
 ROWS = 512
-COUNTERS = ("vmcnt", "lgkmcnt")
-"""The counters of the interpreter; it refuses code for devices with others."""
+COUNTERS = ("vmcnt", "lgkmcnt")  # the counters of the interpreter; it refuses code for devices with others
 ALL = np.ones(LANES, np.bool_)  # every lane is active
 ALL.flags.writeable = False
 POISON = 0xFFFF_FFFF  # a NaN as f32, as two f16 or bf16, and as four OCP fp8
@@ -191,32 +164,24 @@ class Faults:
         other: Instruction | None = None,
         severity: Severity = Severity.ERROR,
     ) -> None:
-        """Records a fault once for these instructions; `other` is the other end."""
         known = self._found.setdefault((code, instruction.line), {})
         end = None if other is None else other.line
         if end in known or (end is None and known):
             return
         known.pop(None, None)  # now its other end is known
         ends = ((instruction, "line of the listing"), (other, "the other one"))
-        known[end] = Finding(
-            code,
-            message,
-            severity=severity,
-            concerns=tuple(each.concern(role) for each, role in ends if each),
-            evidence=evidence,
-        )
+        concerns = tuple(each.concern(role) for each, role in ends if each)
+        known[end] = Finding(code, message, severity=severity, concerns=concerns, evidence=evidence)
 
     def confirm(
         self, code: str, instruction: Instruction, *evidence: tuple[str, str | int], other: Instruction | None = None
     ) -> None:
-        """Replaces evidence of a recorded fault."""
         known = self._found.get((code, instruction.line), {})
         end = None if other is None else other.line
         if (found := known.get(end)) is not None:
             known[end] = replace(found, evidence=tuple({**dict(found.evidence), **dict(evidence)}.items()))
 
     def merge(self, others: Faults) -> None:
-        """Adds the faults of a later part of the execution."""
         for key, found in others._found.items():
             known = self._found.setdefault(key, {})
             for end, finding in found.items():
@@ -238,7 +203,7 @@ class Pending:
     instruction: Instruction
     rows: tuple[int, ...]
     finish: Callable[[], None]
-    cover: Callable[[int], None] | None = None  # called with the epoch of the wait that covers it
+    covers: tuple[Callable[[int], None], ...] = ()  # called with the epoch of the wait that covers it
     landed: bool = False
     counter: str = ""  # vm, ds, sm or flat
 
@@ -291,10 +256,8 @@ class Wave:
 
     def update_mask(self) -> None:
         bits = self.s[EXEC] | self.s[EXEC + 1] << 32
-        if bits == 0xFFFF_FFFF_FFFF_FFFF:
-            self.mask = None
-        else:
-            self.mask = np.array([bits >> lane & 1 for lane in range(LANES)], np.bool_)
+        full = bits == 0xFFFF_FFFF_FFFF_FFFF
+        self.mask = None if full else np.array([bits >> lane & 1 for lane in range(LANES)], np.bool_)
 
     @property
     def active(self) -> NDArray[np.bool_]:
@@ -304,17 +267,24 @@ class Wave:
         """What a load of half a register finds in the other half: the old value, or poison if the device drops it."""
         return self.v[row].copy() if self.architecture.d16_kept.value else np.full(LANES, POISON, np.uint32)
 
-    def launch(self, counter: str, pending: Pending) -> None:
+    def launch(
+        self,
+        counter: str,
+        instruction: Instruction,
+        *covers: Callable[[int], None],
+        rows: tuple[int, ...] = (),
+        finish: Callable[[], None] = lambda: None,
+    ) -> None:
         """Issues a memory op on vm, ds, sm or flat; its registers are poison until it lands."""
-        for row in pending.rows:
+        pending = Pending(instruction=instruction, rows=rows, finish=finish, covers=covers, counter=counter)
+        for row in rows:
             if (holder := self.busy.get(row)) is not None and holder.counter != counter:
-                self.report_early_use(pending.instruction, row)
+                self.report_early_use(instruction, row)
             self.busy[row] = pending
             if row < SCALAR:
                 np.copyto(self.v[row], POISON, where=True if self.mask is None else self.mask)
             else:
                 self.s[row - SCALAR] = POISON
-        pending.counter = counter
         if counter == "flat":
             self.flat[pending] = set()
         else:
@@ -344,20 +314,11 @@ class Wave:
         pending.finish()
 
     def report_early_use(self, instruction: Instruction, row: int) -> None:
-        """Reports the use of a register that belongs to a memory op in flight."""
         holder = self.busy[row].instruction
         name = f"v{row}" if row < ROWS // 2 else f"a{row - ROWS // 2}" if row < SCALAR else f"s{row - SCALAR}"
-        self.faults.add(
-            "I103",
-            instruction,
-            f"{instruction.opcode} uses {name}, but no wait covers the {holder.opcode} in flight to it",
-            ("under way", f"{holder.text} (line {holder.line})"),
-            ("wave", self.number),
-        )
-
-    def land_all(self) -> None:
-        for pending in (*self.vm, *self.ds, *self.flat):
-            self.land(pending)
+        message = f"{instruction.opcode} uses {name}, but no wait covers the {holder.opcode} in flight to it"
+        under_way = ("under way", f"{holder.text} (line {holder.line})")
+        self.faults.add("I103", instruction, message, under_way, ("wave", self.number))
 
     def wait_vm(self, most: int) -> None:
         """Leaves at most `most` vector memory ops in flight; they return in order, as LLVM assumes."""
@@ -381,8 +342,8 @@ class Wave:
 
     def _complete(self, pending: Pending) -> None:
         self.land(pending)
-        if pending.cover is not None:
-            pending.cover(self.epoch)
+        for cover in pending.covers:
+            cover(self.epoch)
 
     def _drain_flat(self, counter: str) -> None:
         """Retires flat ops, which count on both counters, once a wait has drained both."""
