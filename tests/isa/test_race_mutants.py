@@ -106,6 +106,17 @@ def test_one_instruction_earlier_the_wait_of_the_fp8_matmul_is_right() -> None:
     assert launched(replace(program, steps=steps), case.problem(), (LATEST,)) == ((), 0.0)
 
 
+@pytest.mark.thorough  # runs for seconds
+def test_loads_to_lds_are_traced_with_the_bytes_that_they_write() -> None:
+    name = "g_mm.gfx950"
+    case = Case(path=shared(f"{FOLDER}/{name}.hsaco"), name=name)
+    kernel = load_kernel(case.path)
+    loads = {number for number, step in enumerate(kernel.program.steps) if " lds" in step.instruction.text}
+    ops = [op for trace in traced(kernel, case.problem()) for op in trace.ops.values()]
+    assert {op.pc for op in ops if op.dma} == loads
+    assert all(op.writes["lds"] for op in ops if op.dma)
+
+
 def test_what_a_read_brings_may_not_matter() -> None:
     """In the second half of the last tile of K, one operand is zero; in the first half it isn't."""
     name = "t_matmul_bf16_s2.gfx950"

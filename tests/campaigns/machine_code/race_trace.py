@@ -89,11 +89,11 @@ class Recorder:
 
         return recorded
 
-    def lds(self, original: Callable[..., int], kind: str) -> Callable[..., int]:
+    def lds(self, original: Callable[..., int], kind: str, *, dma: bool) -> Callable[..., int]:
         """`AccessOrder.begin_*`."""
 
         def recorded(order: AccessOrder, index: NDArray[np.int64], *rest: Any, **named: Any) -> int:
-            self._op.dma |= bool(named.get("dma"))
+            self._op.dma |= dma
             into: dict[str, int] = getattr(self._op, kind)
             into["lds"] = into.get("lds", 0) | bits(index)
             return original(order, index, *rest, **named)
@@ -133,6 +133,9 @@ def bits(index: NDArray[Any]) -> int:
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
+_BEGINNINGS = {"begin_read": "reads", "begin_write": "writes", "begin_load": "writes", "begin_atomic": "atomics"}
+
+
 def traced(kernel: LoadedKernel, problem: Problem) -> list[WaveTrace]:
     """Runs the kernel once, with everything late, and gives what its waves did."""
     recorder = Recorder()
@@ -141,8 +144,9 @@ def traced(kernel: LoadedKernel, problem: Problem) -> list[WaveTrace]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(launching, "run_clean", lambda *_, **__: None))
         stack.enter_context(patch.object(Wave, "launch", recorder.launch(Wave.launch)))
-        for name, kind in (("begin_read", "reads"), ("begin_write", "writes"), ("begin_atomic", "atomics")):
-            stack.enter_context(patch.object(AccessOrder, name, recorder.lds(getattr(AccessOrder, name), kind)))
+        for name, kind in _BEGINNINGS.items():
+            recorded = recorder.lds(getattr(AccessOrder, name), kind, dma=name == "begin_load")
+            stack.enter_context(patch.object(AccessOrder, name, recorded))
         stack.enter_context(patch.object(GlobalOrder, "begin", recorder.begin(GlobalOrder.begin)))
         stack.enter_context(patch.object(GlobalOrder, "touch", recorder.touch(GlobalOrder.touch)))
         _run(replace(program, steps=steps), problem)
