@@ -83,6 +83,7 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, 
 
 
 def _is_supported(architecture: Architecture) -> bool:
+    """True if its wave size and its counters are those of the interpreter."""
     counters = {counter.name for counter in architecture.counters}
     return architecture.lanes.value == LANES and counters == set(COUNTERS)
 
@@ -182,6 +183,7 @@ class _Walk:
         self._skippable = 0  # an undecided branch may have skipped everything before this number
 
     def run(self) -> list[bool | None]:
+        """Whether the wave executes each instruction; None if unknown."""
         executed: list[bool | None] = [False] * len(self._steps)
         number = 0
         while number < len(self._steps):

@@ -146,6 +146,7 @@ def join_states(state: State, other: State) -> State:
 
 
 def state_after(line: CodeLine, state: State) -> State:
+    """Transfer function: what the registers may hold after an instruction."""
     opcode, _, rest = line.text.partition(" ")
     if opcode.startswith(_RELATIVE):
         return {}
@@ -483,6 +484,7 @@ _USED_REGISTERS = re.compile(r"(?<!\w)(?P<file>[vas])(?:\[\d+:(?P<last>\d+)\]|(?
 
 
 def check_descriptor(facts: KernelFacts, instructions: Sequence[Instruction]) -> list[Finding]:
+    """Compares the descriptor with the notes and with the registers that the instructions use."""
     return [*_check_notes(facts), *_check_registers(facts, instructions)]
 
 

@@ -116,6 +116,7 @@ def decompress(elements: Values, index: NDArray[np.uint32], start: int) -> Value
 
 
 def broadcast(blocks: int, cbsz: int, abid: int) -> NDArray[np.int64]:
+    """The block of A that each block uses: of every 2 ** cbsz the one that abid names."""
     number = np.arange(blocks)
     return (number & -(1 << cbsz)) + (abid if cbsz else 0)
 
@@ -268,6 +269,7 @@ def _multiply(left: Values, right: Values) -> Values:
 
 
 def _adder(form: MatrixForm, addend: Operand, *, negate: bool) -> Callable[[Wave, Values], Any]:
+    """Brings the product into the layout of the registers, adds srcC and rounds."""
     dtype, places = np.dtype(_SUMS[form.total]), result_places(form)
     rows = slice(addend.first, addend.first + addend.count)
     wide = dtype.itemsize == 8

@@ -103,6 +103,7 @@ class AccessOrder:
     def begin_write(
         self, index: Octets, wave: int, epoch: int, instruction: Instruction, *, equal: NDArray[np.bool_] | None = None
     ) -> int:
+        """Checks a write against all reads and writes of its bytes; it leaves the `equal` bytes unchanged."""
         return self._begin_write(index, LdsAccess(wave, epoch, instruction, writes=True, reads=False), equal)
 
     def begin_load(self, index: Octets, wave: int, epoch: int, instruction: Instruction, source: bytes) -> int:
@@ -518,6 +519,7 @@ _SPACE = re.compile(r"^\S+ ")
 
 
 def number_stretches(instructions: Sequence[Instruction]) -> dict[int, int]:
+    """Numbers the stretches of code between barriers and branches; returns the number for each line."""
     targets = {each.target for each in instructions}
     found, number = {}, 0
     for place, each in enumerate(instructions):

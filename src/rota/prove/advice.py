@@ -238,6 +238,7 @@ class _Search:
         return found
 
     def _weaken(self, edits: frozenset[Edit]) -> frozenset[Edit]:
+        """Raise each count as far as the proof allows, one after the other."""
         architecture = architecture_named(self.facts.arch)
         for each in sorted(edits):
             if each.what == BARRIER or each.most is None or architecture is None:

@@ -272,6 +272,7 @@ class PathTerms:
             self.conditions.append(self.builder.compare("eq", beyond, self.builder.constant(0)))
 
     def _derive(self, symbol: Symbol, frame: int, wave: int | None) -> Term | None:
+        """The operation of a symbol on its operands; None if it isn't modelled."""
         op, args = symbol.op, symbol.args
         if op == "select" and isinstance(args[0], Symbol):
             one, other = (self.key(each, frame, wave) for each in args[1:3])

@@ -253,6 +253,7 @@ class _Confirmation:
     # Replay.
 
     def report(self, case: _Case) -> Finding:  # noqa: C901
+        """The finding of an alarm: an error if a replay shows it, else a warning."""
         alarm = case.alarm
         if alarm.first.severity is Severity.NOTE:
             return alarm.report()
@@ -294,6 +295,7 @@ class _Confirmation:
                 return
 
     def _find_best(self, launch: Launch, noise: int, alarm: Alarm) -> tuple[OrderResult, Finding, Pair] | None:
+        """The replay that shows an alarm best: one in which it does harm, else one in which it could."""
         matches = [_find_match(shown, alarm) for shown in self._ran[launch, noise] if not shown.outside]
         found = [each for each in matches if each is not None and not _is_harmless(each[1])]
         return next((each for each in found if _is_harmful(each[1])), found[0] if found else None)

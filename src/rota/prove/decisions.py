@@ -238,6 +238,7 @@ def iterate_leaves(mask: Mask, arcs: Arcs) -> Iterator[tuple[Arcs, Leaf]]:
 
 
 def _assume(condition: Symbol, arcs: Arcs, *, holds: bool) -> Arcs | None:
+    """The arcs if a condition holds or doesn't; None if that can't be."""
     if (test := arc_where(condition)) is None:
         return arcs
     base, arc = test

@@ -54,6 +54,7 @@ class Evaluator:
     # Reading and writing registers.
 
     def read(self, wave_set: WaveSet, operand: Operand, known: Decisions, *, everywhere: bool = False) -> Value:
+        """Read an operand of 32 bits as the active lanes see it, or as all lanes do."""
         if operand.file is File.LITERAL:
             return constant_bits(operand, "u")
         if operand.file is File.STATUS:
@@ -180,6 +181,7 @@ class Evaluator:
         wave_set.exec = self.limit_atoms(self.masks.combine("or", kept, written))
 
     def merge(self, mask: Mask, new: Value, old: Value) -> Value:
+        """The new value in the lanes of the mask, the old one in the others."""
         if key_of(new) == key_of(old):
             return new
         if mask.leaf is not None:
@@ -353,6 +355,7 @@ class WaveView:
         return result
 
     def _value(self, key: Hashable, wave: int) -> Value | None:
+        """The value with that key, in a wave; None if it differs by lane or is unknown."""
         if isinstance(key, int):
             return key
         if not isinstance(key, tuple):

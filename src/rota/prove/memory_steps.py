@@ -165,6 +165,7 @@ class MemorySteps:
         wave_set.update_pending()
 
     def _retire(self, wave_set: WaveSet, queue: tuple[InFlight, ...], most: int) -> tuple[InFlight, ...]:
+        """Complete all but the `most` youngest ops, and return these."""
         count = max(len(queue) - most, 0)
         self._complete(wave_set, queue[:count])
         return queue[count:]
@@ -295,6 +296,7 @@ class MemorySteps:
             wave_set.update_pending()
 
     def _access_flat(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> LdsUse | None:
+        """The LDS access of a flat op, if the high word of its address points there."""
         how = {"load": "read", "store": "write", "atomic": "atomic"}[operation.verb]
         low, high = (self._evaluator.read_row(wave_set, row, known) for row in operation.operands[0].rows)
         if isinstance(high, int) and high == SHARED_BASE >> 32:

@@ -175,6 +175,7 @@ class _CannotJoinError(Exception):
 
 
 def join(wave_sets: list[WaveSet], masks: Masks, accesses: Accesses) -> list[WaveSet]:
+    """Join wave sets at one place with the same memory ops in flight."""
     joined: list[WaveSet] = []
     for wave_set in wave_sets:
         for place, other in enumerate(joined):
@@ -336,6 +337,7 @@ class Explorer:
         return runs
 
     def explore(self, start: ProductState) -> None:
+        """Follow every path to its end; raises InconclusiveError if the budget doesn't last."""
         self._push(start)
         while self._open:
             _, _, product = heapq.heappop(self._open)
@@ -553,6 +555,7 @@ class Explorer:
         return several and not any(self._interacts[each.at] for each in product.wave_sets if not each.ended)
 
     def _separate(self, product: ProductState, split: WaveSet | None = None) -> None:
+        """Go on with each wave set alone, and with each wave of the set to split."""
         self.judge.check_races(product.wave_sets, product.epoch, product.known, self._spend_pairs)
         self.judge.check_barrier_counts(product.wave_sets)
         for wave_set in product.wave_sets:

@@ -150,6 +150,7 @@ def _scalar_rows(operand: Operand) -> int:
 
 
 def _find_full_exec(operations: Sequence[Operation], successors: list[list[int]], *, full: bool) -> list[bool]:
+    """For each operation, whether EXEC is all ones before it on every path."""
     known: list[int | None] = [None] * len(operations)  # the scalar registers that are all ones
     work = [(0, EXEC_BITS if full else 0)]
     while work:
@@ -199,6 +200,7 @@ def _transfer_ones(operation: Operation, ones: int) -> int:
 
 
 def _own_needs(operation: Operation, *, control: bool, sources: bool) -> int:
+    """Registers that an operation needs whether or not its result is needed."""
     if sources and operation.to_lds:
         return operation.reads & ~EXEC_BITS
     if operation.address:
@@ -322,6 +324,7 @@ class Agreement:
     def _join_into(
         self, states: dict[int, dict[int, RowState]], to: int, state: dict[int, RowState], needed: int
     ) -> bool:
+        """Join a state into that of an operation; True if less is known there now."""
         wanted = needed | EXEC_BITS
         if to not in states:
             states[to] = {row: held for row, held in state.items() if wanted >> row & 1}

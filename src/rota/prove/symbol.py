@@ -141,6 +141,7 @@ def bits_of(value: Value) -> int:
 
 
 def upper_bound(value: Value) -> int | None:
+    """The largest number that a value can be; None if its sum may wrap."""
     if isinstance(value, int):
         return value
     if isinstance(value, Linear):

@@ -698,6 +698,7 @@ def _mark(operation: Operation, mode: int) -> Operation:
 
 
 def _can_index(operation: Operation, mode: int) -> bool:
+    """True if it computes one register from others, each as its operand names it."""
     if operation.name == "v_writelane_b32":
         return mode == _PLACES["DST"] and not operation.unmodelled
     vectors = [operand for operand in operation.operands if operand.file is File.VECTOR]
@@ -783,6 +784,7 @@ def evaluate_indexed(evaluator: Evaluator, wave_set: WaveSet, operation: Operati
 
 
 def _join_rows(evaluator: Evaluator, values: Sequence[Value]) -> Value:
+    """The first wave's row of the first value, the second wave's of the second, and so on."""
     own = [select_waves(value, [wave]) for wave, value in enumerate(values)]
     if len({(each.base, each.scale) if isinstance(each, Linear) else None for each in own}) > 1:
         return evaluator.symbols.fresh("indexed", LANE)

@@ -154,6 +154,7 @@ class Alarm:
             self.paths.setdefault((path[0], id(path[1])), (pair, path))  # keeps the chain whose id is in the key
 
     def report(self, pair: Pair | None = None) -> Finding:
+        """The finding about a pair, else the first, with the number of pairs."""
         finding = (None if pair is None else self.pairs.get(pair)) or self.first
         if len(self.pairs) == 1:
             return finding
@@ -221,6 +222,7 @@ class Meter:
 
     @property
     def exceeded(self) -> str:
+        """The limit that is exceeded, `steps` or `seconds`, else an empty string."""
         if self.spent > self._most:
             return "steps"
         return "seconds" if self._ends is not None and time.process_time() > self._ends else ""

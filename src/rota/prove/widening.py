@@ -62,6 +62,7 @@ def restate(evaluator: Evaluator, condition: Symbol, substitute: Substitution) -
 
 
 def holds_now(evaluator: Evaluator, condition: Symbol, substitute: Substitution, known: Decisions) -> bool | None:
+    """Whether a comparison holds with its unknowns substituted; None if that isn't known."""
     made = restate(evaluator, condition, substitute)
     if not isinstance(made, Linear):
         return made
@@ -469,6 +470,7 @@ def _express(  # noqa: PLR0917
 
 
 def shift_between(value: Value, old: Value) -> int | None:
+    """By how much a value is larger than the old one; None if not by the same in all lanes."""
     if isinstance(value, Linear) != isinstance(old, Linear):
         return None
     if isinstance(value, Linear) and isinstance(old, Linear):
@@ -584,6 +586,7 @@ class StateMatch:
 
     @property
     def covers(self) -> bool:
+        """True if the earlier state includes every launch of the later one."""
         return (
             not self.failing
             and all(self.holds(key, wanted=holds) for key, holds in self._known.known.items())
@@ -805,6 +808,7 @@ class SeenStates:
 
     @staticmethod
     def close(product: ProductState) -> None:
+        """Close a state from which a path goes on: it can't become more general any more."""
         if isinstance(product.entry, _Entry):
             product.entry.waiting = None
         product.entry = None

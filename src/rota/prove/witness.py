@@ -32,6 +32,8 @@ class Possible:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsettled:
+    """Neither feasible nor infeasible as far as is known, and why."""
+
     why: str
 
 
@@ -70,6 +72,7 @@ class Feasibility:
         return None
 
     def _ask(self, state: int, chains: tuple[Chain, ...]) -> Possible | Unsettled | None:
+        """Ask z3 about the events since a state; None if they are infeasible."""
         events: list[Event] = [event for chain in chains for event in events_of(chain)]
         if len(events) > _MOST_EVENTS:
             return Unsettled(why=_TOO_LONG)

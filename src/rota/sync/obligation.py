@@ -46,10 +46,12 @@ class WrittenOut:
     entered: tuple[int, ...] = ()
 
     def waits_between(self, counter: str, earlier: int, later: int) -> tuple[int, ...]:
+        """Moments of the waits on a counter that every group executes."""
         waits = self.waits[counter]
         return waits[bisect_left(waits, earlier) : bisect_left(waits, later)]
 
     def barriers_between(self, earlier: int, later: int) -> tuple[int, ...]:
+        """Moments of the barriers that every group executes."""
         return self.barriers[bisect_left(self.barriers, earlier) : bisect_left(self.barriers, later)]
 
 

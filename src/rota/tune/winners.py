@@ -111,6 +111,8 @@ class KernelRun(NamedTuple):
 
 
 class Configuration(NamedTuple):
+    """A proved loop, how K is split, and the order of workgroups."""
+
     row: PointRow
     split_k: int
     swizzle: Swizzle

@@ -495,6 +495,7 @@ def _find_shared_unit(timeline: Timeline, waves: Sequence[int]) -> Stripe:
 
 
 def _bar(pieces: Sequence[Slice], reasons: Mapping[Key, Reason], timeline: Timeline) -> Bar:
+    """All that one entry did on one unit, from its first instruction to its last."""
     piece = pieces[0]
     key = key_of(piece.at)
     reason = reasons.get(key)

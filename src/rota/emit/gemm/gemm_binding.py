@@ -480,5 +480,6 @@ class InterleavedBinding(GemmBinding):
         return slice_ * (self.tile.rows(operand) // slices) + own * self.tile.across(operand) * self.tile.side
 
     def wave_rows(self, operand: Factor) -> int:
+        """How many rows further the next wave's parts begin: it is its turn."""
         del operand
         return self.tile.side

@@ -387,6 +387,7 @@ class GemmTile:
         return 1 if self.scaled else 0
 
     def scale_read_instruction(self, operand: Factor) -> str:
+        """What reads the scales of a part from LDS: a lane's bytes of all steps, or its floats."""
         if self.block_sums:
             return f"ds_read_b{8 * self.register_bytes * self.scale_registers(operand)}"
         return {1: "ds_read_u8", 2: "ds_read_u16"}.get(self.steps, "ds_read_b32")

@@ -216,6 +216,7 @@ class TileOperands:
         return operand, range(self.tile.scale_loads(operand))
 
     def scale_parts(self, place: Place) -> tuple[Factor, Sequence[int]] | None:
+        """The parts whose scales a place in registers holds; None where it holds something else."""
         scaled = self._find_scaled(place)
         if scaled is None:
             return None

@@ -82,6 +82,7 @@ class CodeObject:
 
 
 def read_kernels(hsaco: bytes) -> tuple[KernelFacts, ...]:
+    """The kernels in the order of the notes, then those that only have a descriptor."""
     return kernels_of(read_elf(hsaco))
 
 

@@ -95,6 +95,7 @@ class Metered(io.BytesIO):
         self._left = 2**16 + 64 * len(contents)
 
     def read(self, size: int | None = -1, /) -> bytes:
+        """Reads as `io.BytesIO` does; raises EOFError beyond the limit."""
         found = super().read(size)
         self._left -= 16 + len(found)
         if self._left < 0:
@@ -271,6 +272,7 @@ NO_LINES = LineTable()  # that of a code object without debug information
 
 
 def read_lines(hsaco: bytes) -> LineTable:
+    """The line table of a code object; an empty one if it has none, or a damaged one."""
     from elftools.elf.elffile import ELFFile
 
     rows: dict[int, SourceLine | None] = {}
@@ -362,6 +364,7 @@ def _entries(contents: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _arch(name: str) -> str:
+    """For example gfx942 from hipv4-amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-."""
     return name.partition(":")[0].rpartition("-")[2]
 
 

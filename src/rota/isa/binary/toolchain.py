@@ -109,6 +109,7 @@ class _Strings:
 
 
 def _plain(name: str, address: int) -> str:
+    """A name that fits a line of a listing; a damaged symbol table may hold anything."""
     return name if _PLAIN_NAME.fullmatch(name) else f"code_{address:x}"
 
 
@@ -132,6 +133,7 @@ def read_code_object(
     toolchain: str = "",
     assembly: str = "",
 ) -> CodeObject:
+    """Reads a code object of any producer; of a bundle, the one for `arch`."""
     hsaco = unbundle(contents, arch)
     file = read_elf(hsaco)
     kernels = kernels_of(file)
@@ -294,6 +296,7 @@ def ziglang_toolchain() -> Toolchain | None:
 
 
 def _rocm_clangs() -> Iterator[Path]:
+    """ROCm's clang under ROCM_PATH, in its usual place, and beside the hipcc on the PATH."""
     roots = [Path(os.environ["ROCM_PATH"])] if os.environ.get("ROCM_PATH") else []
     roots.append(Path("/opt/rocm"))
     hipcc = shutil.which("hipcc")

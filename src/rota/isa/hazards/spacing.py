@@ -120,6 +120,7 @@ class Spacing:
 
     @property
     def valu(self) -> bool:
+        """True for VALU instructions, MFMA and loads to LDS included."""
         return self.kind in {Kind.VECTOR, Kind.MATRIX} or Trait.TO_LDS in self.traits
 
     @property
@@ -332,6 +333,7 @@ def _writes_a_part(instruction: Instruction, name: str) -> bool:
 
 
 def _packed(instruction: Instruction, name: str) -> bool:
+    """True if the first bit of a packed instruction's op_sel_hi is set, which is the default."""
     if not _PACKED.match(name):
         return False
     high = _bits(instruction, "op_sel_hi")

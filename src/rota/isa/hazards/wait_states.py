@@ -40,6 +40,7 @@ _VECTORS = frozenset({Kind.VECTOR, Kind.MATRIX, Kind.MEMORY, Kind.LDS})
 
 
 def needs(first: Spacing, then: Spacing, hazards: Hazards) -> tuple[Need, ...]:
+    """What `then` must keep after `first`; cached, because loops repeat the same pairs."""
     known = first.known.get(then)
     if known is None:
         known = first.known[then] = tuple(need for need in _Rules(hazards).between(first, then) if need.states > 0)
@@ -377,6 +378,7 @@ class SpacingWalk:
                 found[key] = Early(first=number, then=then, short=short, need=need)
 
     def near(self, number: int) -> frozenset[int]:
+        """The instructions that follow closely enough to depend on the wait states of `number`."""
         best: dict[int, int] = {}
         stack = [(following, 0) for following in self._after[number]]
         while stack:

@@ -69,6 +69,7 @@ class Driver:
         self._draws = interleaving.seed is not None
 
     def turn(self, runnable: Sequence[int]) -> tuple[int, int | None]:
+        """A wave and the number of instructions it may execute; None is without limit."""
         if self._draws:
             return self._random.choice(runnable), 1 + int(_LONGEST_TURN * self._random.random() ** 4)
         return min(runnable, key=self._interleaving.rank), None

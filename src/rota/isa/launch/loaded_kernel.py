@@ -238,6 +238,7 @@ def load_source(path: Path, arch: str, name: str | None = None, *, compiler: str
 
 
 def compile_source(path: Path, arch: str, *, compiler: str | None = None) -> CodeObject:
+    """Compiles a HIP source for `arch` with line tables and its own folder on the include path."""
     toolchain = find_toolchain(compiler)
     beside = (f"-I{path.parent.resolve()}", "-gline-tables-only")
     text = read_file(path).decode("utf-8", errors="replace")

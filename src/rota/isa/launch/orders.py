@@ -99,6 +99,7 @@ def regions_of(spans: Sequence[HostSpan]) -> tuple[Region, ...]:
 
 
 def place_of(span: HostSpan, regions: Sequence[Region]) -> tuple[int, int] | None:
+    """The region of a span's first element and the offset inside; None for an empty array."""
     if span.low == span.high:
         return None
     for number, region in enumerate(regions):
@@ -345,6 +346,7 @@ def weight_of(opcodes: Sequence[str]) -> tuple[Severity, str]:
 
 
 def _view_argument(span: HostSpan, octets: NDArray[Any], low: int) -> NDArray[Any]:
+    """An argument in a copy of its region, contiguous; plain bytes if NumPy lacks its type."""
     if span.numbers is None:
         return octets[span.low - low : span.high - low].copy()
     array = span.numbers

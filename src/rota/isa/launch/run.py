@@ -82,6 +82,7 @@ def is_revisited(wave: Wave, pc: int) -> bool:
 
 
 def digest_state(waves: Sequence[Wave], memory: Memory) -> bytes:
+    """A digest of where the waves are and of everything they can read."""
     digest = hashlib.blake2b(digest_size=16)
     for wave in waves:
         digest.update(repr((wave.pc, wave.waiting, wave.ended, wave.scc, wave.mode, wave.s)).encode())
@@ -135,6 +136,7 @@ class WaveGroup:
         return sum(wave.executed for wave in self.waves)
 
     def has_changed(self, memory: Memory) -> bool:
+        """True if something has changed since the workgroup was put aside."""
         return digest_state(self.waves, memory) not in self.seen
 
     def _runnable(self) -> list[int]:

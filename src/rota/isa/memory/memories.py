@@ -163,6 +163,7 @@ class Lds:
         self.order = AccessOrder(room, waves, faults)
 
     def sample(self, index: Octets, wave: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+        """The bytes, and which of them another wave's write is changing."""
         marks = self._marks[index]
         return self.bytes[index], (marks != FREE) & (marks != wave + 1)
 

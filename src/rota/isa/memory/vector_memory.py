@@ -84,6 +84,7 @@ def read_modifiers(instruction: Instruction) -> Modifiers:
 
 
 def pointer_addresses(lane: Operand, base: Operand, offset: int) -> Addresses:
+    """A 64-bit address per lane, or a scalar base with an offset per lane."""
     row = lane.first
     near = np.uint64(offset & 0xFFFF_FFFF_FFFF_FFFF)
 

@@ -304,6 +304,7 @@ def only_registers(instruction: Instruction) -> bool:
 
 
 def _fill(record: Any, step: Step, architecture: Architecture) -> str | None:  # noqa: ANN401  # a record of an array
+    """Fills a record; returns the name of the core's routine, None if it lacks the instruction."""
     instruction = step.instruction
     record["states"] = step.states
     record["target"] = -1 if instruction.target is None else instruction.target

@@ -91,6 +91,7 @@ class _Run:
     most: int
 
     def all(self, places: Sequence[tuple[int, Triple]], processes: int, ended: Tell) -> int | None:
+        """The instructions executed; None after a possible fault, or ENDLESS."""
         executed, began = 0, perf_counter()
         with self.new() as core:
             for done, group in enumerate(self._groups(core, places), 1):
@@ -109,6 +110,7 @@ class _Run:
         return executed
 
     def _groups(self, core: _Core, places: Sequence[tuple[int, Triple]]) -> Iterator[WaveGroup | None]:
+        """Each workgroup when it has ended; None after a possible fault."""
         for place in places:
             group = self.make(place)
             yield group if core.run(group, self.interleaving, self.most) else None

@@ -196,6 +196,7 @@ class Placed(NamedTuple):
 
 
 def _noisy(form: MiniFloat) -> Placed:
+    """Rounds stochastically with the high bits of the second source."""
     spare = 23 - form.mantissa
     return Placed(form.bits, "fu", lambda a, b: encode(a, form, noise(b, spare), spare))
 
@@ -335,6 +336,7 @@ def _fields(registers: Any, bits: int, count: int, first: int) -> Codes:  # noqa
 def _write_codes(
     instruction: Instruction, target: Operand, to: str, count: int, chosen: tuple[int, ...]
 ) -> Callable[[Wave, Codes], None]:
+    """Writes the codes one after the other, or into the part of a register that op_sel chooses."""
     bits = _BITS[to]
     size = count * bits
     first = (chosen[3] * 16 if size == 16 else (2 * chosen[3] + chosen[2]) * 8) if size < 32 else 0

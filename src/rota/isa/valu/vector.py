@@ -341,6 +341,7 @@ def _scale(instruction: Instruction, form: _Format) -> Step:
 
 
 def _scale_operand(form: _Format, chosen: Any, below: Any, above: Any) -> tuple[Any, Any]:  # noqa: ANN401
+    """Scales `chosen`, which is `above` or `below`; also says whether the quotient is scaled back."""
     smallest = np.finfo(form.kind).tiny
     quotient, inverse = np.abs(above / below), np.abs(form.kind(1) / below)
     up, down = np.ldexp(chosen, form.scale), np.ldexp(chosen, -form.scale)

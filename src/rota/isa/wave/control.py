@@ -180,12 +180,14 @@ def _skip(instruction: Instruction, _: Architecture) -> Step:
 
 
 def _message(instruction: Instruction, _: Architecture) -> Step:
+    """Accepts an interrupt only, which leaves the wave unchanged."""
     if instruction.operands != ("sendmsg(MSG_INTERRUPT)",):
         raise unknown(instruction, "message")
     return make_step(instruction, lambda _: None, reads=(Operand(text="m0", file=File.SCALAR, first=M0),))
 
 
 def _mode(instruction: Instruction, _: Architecture) -> Step:
+    """Reads or sets a field of MODE within the bits that the interpreter obeys."""
     reads = instruction.opcode == "s_getreg_b32"
     found = _MODE.match(instruction.operands[1 if reads else 0])
     if found is None:

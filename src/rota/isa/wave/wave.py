@@ -164,6 +164,7 @@ class Faults:
         other: Instruction | None = None,
         severity: Severity = Severity.ERROR,
     ) -> None:
+        """Records a fault once for these instructions; `other` is the other end."""
         known = self._found.setdefault((code, instruction.line), {})
         end = None if other is None else other.line
         if end in known or (end is None and known):
