@@ -20,6 +20,7 @@ EXCEPTIONS = {
 """Files with assertions that read like prose and aren't about rota's wording, each with its reason."""
 
 
+@pytest.mark.thorough  # parses every test
 def test_no_test_asserts_prose() -> None:
     found = [each for each in listed(TESTS) if each[0] not in EXCEPTIONS and not each[0].startswith("wording/")]
     assert found == [], "assert codes, ends, evidence and names, and give the finding to tests.wording.golden.worded"
