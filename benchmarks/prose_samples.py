@@ -95,15 +95,25 @@ def _words(node: Function) -> Iterator[str]:
 
 
 def _messages(node: Function) -> Iterator[tuple[str, str]]:
-    """Code and message of each finding that is built here, by keyword or by position."""
+    """Code and message of each finding that is built here, by keyword or by position, or under a name given before."""
+    texts = {
+        target.id: each.value
+        for each in ast.walk(node)
+        if isinstance(each, ast.Assign) and isinstance(each.value, ast.Constant | ast.JoinedStr)
+        for target in each.targets
+        if isinstance(target, ast.Name)
+    }
     for call in ast.walk(node):
         if not isinstance(call, ast.Call):
             continue
         named = {each.arg: each.value for each in call.keywords}
         code, message = (*call.args[:2], None, None)[:2] if call.args else (named.get("code"), named.get("message"))
+        if isinstance(message, ast.Name):
+            message = texts.get(message.id)
         if (
             isinstance(code, ast.Constant)
             and isinstance(code.value, str)
+            and code.value[:1].isalpha()
             and code.value[1:].isdecimal()
             and isinstance(message, ast.Constant | ast.JoinedStr)
         ):
