@@ -9,7 +9,7 @@ doesn't move when modules do, the command and the public names:
 - `emit`: every shipped kernel in every form, with several settings of whole kernels, without comments;
 - `schedule`: every shipped kernel as a document, without seconds, lines of source, and reasons in words;
 - `zoo`: the loops of `tests.emit.kernels`, as HIP, without comments;
-- `verdict`, with `--kernels`: status, codes and places for each kernel of the shared folder, proved within a
+- `verdict`, with `--kernels`: status, codes and severities for each kernel of the shared folder, proved within a
   number of steps, which is the same on every machine.  Wording may differ.
 
 Prints each answer that differs and how many were compared; exits with 1 if one differs.
@@ -156,7 +156,7 @@ def _without_words(value: object) -> object:
 
 
 def _judge(root: Path, file: Path, steps: int) -> str:
-    """Status, codes and places: what doesn't change with the wording."""
+    """Status, codes and severities: what doesn't change with the wording."""
     text = _rota(root, "check", str(file), "--json", "--steps", str(steps))
     try:
         found = json.loads(text)
