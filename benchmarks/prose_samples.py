@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.tree_figures import ROOT, read_tree
+from rota.errors import CODES
 
 ALIKE = 0.6
 Function = ast.FunctionDef | ast.ClassDef
@@ -113,8 +114,7 @@ def _messages(node: Function) -> Iterator[tuple[str, str]]:
         if (
             isinstance(code, ast.Constant)
             and isinstance(code.value, str)
-            and code.value[:1].isalpha()
-            and code.value[1:].isdecimal()
+            and code.value in CODES
             and isinstance(message, ast.Constant | ast.JoinedStr)
         ):
             yield code.value, ast.unparse(message)
