@@ -68,7 +68,7 @@ class _FlydslKernel:
 
     def lines(self, name: str) -> Iterator[str]:
         tile, binding, program = self.tile, self.binding, self.program
-        words, across, roles = tile.read_bytes // tile.register_bytes, tile.across(Factor.B), len(program.roles)
+        words, roles = tile.read_bytes // tile.register_bytes, len(program.roles)
         factors = "a, b = factors"
         if tile.pieces_per_step > 1:
             width = words * tile.pieces_per_step
@@ -91,34 +91,21 @@ class _FlydslKernel:
             contract=map(remark, self.plan.contract(name)),
             words=words,
             factors=factors,
-            kept="a" if tile.accumulates_in_agprs else "v",
             rows=str([each // 4 * 4 * tile.lane_groups + each % 4 for each in range(tile.part_registers)]),
-            lane_mask=tile.lanes - 1,
-            lane_bits=log2(tile.lanes),
-            across_mask=across - 1,
-            across_bits=log2(across),
             group=[f"wave_group = wave >> {log2(tile.waves // roles)}"] if roles > 1 else (),
-            depth_bits=log2(tile.geometry.BK),
             per_trip=self._per_trip(),
             resources=self._resources(),
-            wave_bytes=tile.lanes * tile.dma_bytes,
             fetches=self._fetches(),
-            side_mask=tile.side - 1,
-            side_bits=log2(tile.side),
             places=self._places(),
             sums=(f"{each} = zero()" for each in self.blocks),
             prologue=self._phase(Phase.PROLOGUE),
             state=f"[{', '.join(self.carried)}]",
-            trip=program.tiles_per_trip * tile.row_bytes,
             loop=self._phase(Phase.KERNEL),
             epilogue=self._phase(Phase.EPILOGUE),
             unused=(f'say("", {each})  # nothing uses it, but the schedule reads it' for each in unused),
             kept_sums=(f"{each} = kept({each})" for each in self.blocks),
-            a_rows=binding.wave_rows(Factor.A),
-            b_rows=binding.wave_rows(Factor.B),
             stores=stores,
-            threads=tile.waves * tile.lanes,
-            per_simd=-(-tile.waves // tile.simds),
+            **self.plan.lane_words(),
         )
 
     def _resources(self) -> Iterator[str]:

@@ -291,7 +291,7 @@ class _MojoKernel:
         part = f"SIMD[DType.float32, {tile.part_registers}]"
         piece = f"SIMD[DType.uint32, {self.words}]"
         a_fragments, b_fragments = (f"Array[{piece}, {binding.tile.parts(each) * plan.pieces}]" for each in Factor)
-        across, roles = tile.across(Factor.B), len(program.roles)
+        roles = len(program.roles)
         blocks = binding.tile.parts(Factor.A) * binding.tile.parts(Factor.B)
         rows, columns = parts_of_slice(plan, Factor.A), parts_of_slice(plan, Factor.B)
         factors = [f"{operand}[{row} * {plan.pieces} + first]" for operand, row in (("a", "m"), ("b", "n"))]
@@ -307,7 +307,6 @@ class _MojoKernel:
             tables=mojo_tables(plan),
             part=part,
             factor=f"SIMD[DType.uint32, {self.words * tile.pieces_per_step}]",
-            kept="a" if tile.accumulates_in_agprs else "v",
             a_fragments=a_fragments,
             b_fragments=b_fragments,
             sums=f"Array[{part}, {blocks}]",
@@ -321,33 +320,21 @@ class _MojoKernel:
             products=tile.steps * rows * columns,
             b_parts=binding.tile.parts(Factor.B),
             factors=", ".join(factors),
-            per_simd=-(-tile.waves // tile.simds),
-            threads=tile.waves * tile.lanes,
-            lane_mask=tile.lanes - 1,
-            lane_bits=log2(tile.lanes),
-            across_mask=across - 1,
-            across_bits=log2(across),
             group=[f"var wave_group = wave >> {log2(tile.waves // roles)}"] if roles > 1 else (),
-            depth_bits=log2(geometry.BK),
             resources=self._resources(),
-            wave_bytes=tile.lanes * tile.dma_bytes,
             fetches=self._fetches(),
-            side_mask=tile.side - 1,
-            side_bits=log2(tile.side),
             places=self._places(),
             blocks=blocks,
             prologue=self._walk("before", Phase.PROLOGUE),
-            trip=program.tiles_per_trip * tile.row_bytes,
             loop=self._walk("trip", Phase.KERNEL),
             epilogue=self._walk("after", Phase.EPILOGUE),
             unused=self._keep_unused(),
-            a_rows=binding.wave_rows(Factor.A),
-            b_rows=binding.wave_rows(Factor.B),
             stores=self._stores(),
             a_bytes=geometry.BM * depth * tile.element.bytes,
             b_bytes=geometry.BN * depth * tile.element.bytes,
             c_elements=geometry.BM * geometry.BN,
             depth=depth,
+            **plan.lane_words(),
         )
 
     def _load(self, operand: Factor) -> Iterator[str]:

@@ -15,7 +15,7 @@ from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_tile import BLayout, Dma, Element, Factor, GemmTile, Instruction, LdsRead, Mfma, gemm_tile
 from rota.emit.gemm.lds_layout import LdsLayout, bank_conflicts, free_layout, plain_layout
 from rota.emit.gemm.program_form import form_of
-from rota.emit.text import Reasons, check_words, describe_entry, sync_reasons
+from rota.emit.text import Reasons, check_words, describe_entry, log2, sync_reasons
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.entry import Entry
 from rota.program.kinds import Phase
@@ -68,6 +68,26 @@ class GemmPlan:
     def pieces(self) -> int:
         """LDS reads of one part."""
         return self.tile.steps * self.tile.pieces_per_step
+
+    def lane_words(self) -> dict[str, object]:
+        """What the templates of languages without layouts of their own say about threads, lanes and rows."""
+        tile, across = self.tile, self.tile.across(Factor.B)
+        return {
+            "threads": tile.waves * tile.lanes,
+            "per_simd": -(-tile.waves // tile.simds),
+            "lane_mask": tile.lanes - 1,
+            "lane_bits": log2(tile.lanes),
+            "across_mask": across - 1,
+            "across_bits": log2(across),
+            "side_mask": tile.side - 1,
+            "side_bits": log2(tile.side),
+            "depth_bits": log2(tile.geometry.BK),
+            "wave_bytes": tile.lanes * tile.dma_bytes,
+            "trip": self.program.tiles_per_trip * tile.row_bytes,
+            "a_rows": self.binding.wave_rows(Factor.A),
+            "b_rows": self.binding.wave_rows(Factor.B),
+            "kept": "a" if tile.accumulates_in_agprs else "v",
+        }
 
     @property
     def patterns(self) -> int:
