@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from types import MappingProxyType
 
-from rota.check import check_elements, check_types
+from rota.check import bad_field, check_elements, check_types
 from rota.errors import DeclarationError
 from rota.program.machine import Confidence, Fact, Machine
 
@@ -301,6 +301,32 @@ class WaitEncoding(enum.Enum):
     SPLIT_VMCNT = "vmcnt in bits 3:0 and 15:14, expcnt in 6:4, lgkmcnt in 11:8"
 
 
+class Traffic(enum.Enum):
+    """Memory instructions, as far as counters tell them apart."""
+
+    LOAD = "vector loads"
+    STORE = "vector stores"
+    TO_LDS = "loads to LDS"
+    LDS = "LDS"
+    SCALAR = "scalar memory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """The memory instructions that a wave's counter counts: those that return in the order of issue, and the others.
+
+    A flat instruction counts as vector memory and as LDS, in no order.
+    """
+
+    counter: str
+    in_order: frozenset[Traffic]
+    in_any_order: frozenset[Traffic] = frozenset()
+
+    @property
+    def counts(self) -> frozenset[Traffic]:
+        return self.in_order | self.in_any_order
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BankRule:
     """How LDS serves one wave's reads of `read_bytes` a lane: the lanes of a phase together.
@@ -323,7 +349,7 @@ class Architecture(Machine):
     `transposed_reads` are the LDS reads that transpose, by name; empty where there are none.  `extensions` are the
     vector instructions, matrix ones aside, that not every machine has, `matrix_forms` its matrix instructions.  Without
     a `wait_encoding` no source is written for it.  `d16_kept` is 1 if a load of half a register (d16) leaves the other
-    half as it was, 0 if that is lost.
+    half as it was, 0 if that is lost.  `queues` say which counter counts which memory instructions of machine code.
     """
 
     toolchain: str
@@ -338,6 +364,7 @@ class Architecture(Machine):
     extensions: tuple[str, ...] = ()
     matrix_forms: tuple[MatrixForm, ...] = ()
     wait_encoding: WaitEncoding | None = None
+    queues: tuple[Queue, ...] = ()
 
     def __post_init__(self) -> None:
         # Not super(): a class with slots is not the one that super() without arguments refers to.
@@ -345,8 +372,20 @@ class Architecture(Machine):
         check_types(self, {"toolchain": str, "elf_machine": Fact, "lanes": Fact, "register_bytes": Fact})
         check_types(self, {"d16_kept": Fact, "float8": Float8, "hazards": Hazards})
         lists = {"bank_rules": BankRule, "transposed_reads": str, "extensions": str, "matrix_forms": MatrixForm}
+        lists["queues"] = Queue
         for name, kind in lists.items():
             check_elements(name, getattr(self, name), kind)
+        counters = {each.name for each in self.counters}
+        counted = [traffic for queue in self.queues for traffic in queue.counts]
+        if len(set(counted)) < len(counted) or any(each.counter not in counters for each in self.queues):
+            raise bad_field(self, "queues", self.queues, "known counters, and every instruction on at most one")
+
+    def queue_of(self, traffic: Traffic) -> Queue:
+        """The queue of the counter that counts such instructions."""
+        for each in self.queues:
+            if traffic in each.counts:
+                return each
+        raise lacks(self, f"which counter counts {traffic.value}")
 
     def bank_rule(self, read_bytes: int) -> BankRule:
         for rule in self.bank_rules:

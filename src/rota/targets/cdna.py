@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rota.program.kinds import BITS, OpKind, takes_formats
 from rota.program.machine import Confidence, Counter, Fact
-from rota.targets.architecture import Architecture, Hazards
+from rota.targets.architecture import Architecture, Hazards, Queue, Traffic
 from rota.targets.device import Estimate, MatrixRate, Rates, Timing, estimate
 
 ASSEMBLER = "LLVM 22 assembler"
@@ -46,6 +46,12 @@ def counters(*more: OpKind) -> tuple[Counter, ...]:
             counts=frozenset({OpKind.LDS_READ, OpKind.LDS_WRITE, *more}),
         ),
     )
+
+
+QUEUES = (
+    Queue(counter="vmcnt", in_order=frozenset({Traffic.LOAD, Traffic.STORE, Traffic.TO_LDS})),
+    Queue(counter="lgkmcnt", in_order=frozenset({Traffic.LDS}), in_any_order=frozenset({Traffic.SCALAR})),
+)
 
 
 D16_KEPT = Fact(

@@ -33,6 +33,7 @@ CDNA3 = Architecture(
     d16_kept=cdna.D16_KEPT,
     float8=Float8.FNUZ,
     wait_encoding=WaitEncoding.SPLIT_VMCNT,
+    queues=cdna.QUEUES,
     hazards=cdna.hazards("CDNA3", 37, result=3, overlap=1, double_large=11, double_large_sum=9, permlane=False),
     bank_rules=(
         BankRule(

@@ -65,6 +65,7 @@ CDNA4 = Architecture(
     d16_kept=cdna.D16_KEPT,
     float8=Float8.OCP,
     wait_encoding=WaitEncoding.SPLIT_VMCNT,
+    queues=cdna.QUEUES,
     hazards=cdna.hazards("CDNA4", 38, result=4, overlap=2, double_large=19, double_large_sum=17, permlane=True),
     bank_rules=(
         BankRule(
