@@ -9,8 +9,9 @@ from time import process_time
 import pytest
 
 from rota.isa.disassembly import read_listing
-from rota.isa.hazards.spacing import Kind, Trait, spacing_of
+from rota.isa.hazards.spacing import spacing_of
 from rota.isa.hazards.wait_states import SpacingWalk, check_spacing
+from rota.isa.opcodes import Trait, Unit
 from rota.targets.architecture import Architecture
 from rota.targets.cdna3 import CDNA3
 from rota.targets.cdna4 import CDNA4
@@ -160,26 +161,26 @@ def test_a_finding_names_both_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "traits"),
+    ("text", "unit", "traits"),
     [
-        ("v_exp_f32_e32 v0, v1", Kind.VECTOR, Trait.TRANSCENDENTAL),
-        ("v_frexp_mant_f32_e32 v0, v1", Kind.VECTOR, Trait.NONE),
-        ("v_and_b32_sdwa v0, v1, v2 dst_sel:BYTE_1 dst_unused:UNUSED_PAD src0_sel:DWORD src1_sel:DWORD", Kind.VECTOR,
+        ("v_exp_f32_e32 v0, v1", Unit.VALU, Trait.TRANSCENDENTAL),
+        ("v_frexp_mant_f32_e32 v0, v1", Unit.VALU, Trait.NONE),
+        ("v_and_b32_sdwa v0, v1, v2 dst_sel:BYTE_1 dst_unused:UNUSED_PAD src0_sel:DWORD src1_sel:DWORD", Unit.VALU,
          Trait.PARTIAL),
-        ("v_and_b32_sdwa v0, v1, v2 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_0 src1_sel:DWORD", Kind.VECTOR,
+        ("v_and_b32_sdwa v0, v1, v2 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_0 src1_sel:DWORD", Unit.VALU,
          Trait.NONE),
-        ("v_cvt_pk_fp8_f32 v0, v1, v2 op_sel:[0,0,1]", Kind.VECTOR, Trait.PARTIAL),
-        ("v_cvt_sr_fp8_f32 v0, v1, v2 op_sel:[0,0,1,0]", Kind.VECTOR, Trait.PARTIAL),
-        ("v_pk_add_f32 v[0:1], v[2:3], v[4:5] op_sel_hi:[0,1]", Kind.VECTOR, Trait.NONE),
-        ("v_pk_add_f32 v[0:1], v[2:3], v[4:5]", Kind.VECTOR, Trait.PACKED),
-        ("global_load_lds_dword v[0:1], off", Kind.MEMORY, Trait.TO_LDS | Trait.USES_M0),
-        ("s_mov_b32 m0, s1", Kind.SCALAR, Trait.NONE),
+        ("v_cvt_pk_fp8_f32 v0, v1, v2 op_sel:[0,0,1]", Unit.VALU, Trait.PARTIAL),
+        ("v_cvt_sr_fp8_f32 v0, v1, v2 op_sel:[0,0,1,0]", Unit.VALU, Trait.PARTIAL),
+        ("v_pk_add_f32 v[0:1], v[2:3], v[4:5] op_sel_hi:[0,1]", Unit.VALU, Trait.NONE),
+        ("v_pk_add_f32 v[0:1], v[2:3], v[4:5]", Unit.VALU, Trait.PACKED),
+        ("global_load_lds_dword v[0:1], off", Unit.VMEM, Trait.TO_LDS | Trait.USES_M0),
+        ("s_mov_b32 m0, s1", Unit.SALU, Trait.NONE),
     ],
 )  # fmt: skip
-def test_what_an_instruction_is(text: str, kind: Kind, traits: Trait) -> None:
+def test_what_an_instruction_is(text: str, unit: Unit, traits: Trait) -> None:
     (instruction, _) = read_listing(listing(text), "k")
     spacing = spacing_of(instruction, CDNA4)
-    assert (spacing.kind, spacing.traits) == (kind, traits)
+    assert (spacing.unit, spacing.traits) == (unit, traits)
 
 
 DRAWN = (
@@ -258,3 +259,11 @@ def test_ways_that_multiply_end_within_seconds() -> None:
     started = process_time()
     SpacingWalk(instructions, CDNA4).early()
     assert process_time() - started < 5
+
+
+def test_a_store_of_a_scalar_register_ends_nothing() -> None:
+    """It reads the register, so that what was due for its value still is."""
+    chosen = "v_readlane_b32 s9, v1, s8"
+    for between in ("s_buffer_store_dword s8, s[16:19], 0x40", "s_scratch_store_dword s8, s[16:17], 0x40", "s_nop 0"):
+        assert walked(f"v_readfirstlane_b32 s8, v0\n{between}\n{chosen}", CDNA3) == [("v_readlane_b32", 3)]
+    assert walked(f"v_readfirstlane_b32 s8, v0\ns_mov_b32 s8, 0\n{chosen}", CDNA3) == []

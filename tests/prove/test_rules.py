@@ -232,3 +232,14 @@ def test_a_flat_op_that_is_known_to_go_to_lds_is_followed_there(width: str) -> N
 )
 def test_vector_instructions_that_s_setreg_may_skip_are_not_followed(text: str, status: Status) -> None:
     assert judged(f"{text}\ns_nop 1\n{kernel(WRITE, MEET, READ, WAIT)}").status is status
+
+
+ATOMIC = "buffer_atomic_add v8, v1, s[4:7], 0 offen sc0"  # v8 is what it adds, and gets what was there
+
+
+def test_an_atomic_that_returns_reads_its_data() -> None:
+    load, wait = "buffer_load_dword v8, v1, s[4:7], 0 offen", "s_waitcnt vmcnt(0)"
+    verdict = judged(kernel(load, ATOMIC, wait))
+    assert codes(verdict) == ["I103"]
+    assert [concern.label for concern in verdict.findings[0].concerns] == [ATOMIC, load]
+    assert judged(kernel(load, wait, ATOMIC, wait)).proved

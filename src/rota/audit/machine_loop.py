@@ -16,7 +16,7 @@ from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_tile import BoundInstruction
 from rota.emit.text import FIRST_MARK, LAST_MARK, is_alone
 from rota.errors import Concern, Finding, IsaError
-from rota.isa.disassembly import Instruction, falls_through
+from rota.isa.disassembly import Instruction
 from rota.program.entry import Entry
 from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import Lowerable
@@ -261,7 +261,7 @@ def find_reached(instructions: Sequence[Instruction], first: int) -> set[int]:
         each = instructions[number]
         if each.target is not None:
             waiting.append(each.target)
-        if falls_through(each.opcode):
+        if each.spec.flow.falls_through:
             waiting.append(number + 1)
     return found
 

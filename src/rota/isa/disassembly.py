@@ -18,6 +18,20 @@ from typing import TYPE_CHECKING
 
 from rota.errors import Concern, Finding, IsaError, SourceLine
 from rota.isa.binary.kernel_facts import KernelFacts
+from rota.isa.opcodes import (
+    Flow,
+    Opcode,
+    Registers,
+    Trait,
+    Unit,
+    goes_to_lds,
+    is_dpp,
+    is_sdwa,
+    opcode_named,
+    registers_of,
+    returns_value,
+)
+from rota.isa.registers import SCC_ROWS, ranges_in
 
 if TYPE_CHECKING:
     from rota.isa.binary.elf import LineTable
@@ -30,7 +44,6 @@ _ENCODED = re.compile(r"//\s*(?P<address>[0-9A-Fa-f]+):(?P<words>(?: [0-9A-Fa-f]
 _LABEL = re.compile(r"^(?P<name>[\w.$@]+):")
 _COMMENT = re.compile(r"(?:;|//).*$")
 _NUMBERED = re.compile(r"^(?P<name>\d+)(?P<way>[bf])$")  # the label before or after this line
-_JUMPS = ("s_branch", "s_cbranch_scc", "s_cbranch_vcc", "s_cbranch_exec", "s_cbranch_cdbg", "s_call_b64")
 _DATA = (".long", ".byte", ".short", ".quad", ".ascii", ".asciz", ".zero", ".fill", ".space", ".section", ".rodata",
          ".text", ".data")  # fmt: skip
 _WORD = 4
@@ -48,8 +61,8 @@ class CodeLine:
     label: str = ""  # its name, in assembly
 
     @property
-    def opcode(self) -> str:
-        return self.text.partition(" ")[0]
+    def spec(self) -> Opcode:
+        return opcode_named(self.text.partition(" ")[0])
 
     def concern(self) -> Concern:
         return Concern(label=self.text, index=self.number, role="line of the listing")
@@ -84,7 +97,7 @@ def _parse_disassembly(text: list[str]) -> CodeListing:
         code = raw[: encoded.start()].strip()
         follows = address + _WORD * len(words)
         target = None
-        if code.startswith(_JUMPS):
+        if opcode_named(code.partition(" ")[0]).jumps:
             away = words[0] & 0xFFFF
             target = address + _WORD + _WORD * (away - (away >> 15 << 16))
         lines[address] = CodeLine(number=number, text=code, follows=follows, words=words, target=target)
@@ -106,7 +119,7 @@ def _parse_assembly(text: list[str]) -> CodeListing:
         if code.startswith("."):
             place += code.startswith(_DATA) and place - 1 in lines
             continue
-        jump = code.rsplit(maxsplit=1)[-1] if code.startswith(_JUMPS) else ""
+        jump = code.rsplit(maxsplit=1)[-1] if opcode_named(code.split()[0]).jumps else ""
         lines[place] = CodeLine(number=number, text=code, follows=place + 1, label=jump)
         place += 1
     for at, line in lines.items():
@@ -133,9 +146,6 @@ _MOST_VALUES = 16  # per register: a function may have this many call sites
 _ANY_LANE = -1
 _SCC = "scc"
 _M32 = 0xFFFF_FFFF
-_REGISTERS = re.compile(r"(?<!\w)(?P<file>[sv])(?:(?P<one>\d+)|\[(?P<first>\d+):(?P<last>\d+)\])(?!\w)")
-_RELATIVE = ("s_movrel", "v_movrel", "s_set_gpr_idx")  # write registers that they don't name
-_LEAVE_SCC = ("s_mov_", "s_getpc_", "s_setpc_", "s_waitcnt", "s_nop", "s_branch", "s_cbranch_", "s_barrier")
 _SUMS = {"s_add_u32": (1, False), "s_addc_u32": (1, True), "s_sub_u32": (-1, False), "s_subb_u32": (-1, True)}
 
 
@@ -147,11 +157,11 @@ def join_states(state: State, other: State) -> State:
 
 def state_after(line: CodeLine, state: State) -> State:
     """Transfer function: what the registers may hold after an instruction."""
-    opcode, _, rest = line.text.partition(" ")
-    if opcode.startswith(_RELATIVE):
+    spec = line.spec
+    if Trait.INDEXES in spec.traits:  # it writes registers that it doesn't name
         return {}
-    operands = [operand.strip() for operand in rest.split(",")]
-    follow = _TRANSFER.get(opcode)
+    operands = [operand.strip() for operand in line.text.partition(" ")[2].split(",")]
+    follow = _TRANSFER.get(spec.name)
     try:
         written = None if follow is None else follow(line, operands, state)
     except (IndexError, ValueError):  # malformed: the decoder reports it
@@ -162,7 +172,7 @@ def state_after(line: CodeLine, state: State) -> State:
             key: None for key in state if key in named or (isinstance(key, tuple) and (key[0], _ANY_LANE) in named)
         }
     after = dict(state)
-    if opcode.startswith("s_") and not opcode.startswith(_LEAVE_SCC):
+    if not spec.known or spec.writes >= SCC_ROWS:
         after.pop(_SCC, None)
     for key, values in written.items():
         if values is not None and 0 < len(values) <= _MOST_VALUES:
@@ -174,10 +184,9 @@ def state_after(line: CodeLine, state: State) -> State:
 
 def _registers_in(operand: str) -> list[Key]:
     keys: list[Key] = []
-    for found in _REGISTERS.finditer(operand):
-        first, last = int(found["one"] or found["first"]), int(found["one"] or found["last"])
-        numbers = range(first, min(last, first + 31) + 1)
-        keys += [number if found["file"] == "s" else (number, _ANY_LANE) for number in numbers]
+    for file, first, count in ranges_in(operand):
+        numbers = range(first, first + min(count, 32)) if file != "a" else ()
+        keys += [number if file == "s" else (number, _ANY_LANE) for number in numbers]
     return keys
 
 
@@ -197,7 +206,7 @@ def _move_pair(_: CodeLine, operands: list[str], state: State) -> _Written:
 
 
 def _add(line: CodeLine, operands: list[str], state: State) -> _Written:
-    sign, takes = _SUMS[line.opcode]
+    sign, takes = _SUMS[line.spec.name]
     target = _registers_in(operands[0])[0]
     left, right = (_value(state, operand) for operand in operands[1:3])
     carry = state.get(_SCC) if takes else frozenset({0})
@@ -260,9 +269,6 @@ def _literal(operand: str) -> int | None:
 
 _MOST_VISITS = 16  # per place, on average; real code needs 1 to 4
 _FREE_VISITS = 10_000
-ENDS = frozenset({"s_endpgm", "s_endpgm_saved"})  # opcodes that end a wave
-_INDIRECT = frozenset({"s_setpc_b64", "s_swappc_b64"})
-_NO_WAY_ON = ENDS | _INDIRECT | {"s_branch", "s_call_b64", "s_trap"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,15 +291,10 @@ def derive_flow(listing: CodeListing, entry: int, functions: Iterable[int] = ())
     return CodeFlow(places=places, unresolved=tuple(sorted(walk.unresolved)), missing=tuple(sorted(walk.missing)))
 
 
-def falls_through(opcode: str) -> bool:
-    """True if the next instruction can follow; a call returns there by a jump of its own."""
-    return opcode not in _NO_WAY_ON
-
-
 class _Walk:
     def __init__(self, lines: Mapping[int, CodeLine]) -> None:
         self._lines = lines
-        self._plain = not any(line.opcode in _INDIRECT for line in lines.values())  # then no register matters
+        self._plain = not any(line.spec.flow.is_indirect for line in lines.values())  # then no register matters
         self._returns: set[int] = set()
         self.states: dict[int, State] = {}
         self.missing: set[tuple[int, int]] = set()
@@ -332,22 +333,21 @@ class _Walk:
                     work[to] = join_states(work[to], after) if to in work else after
 
     def _successors(self, line: CodeLine, place: int, state: State) -> list[int]:
-        opcode = line.opcode
-        if opcode in {"s_swappc_b64", "s_call_b64"}:
+        flow = line.spec.flow
+        if flow.is_call:
             self._returns.add(line.follows)
-        if opcode in _INDIRECT:
+        if flow.is_indirect:
             halves = [state.get(key, Values()) for key in _registers_in(line.text.split()[-1])]
             targets = {low | high << 32 for low, high in product(*halves)} if len(halves) == 2 else None
             (self.unresolved.discard if targets else self.unresolved.add)(place)
             return sorted(targets or ())
         jumps = [] if line.target is None else [line.target]
-        return [*jumps, line.follows] if falls_through(opcode) else jumps
+        return [*jumps, line.follows] if flow.falls_through else jumps
 
 
 _OPERANDS = re.compile(r",\s*(?![^\[\]]*\])(?![^()]*\))")
 _LITERAL = re.compile(r"^lit\(([^()]+)\)$")
 _SPACES = re.compile(r"\s+(?![^()]*\))")
-_ENCODING = re.compile(r"_(e32|e64|dpp|sdwa)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -371,8 +371,46 @@ class Instruction:
     encoding: tuple[int, ...] = ()
 
     @property
+    def spec(self) -> Opcode:
+        """What is known of its opcode."""
+        return opcode_named(self.opcode)
+
+    @property
     def mnemonic(self) -> str:
-        return _ENCODING.sub("", self.opcode)
+        """Its opcode without the encoding."""
+        return self.spec.name
+
+    @property
+    def registers(self) -> Registers:
+        """The rows that it reads and writes."""
+        return registers_of(self.opcode, self.operands, self.modifiers)
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """Its modifiers by name; a flag has no value."""
+        return dict(each.partition(":")[::2] for each in self.modifiers)
+
+    @property
+    def offset(self) -> int:
+        return int(self.fields.get("offset", "0"), 0)
+
+    @property
+    def is_dpp(self) -> bool:
+        return is_dpp(self.opcode, self.modifiers)
+
+    @property
+    def is_sdwa(self) -> bool:
+        return is_sdwa(self.opcode)
+
+    @property
+    def to_lds(self) -> bool:
+        """True for a load from memory to LDS."""
+        return self.spec.access is not None and goes_to_lds(self.spec.access, self.modifiers)
+
+    @property
+    def returns(self) -> bool:
+        """True for a memory instruction that writes registers."""
+        return self.spec.access is not None and returns_value(self.spec.access, self.modifiers)
 
     def concern(self, role: str = "line of the listing") -> Concern:
         return Concern(label=self.text, index=self.line, role=role, source=self.source)
@@ -414,7 +452,7 @@ def _select_instructions(
 ) -> Iterable[Instruction]:
     before = sorted(place for place in flow.places if place < start)
     order = [*sorted(place for place in flow.places if place >= start), *before]
-    if before and falls_through((last := listing.lines[before[-1]]).opcode) and last.follows == start:
+    if before and (last := listing.lines[before[-1]]).spec.flow.falls_through and last.follows == start:
         message = f"{last.text!r} runs into the beginning of its own kernel"
         raise IsaError.of("I101", message, concerns=(last.concern(),))
     numbers = {place: number for number, place in enumerate(order)}
@@ -436,12 +474,13 @@ def instruction_of(
     source: SourceLine | None = None,
 ) -> Instruction:
     opcode, _, rest = line.text.partition(" ")
+    spec = line.spec
     operands = [part.strip() for part in _OPERANDS.split(rest.strip())] if rest.strip() else []
     modifiers: tuple[str, ...] = ()
-    if operands and " " in operands[-1] and opcode != "s_waitcnt":
+    if operands and " " in operands[-1] and spec.flow is not Flow.WAIT:
         operands[-1], *trailing = _SPACES.split(operands[-1])
         modifiers = tuple(trailing)
-    if not opcode.endswith("64"):  # of 32 bits, a number is the same wherever it is encoded
+    if not spec.is_wide:  # of 32 bits, a number is the same wherever it is encoded
         operands = [_LITERAL.sub(r"\1", operand) for operand in operands]
     return Instruction(
         opcode=opcode,
@@ -462,7 +501,7 @@ def find_endless(instructions: Sequence[Instruction]) -> frozenset[int]:
     into: dict[int, list[int]] = defaultdict(list)
     ending = []
     for number, each in enumerate(instructions):
-        follows = falls_through(each.opcode) or each.opcode == "s_call_b64"
+        follows = each.spec.flow.falls_through or each.spec.flow is Flow.CALL
         leads = [] if each.target is None else [each.target]
         leads += [number + 1] if follows and number + 1 < len(instructions) else []
         for to in leads:
@@ -479,8 +518,6 @@ def find_endless(instructions: Sequence[Instruction]) -> frozenset[int]:
 
 
 # Descriptor checks. The notes say what the compiler meant; the hardware reads the descriptor only.
-
-_USED_REGISTERS = re.compile(r"(?<!\w)(?P<file>[vas])(?:\[\d+:(?P<last>\d+)\]|(?P<one>\d+))(?!\w)")
 
 
 def check_descriptor(facts: KernelFacts, instructions: Sequence[Instruction]) -> list[Finding]:
@@ -515,17 +552,16 @@ def _check_registers(facts: KernelFacts, instructions: Sequence[Instruction]) ->
     highest: dict[str, tuple[int, Instruction]] = {}
     for instruction in instructions:
         for operand in instruction.operands:
-            for found in _USED_REGISTERS.finditer(operand):
-                number = int(found["last"] or found["one"])
-                if number >= highest.get(found["file"], (0, instruction))[0]:
-                    highest[found["file"]] = number, instruction
+            for file, first, count in ranges_in(operand):
+                if first + count > highest.get(file, (0, instruction))[0]:
+                    highest[file] = first + count - 1, instruction
     vgprs, accum = descriptor.vgprs, descriptor.accum_offset
     rooms = {"v": min(vgprs, accum), "a": vgprs - accum, "s": descriptor.sgprs}
     for file, (number, instruction) in highest.items():
         if number >= (room := rooms[file]):
             message = f"an instruction uses {file}{number}, but the kernel descriptor allocates {max(room, 0)}"
             yield _misfit(message, room, ("highest register", f"{file}{number}"), instruction)
-    shared = next((each for each in instructions if each.opcode == "s_barrier" or each.opcode.startswith("ds_")), None)
+    shared = next((each for each in instructions if each.spec.flow is Flow.BARRIER or each.spec.unit is Unit.LDS), None)
     if descriptor.tg_split and (shared is not None or descriptor.lds_bytes):
         message = "the kernel descriptor lets the waves of a workgroup run on several compute units, without LDS"
         yield _misfit(message, "tg_split 1", ("due", "tg_split 0"), shared)
@@ -544,31 +580,29 @@ def _misfit(
 
 SKIPPING = "skipping"
 """Modifier of the s_setvskip in the second copy, which branches back if its bit is 0; no listing has it."""
-_VECTOR = ("v_", "ds_", "buffer_", "tbuffer_", "global_", "flat_", "scratch_", "image_", "exp")
 _MODE = re.compile(r"hwreg\(HW_REG_MODE(?:, *(?P<first>\d+), *(?P<bits>\d+))?\)")
-_VSKIP = 28  # its bit
-_BY_REGISTER = frozenset({"s_setpc_b64", "s_swappc_b64", "s_call_b64"})
+VSKIP = 28  # its bit
 
 
 def expand_vskip(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """Replaces VSKIP by control flow: two copies of the code.  Raises I102 for an indirect jump and some s_setreg."""
     from rota.isa.wave.operand import unknown  # brings numpy, which reading a listing doesn't need
 
-    skips = any(each.opcode == "s_setvskip" for each in instructions)
+    skips = any(Trait.SKIPS in each.spec.traits for each in instructions)
     for each in instructions:
-        if each.opcode.startswith("s_setreg") and _may_set_vskip(each, skips=skips):
+        if Trait.SETS_MODE in each.spec.traits and _may_set_vskip(each, skips=skips):
             raise unknown(each, "VSKIP, a bit of MODE,")
     if not skips:
         return tuple(instructions)
     count = len(instructions)
     plain, skipping = list(instructions), list(instructions)
     for number, each in enumerate(instructions):
-        if each.opcode in _BY_REGISTER:
+        if each.spec.flow.is_call or each.spec.flow.is_indirect:
             raise unknown(each, "target in code that sets VSKIP")
-        if each.opcode == "s_setvskip":
+        if Trait.SKIPS in each.spec.traits:
             plain[number] = replace(each, target=count + number + 1)
             skipping[number] = replace(each, target=number + 1, modifiers=(SKIPPING,))
-        elif each.opcode.startswith(_VECTOR):
+        elif each.spec.unit.is_vector or each.spec.unit is Unit.UNKNOWN:
             skipping[number] = replace(each, opcode="s_nop", operands=("0",), modifiers=(), target=None)
         elif each.target is not None:
             skipping[number] = replace(each, target=each.target + count)
@@ -579,9 +613,9 @@ def _may_set_vskip(instruction: Instruction, *, skips: bool) -> bool:
     """True if an s_setreg may change VSKIP; after s_setvskip, writing 0 is a change too."""
     found = _MODE.search(instruction.text)
     first, bits = (int(found["first"] or 0), int(found["bits"] or 32)) if found else (0, 0)
-    if not first <= _VSKIP < first + bits:
+    if not first <= VSKIP < first + bits:
         return False
     try:
-        return skips or bool(int(instruction.operands[-1], 0) >> _VSKIP - first & 1)
+        return skips or bool(int(instruction.operands[-1], 0) >> VSKIP - first & 1)
     except ValueError:  # a register
         return True

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from rota.isa.binary.kernel_facts import LANES
 from rota.isa.disassembly import Instruction
+from rota.isa.opcodes import Unit
 from rota.isa.valu.convert import float_values
 from rota.isa.wave.operand import File, Operand, parse_operand, unknown
-from rota.isa.wave.wave import Step, Wave
+from rota.isa.wave.wave import Step, Wave, make_step
 from rota.targets.architecture import ANY, Architecture, Float8, MatrixForm, Pipe
 
 # Elements of operands. A lane's registers are one string of bits, the first register lowest, and elements follow each
@@ -154,7 +155,7 @@ class Fields:
 
 
 def decode_matrix(instruction: Instruction, architecture: Architecture) -> Step | None:
-    if not instruction.opcode.startswith(("v_mfma_", "v_smfmac_")):
+    if instruction.spec.unit is not Unit.MATRIX:
         return None
     form = next((each for each in architecture.matrix_forms if each.name == instruction.opcode), None)
     if form is None:
@@ -170,14 +171,12 @@ def decode_matrix(instruction: Instruction, architecture: Architecture) -> Step 
     def act(wave: Wave) -> None:
         wave.v[first:last] = add(wave, multiply(wave))
 
-    sources = frozenset(row for each in (left, right, third, addend, *more) for row in each.rows)
-    written = frozenset(target.rows)
-    return Step(instruction=instruction, act=act, sources=sources, results=written, touches=sources | written)
+    return make_step(instruction, act)
 
 
 def fields_of(instruction: Instruction, form: MatrixForm) -> Fields:
     """The modifiers; raises I102 for those that the instruction lacks and for illegal values."""
-    given = dict(modifier.partition(":")[::2] for modifier in instruction.modifiers)
+    given = instruction.fields
     numbers = {name: int(given.pop(name, "0"), 0) for name in ("cbsz", "abid", "blgp")}
     vectors = {
         name: [int(bit) for bit in given.pop(name).strip("[]").split(",")] if name in given else [0, 0, 0]

@@ -19,21 +19,14 @@ from rota.isa.binary.kernel_facts import LANES, MOST_WORK_ITEMS, KernelFacts
 from rota.isa.binary.toolchain import read_object
 from rota.isa.disassembly import Instruction, expand_vskip
 from rota.isa.hazards.wait_states import check_spacing
-from rota.isa.wave.operand import SCALAR
+from rota.isa.opcodes import Flow, Unit
+from rota.isa.registers import SCALAR, rows_in
 from rota.program.machine import Confidence
 from rota.prove.decisions import Decisions, StateGraph
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import FirstError, Judge
 from rota.prove.memory_steps import MemorySteps, TouchedBytes
-from rota.prove.operation import (
-    Operation,
-    UnknownOperationError,
-    mark_flat,
-    mark_spills,
-    parse_rows,
-    read_operation,
-    rows_of,
-)
+from rota.prove.operation import Operation, UnknownOperationError, mark_flat, mark_spills, read_operation
 from rota.prove.paths import Explorer, InconclusiveError
 from rota.prove.slicing import Agreement, derive_slice
 from rota.prove.state import Half, WaveSet
@@ -61,8 +54,8 @@ Triple = tuple[int, int, int]
 _OF_BLOCKS = frozenset({"I105", "I109"})  # findings that depend on the block: on its waves, and what they access
 _SAY_BLOCK = "say how it is launched: --block 256, --block 16x16, or `reqd_work_group_size` in the source"
 _ID_TAINT = {0: M32 & ~0x3FF}
-_JUMPS = ("s_branch", "s_cbranch", "s_setpc", "s_swappc", "s_call")
-_ENCODINGS = ("_e32", "_e64")
+_STRAIGHT = frozenset({Flow.NEXT, Flow.WAIT, Flow.BARRIER, Flow.SIGNAL, Flow.JOIN, Flow.TRAP, Flow.END})
+_BY_FIRST = frozenset({"v_lshlrev_b32", "v_lshrrev_b32"})  # shift by their first source
 _INTEGER = re.compile(r"\d+|0x[0-9a-f]+")
 
 
@@ -123,7 +116,7 @@ class _Source:
         # A float such as 1.0 is a constant too, but any of its bits may be one.
         self.number = int(text, 0) & M32 if _INTEGER.fullmatch(text) else None
         self.taint = 0
-        for row in rows_of(parse_rows(text)):
+        for row in rows_in(text):
             self.taint |= tainted.get(row, 0)
 
     @property
@@ -135,20 +128,18 @@ def may_use_y_or_z(instructions: Sequence[Instruction]) -> bool:
     """True unless the kernel surely ignores the y and z of a work item's id."""
     tainted, straight = dict(_ID_TAINT), True
     for each in instructions:
-        straight = straight and not each.opcode.startswith(_JUMPS) and "exec" not in each.text
+        straight = straight and each.spec.flow in _STRAIGHT and "exec" not in each.text
         sources = [_Source(text, tainted) for text in each.operands]
-        name = each.opcode
-        for encoding in _ENCODINGS:
-            name = name.removesuffix(encoding)
-        vector = name.startswith("v_")
+        name = each.opcode if each.is_dpp or each.is_sdwa else each.mnemonic  # parts and lanes aren't followed
+        vector = each.spec.unit in {Unit.VALU, Unit.MATRIX}
         follow = _TAINTS.get(name, _taint_of_table(each) if name == "v_bitop3_b32" else None)
         read = sources[1:] if vector else sources
         taint = 0
         if any(source.taint for source in read):
-            if follow is None or any(source.number is None for source in read[:1] if "rev" in name):
+            if follow is None or any(source.number is None for source in read[:1] if name in _BY_FIRST):
                 return True
             taint = follow(*read) & M32
-        for row in rows_of(parse_rows(each.operands[0])) if vector and each.operands else ():
+        for row in rows_in(each.operands[0]) if vector and each.operands else ():
             tainted[row] = taint if straight else tainted.get(row, 0) | taint
     return False
 

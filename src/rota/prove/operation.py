@@ -6,17 +6,15 @@ A set of registers is a number with bit r for row r, as `rota.isa.wave.operand` 
 from __future__ import annotations
 
 import enum
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial, reduce
-from operator import or_
+from functools import partial
 
 from rota.errors import IsaError
 from rota.isa.disassembly import Instruction
-from rota.isa.hazards.spacing import rows_in
-from rota.isa.wave.operand import EXEC, M0, SCALAR, SCC, VCC, Operand, parse_operand
-from rota.prove.verdict import parse_wait_counts
+from rota.isa.opcodes import Access, Flow, Opcode, Space, Trait, Unit, Verb, wait_counts
+from rota.isa.registers import EXEC, M0, SCALAR, SCC, VCC, rows_in
+from rota.isa.wave.operand import Operand, parse_operand
 from rota.targets.architecture import Architecture
 
 SCC_ROW, M0_ROW = SCALAR + SCC, SCALAR + M0
@@ -75,8 +73,16 @@ class Operation:
     holds_data: bool = False
 
     @property
+    def spec(self) -> Opcode:
+        return self.instruction.spec
+
+    @property
+    def access(self) -> Access | None:
+        return self.instruction.spec.access
+
+    @property
     def is_vector(self) -> bool:
-        return self.instruction.opcode.startswith("v_")
+        return self.instruction.spec.unit in {Unit.VALU, Unit.MATRIX}
 
 
 class UnknownOperationError(Exception):
@@ -91,135 +97,121 @@ def rows_of(mask: int) -> Iterator[int]:
         mask &= mask - 1
 
 
-def parse_rows(text: str) -> int:
-    return sum(1 << row for row in rows_in(text))
+def _mask(rows: Iterable[int]) -> int:
+    return sum(1 << row for row in rows)
 
 
 def _parse_operands(instruction: Instruction, count: int | None = None) -> tuple[Operand, ...]:
     return tuple(parse_operand(text, instruction) for text in instruction.operands[:count])
 
 
-def _unite(rows: Iterable[int]) -> int:
-    return reduce(or_, rows, 0)
+_FLOWS = {
+    Flow.WAIT: OperationKind.WAIT, Flow.BARRIER: OperationKind.BARRIER, Flow.END: OperationKind.END,
+    Flow.BRANCH: OperationKind.BRANCH, Flow.JUMP: OperationKind.BRANCH, Flow.CALL: OperationKind.CALL,
+    Flow.INDIRECT: OperationKind.CALL, Flow.INDIRECT_CALL: OperationKind.CALL,
+}  # fmt: skip
+_LDS_VERBS = {Verb.LOAD: "read", Verb.STORE: "write", Verb.ATOMIC: "atomic"}
+_LEAST_TO_LDS = 4  # bytes per lane
 
 
-# Memory instructions.
-
-_SMEM = re.compile(r"^s_(?:buffer_|scratch_)?(?P<verb>load|store)_dword(?:x(?P<count>\d+))?$")
-_SMEM_ATOMIC = re.compile(r"^s_(?:buffer_)?atomic_\w+$")
-_LDS = re.compile(r"^ds_(?P<verb>read|write)(?P<two>2?)(?P<far>st64)?_b(?P<bits>32|64|96|128)(?:_tr_b\d+)?$")
-_LDS_SHORT = re.compile(r"^ds_(?P<verb>read|write)_[uib](?P<bits>8|16)(?:_d16)?(?:_hi)?$")
-_LDS_ATOMIC = re.compile(
-    r"^ds_(?:add|sub|rsub|inc|dec|min|max|and|or|xor|mskor|wrxchg|wrxchg2|cmpst|wrap|pk_add)(?P<returns>_rtn)?"
-    r"_[uifb]+(?P<bits>32|64|16)$"
-)
-_EXCHANGE = re.compile(r"^ds_(?:permute|bpermute|swizzle)_b32$")
-_VMEM = re.compile(
-    r"^(?P<space>buffer|global|flat|scratch|tbuffer)_(?P<verb>load|store|atomic)_(?P<lds>lds_)?(?P<width>\w+)$"
-)
-_SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "ubyte": 1, "ushort": 2, "sbyte": 1, "sshort": 2,
-          "byte": 1, "short": 2}  # fmt: skip
-_SPILL = re.compile(r"^scratch_(?:load|store)_dword(?:x[234])?$")
-_QUIET_MEMORY = re.compile(r"^(?:ds_nop|buffer_(?:inv|wbl2|wbinvl1|wbinvl1_vol|invl2))$")
-
-
-def _read_scalar_memory(instruction: Instruction, number: int) -> Operation | None:
-    found = _SMEM.match(instruction.opcode)
-    if found is None and not _SMEM_ATOMIC.match(instruction.opcode):
-        return None
-    named = [parse_rows(text) for text in instruction.operands]
-    verb = "atomic" if found is None else found["verb"]
-    loads = verb == "load" or (verb == "atomic" and "glc" in instruction.modifiers)
-    return Operation(
-        number=number,
-        instruction=instruction,
-        name=instruction.opcode,
-        kind=OperationKind.SMEM,
-        reads=_unite(named[1 if verb == "load" else 0 :]),
-        writes=named[0] if loads else 0,
-        data=named[0],
-        operands=_parse_operands(instruction),
-        verb=verb,
-        holds_data=not loads,
-    )
+def read_operation(instruction: Instruction, number: int, architecture: Architecture) -> Operation:
+    """Read one instruction; raises UnknownOperationError for one that the proof doesn't know."""
+    spec = instruction.spec
+    if not spec.known:
+        raise UnknownOperationError(instruction)
+    try:
+        registers = instruction.registers
+        reads = _mask(registers.reads) | (EXEC_BITS if spec.obeys_exec else 0)
+        make = partial(
+            Operation, number=number, instruction=instruction, name=spec.name, reads=reads,
+            writes=_mask(registers.writes),
+        )  # fmt: skip
+        if spec.access is not None:
+            return _read_memory(make, instruction, spec.access)
+        if spec.flow in _FLOWS:
+            return _read_control(make, instruction, architecture)
+        return _read_value(make, instruction)
+    except (IsaError, LookupError, ValueError) as error:
+        raise UnknownOperationError(instruction, "form") from error
 
 
-def _read_lds(instruction: Instruction, number: int, _: Architecture) -> Operation:
-    opcode = instruction.opcode
-    make = partial(Operation, number=number, instruction=instruction, name=opcode)
-    if _QUIET_MEMORY.match(opcode):
-        return make(kind=OperationKind.QUIET)
-    named = [parse_rows(text) for text in instruction.operands]
-    if _EXCHANGE.match(opcode):
-        everything = _unite(named)
-        reads = everything if named[0] & (named[1] | named[-1]) else everything & ~named[0]
-        return make(kind=OperationKind.EXCHANGE, reads=reads | EXEC_BITS, writes=named[0], data=named[0])
-    offsets = {}
-    for modifier in instruction.modifiers:
-        key, _colon, value = modifier.partition(":")
-        if key not in {"offset", "offset0", "offset1"}:
-            raise UnknownOperationError(instruction, f"modifier {modifier!r}")
-        offsets[key] = int(value, 0)
-    at = offsets.get("offset", 0)
-    extents: tuple[tuple[int, int], ...]
-    returns = True
-    if (found := _LDS.match(opcode)) is not None:
-        verb, size = found["verb"], int(found["bits"]) // 8
-        if found["two"]:
-            unit = size * (64 if found["far"] else 1)
-            extents = tuple((offsets.get(key, 0) * unit, size) for key in ("offset0", "offset1"))
-        else:
-            extents = ((at, size),)
-    elif (found := _LDS_SHORT.match(opcode)) is not None:
-        verb, extents = found["verb"], ((at, int(found["bits"]) // 8),)
-    elif (found := _LDS_ATOMIC.match(opcode)) is not None:
-        size = int(found["bits"]) // 8 if found["bits"] != "16" else 4
-        verb, extents, returns = "atomic", ((at, size),), found["returns"] is not None
-        if "2" in opcode.partition("wrxchg")[2][:1]:
+def _read_control(make: Callable[..., Operation], instruction: Instruction, architecture: Architecture) -> Operation:
+    flow, operands = instruction.spec.flow, tuple[Operand, ...]()
+    kind, waits = _FLOWS[flow], tuple[int | None, int | None]((None, None))
+    if flow is Flow.WAIT:
+        counts = wait_counts(instruction.spec, instruction.text, architecture)
+        waits = counts.get("vmcnt"), counts.get("lgkmcnt")
+    elif kind is OperationKind.CALL:
+        operands = _parse_operands(instruction, 1 if flow is Flow.CALL else None)
+    elif Trait.SKIPS in instruction.spec.traits:
+        operands = _parse_operands(instruction)
+    elif kind is OperationKind.BRANCH and instruction.target is None:
+        raise UnknownOperationError(instruction, "target")
+    return make(kind=kind, waits=waits, operands=operands)
+
+
+def _read_memory(make: Callable[..., Operation], instruction: Instruction, access: Access) -> Operation:
+    registers, returns = instruction.registers, instruction.returns
+    data = _mask(registers.writes) if returns else 0
+    if access.space is Space.SCALAR:
+        return make(
+            kind=OperationKind.SMEM, data=_mask(registers.data), operands=_parse_operands(instruction),
+            verb=access.verb.value, holds_data=not returns,
+        )  # fmt: skip
+    if access.verb is Verb.EXCHANGE:
+        return make(kind=OperationKind.EXCHANGE, data=data)
+    if access.space is Space.LDS:
+        if access.m0 or not access.size or (access.pieces > 1 and access.verb is Verb.ATOMIC):
             raise UnknownOperationError(instruction)
-    else:
-        raise UnknownOperationError(instruction)
-    loads = verb == "read" or (verb == "atomic" and returns)
-    place = 1 if loads else 0
-    reads = _unite(named[1:] if loads and "_d16" not in opcode else named)  # the target may be named as a source, too
-    return make(
-        kind=OperationKind.LDS,
-        reads=reads | EXEC_BITS,
-        writes=named[0] if loads else 0,
-        data=named[0] if loads else 0,
-        operands=(parse_operand(instruction.operands[place], instruction),),
-        verb=verb,
-        extents=extents,
-        address=named[place],
-    )
-
-
-def _read_vector_memory(instruction: Instruction, number: int, _: Architecture) -> Operation:
-    opcode, modifiers = instruction.opcode, instruction.modifiers
-    make = partial(Operation, number=number, instruction=instruction, name=opcode)
-    if _QUIET_MEMORY.match(opcode):
-        return make(kind=OperationKind.QUIET)
-    found = _VMEM.match(opcode)
-    if found is None:
-        raise UnknownOperationError(instruction)
-    named = [parse_rows(text) for text in instruction.operands]
-    to_lds = bool(found["lds"]) or "lds" in modifiers
-    verb = found["verb"]
-    loads = (verb == "load" or (verb == "atomic" and ("sc0" in modifiers or "glc" in modifiers))) and not to_lds
-    size = _SIZES.get(found["width"], 0)
-    if to_lds and size < 4:
+        for name in instruction.fields:
+            if name not in _OFFSETS:
+                raise UnknownOperationError(instruction, f"modifier {name!r}")
+        names = _OFFSETS[:1] if access.pieces == 1 else _OFFSETS[1:]
+        starts = (int(instruction.fields.get(name, "0"), 0) * access.unit for name in names)
+        return make(
+            kind=OperationKind.LDS, data=data, verb=_LDS_VERBS[access.verb], address=_mask(registers.address),
+            operands=(parse_operand(instruction.operands[returns], instruction),),
+            extents=tuple((start, access.size) for start in starts),
+        )  # fmt: skip
+    size = access.size if instruction.to_lds else 0
+    if instruction.to_lds and size < _LEAST_TO_LDS:
         raise UnknownOperationError(instruction, "width of a load to LDS")
-    reads = _unite(named[1:] if loads and "_d16" not in opcode else named)  # the target may be named as a source, too
     return make(
-        kind=OperationKind.VMEM,
-        reads=reads | EXEC_BITS | (M0_BIT if to_lds else 0),
-        writes=named[0] if loads else 0,
-        data=named[0] if loads else 0,
-        verb=verb,
-        to_lds=size if to_lds else 0,
-        extents=((_read_offset(instruction), size),) if to_lds else (),
-        address=M0_BIT if to_lds else 0,
-        flat=found["space"] == "flat",
+        kind=OperationKind.VMEM, data=data, verb=access.verb.value, to_lds=size,
+        extents=((instruction.offset, size),) if size else (), address=M0_BIT if size else 0,
+        flat=access.space is Space.FLAT,
+    )  # fmt: skip
+
+
+_OFFSETS = ("offset", "offset0", "offset1")
+_MODELLED = (("v_writelane_b32", ()), ("v_bitop3_b32", ("bitop3",)))  # in spite of their modifiers and kept targets
+
+
+def _read_value(make: Callable[..., Operation], instruction: Instruction) -> Operation:
+    spec, registers = instruction.spec, instruction.registers
+    if Trait.INDEXES in spec.traits:
+        if spec.targets:  # it moves a register that it doesn't name
+            raise UnknownOperationError(instruction)
+        return (
+            make(kind=OperationKind.INDEX, operands=_parse_operands(instruction, 1))
+            if registers.writes
+            else make(kind=OperationKind.QUIET)
+        )
+    if spec.unit is Unit.SMEM and spec.targets:
+        return make(kind=OperationKind.SMEM, data=_mask(registers.writes), verb="time")
+    if not (registers.writes and spec.unit in {Unit.SALU, Unit.VALU, Unit.MATRIX}):
+        return make(kind=OperationKind.QUIET)
+    if spec.unit is Unit.SALU:
+        count = 1 if Trait.READS_MODE in spec.traits else None
+        return make(kind=OperationKind.VALUE, operands=_parse_operands(instruction, count))
+    keeps_target = bool(registers.kept)
+    is_modelled = (spec.name, tuple(instruction.fields)) in _MODELLED
+    return make(
+        kind=OperationKind.VALUE,
+        operands=() if spec.unit is Unit.MATRIX else _parse_operands(instruction),
+        unmodelled=(bool(instruction.modifiers) or keeps_target) and not is_modelled,
+        targets=1 if spec.swaps else spec.targets,
+        keeps_target=keeps_target,
     )
 
 
@@ -231,10 +223,9 @@ def mark_flat(operations: list[Operation]) -> list[Operation]:
     for number, each in enumerate(operations):
         if each.flat:
             place = each.instruction.operands[1 if each.data else 0]
-            one_or_two = 8 if each.name.endswith(("_x2", "_f64")) else 4  # words, of an atomic
-            size = _SIZES.get(each.name.partition(f"{each.verb}_")[2].partition("_")[0], one_or_two)
-            operands, extents = (parse_operand(place, each.instruction),), ((_read_offset(each.instruction), size),)
-            marked[number] = replace(each, operands=operands, address=parse_rows(place), extents=extents)
+            extents = ((each.instruction.offset, each.access.size if each.access else 0),)
+            operands, address = (parse_operand(place, each.instruction),), _mask(rows_in(place))
+            marked[number] = replace(each, operands=operands, address=address, extents=extents)
     return marked
 
 
@@ -243,14 +234,14 @@ def mark_spills(operations: list[Operation]) -> list[Operation]:
 
     Then private memory is one more register file: no other lane reaches it, and a lane's own ops on it are in order.
     """
-    private = [each for each in operations if each.name.startswith(("scratch_", "s_scratch_"))]
+    private = [each for each in operations if each.access is not None and each.access.private]
     has_pointers = any("src_private" in each.instruction.text for each in operations)
     if has_pointers or any(each.kind is OperationKind.CALL for each in operations) or not all(map(_is_spill, private)):
         return operations
     marked = list(operations)
     for number, each in enumerate(operations):
-        if each.name.startswith("scratch_"):
-            stores, first = each.verb == "store", SLOTS + _read_offset(each.instruction) // 4
+        if each in private:
+            stores, first = each.verb == "store", SLOTS + each.instruction.offset // 4
             data = each.reads & VECTORS if stores else each.data
             slots = tuple(range(first, first + data.bit_count()))
             rows = sum(1 << slot for slot in slots)
@@ -260,165 +251,8 @@ def mark_spills(operations: list[Operation]) -> list[Operation]:
 
 
 def _is_spill(operation: Operation) -> bool:
-    named, offset = operation.instruction.operands, _read_offset(operation.instruction)
+    named, access = operation.instruction.operands, operation.access
+    if access is None or access.space is Space.SCALAR or access.verb is Verb.ATOMIC or access.size < 4:
+        return False
     places = named[::2] if operation.verb == "store" else named[1:]
-    return bool(_SPILL.match(operation.name)) and set(places) == {"off"} and offset % 4 == 0
-
-
-def _read_offset(instruction: Instruction) -> int:
-    return next((int(each[7:], 0) for each in instruction.modifiers if each.startswith("offset:")), 0)
-
-
-# Scalar and vector instructions.
-
-_SUFFIX = re.compile(r"_(?:e32|e64|dpp|sdwa|e64_dpp)$")
-_ROOTS = (
-    "mov", "add", "sub", "subrev", "mul", "mad", "fma", "fmac", "fmamk", "fmaak", "mac", "madmk", "madak", "max",
-    "min", "max3", "min3", "med3", "maximum3", "minimum3", "lshl", "lshlrev", "lshrrev", "ashrrev", "and", "or", "xor",
-    "xnor", "not", "bfe", "bfi", "bfm", "bfrev", "bcnt", "ffbh", "ffbl", "bitop3", "add3", "or3", "xad", "sad", "perm",
-    "alignbit", "alignbyte", "cndmask", "cvt", "exp", "log", "rcp", "rsq", "sqrt", "sin", "cos", "floor", "ceil",
-    "trunc", "rndne", "fract", "frexp", "ldexp", "div", "dot2", "dot4", "dot8", "dot2c", "dot4c", "dot8c", "pk",
-    "pack", "accvgpr", "mbcnt", "mfma", "smfmac", "prng", "readfirstlane", "readlane", "writelane", "cmp", "cmpx",
-    "swap", "permlane16", "permlane32", "nop", "addc", "subb", "subbrev", "ashr", "lerp", "legacy", "xor3", "sat",
-    "screen", "clrexcp",
-)  # fmt: skip
-_VECTOR = re.compile(rf"^v_(?:{'|'.join(_ROOTS)})(?:_\w+)?$")
-_CARRIES = re.compile(r"^v_(?:(?:add|sub|subrev|addc|subb|subbrev)_co_u32|div_scale_f\d\d|mad_[ui]64_[ui]32)$")
-_EXCHANGES = re.compile(r"^v_(?:swap_b32|permlane(?:16|32)_swap_b32)$")
-_TIED = re.compile(
-    r"^v_(?:(?:pk_)?fmac|mac|dot\w*c|writelane|bfi_tied|cvt_(?:scalef32_)?(?:sr_)?pk|cvt_(?:scalef32_)?sr|smfmac)_"
-)
-_HALF = re.compile(  # results of 16 bits in the long encoding leave the other half of their register as it was
-    r"^v_(?:(?:min3|max3|med3)_[fiu]16|(?:mad|fma|div_fixup)_(?:legacy_)?[fiu]16|(?:add|sub)_i16|(?:fma|mad)_mix(?:lo|hi)_f16|bitop3_b16"
-    r"|cvt_scalef32_f16_(?:bf8|fp8))$"
-)
-_KEEPS_SCC = re.compile(
-    r"^s_(?:mov|movk|cmov|cmovk|cselect|mul_|mulk|bfm|pack|getpc|setpc|swappc|sext|brev|ff0|ff1|flbit|bitset|getreg|call"
-    r"|movrel|bitreplicate|memtime|memrealtime)"
-)
-_READS_SCC = re.compile(r"^s_(?:addc|subb|cselect|cmov|cmovk|cbranch_scc)")
-_SCALAR = re.compile(
-    r"^s_(?:mov|movk|add|addk|sub|addc|subb|mul|mulk|lshl|lshr|ashr|lshl[1-4]_add|and|or|xor|nand|nor|xnor|andn1|andn2|orn1"
-    r"|orn2|not|min|max|bfe|bfm|cselect|cmov|cmovk|abs|pack|sext|ff0|ff1|flbit|bcnt0|bcnt1|brev|wqm|quadmask|absdiff"
-    r"|bitset0|bitset1|getpc|getreg|bitreplicate|memtime|memrealtime)(?:_\w+)?$"
-)
-_COMPARES = re.compile(r"^s_(?:cmp|cmpk|bitcmp[01])_")
-_QUIET = re.compile(
-    r"^(?:s_(?:nop|setprio|sleep|icache_inv|inst_prefetch|setreg|setreg_imm32|ttracedata|incperflevel|decperflevel|setkill"
-    r"|dcache_\w+|sendmsg|trap|code_end|set_gpr_idx_off)(?:_b32)?)$"
-)
-_CALLS = frozenset({"s_setpc_b64", "s_swappc_b64", "s_call_b64"})
-
-
-def read_operation(instruction: Instruction, number: int, architecture: Architecture) -> Operation:
-    """Read one instruction; raises UnknownOperationError for one that the proof doesn't know."""
-    opcode = instruction.opcode
-    try:
-        for prefix, read in _READERS:
-            if opcode.startswith(prefix):
-                return read(instruction, number, architecture)
-    except (IsaError, LookupError, ValueError) as error:
-        raise UnknownOperationError(instruction, "form") from error
-    raise UnknownOperationError(instruction)
-
-
-def _read_scalar(instruction: Instruction, number: int, architecture: Architecture) -> Operation:  # noqa: C901, PLR0912
-    opcode = instruction.opcode
-    make = partial(Operation, number=number, instruction=instruction, name=opcode)
-    if opcode == "s_waitcnt":
-        counts = parse_wait_counts(instruction)
-        vm, lgkm = (
-            None if (count := counts.get(name)) is None or count >= architecture.no_wait(name) else count
-            for name in ("vmcnt", "lgkmcnt")
-        )
-        return make(kind=OperationKind.WAIT, waits=(vm, lgkm))
-    if _QUIET.match(opcode):
-        reads = parse_rows(instruction.operands[-1]) if opcode == "s_setreg_b32" else 0
-        return make(kind=OperationKind.QUIET, reads=reads)
-    named = [parse_rows(text) for text in instruction.operands]
-    kind, reads, writes = OperationKind.VALUE, 0, 0
-    operands: tuple[Operand, ...] = ()
-    if opcode in {"s_barrier", "s_endpgm", "s_endpgm_saved"}:
-        kind = OperationKind.BARRIER if opcode == "s_barrier" else OperationKind.END
-    elif opcode.startswith(("s_branch", "s_cbranch_")):
-        if instruction.target is None or "cdbg" in opcode or "_fork" in opcode or "_join" in opcode:
-            raise UnknownOperationError(instruction, "target")
-        kind = OperationKind.BRANCH
-        reads = SCC_BIT if "_scc" in opcode else VCC_BITS if "_vcc" in opcode else 0
-        reads |= EXEC_BITS if "_exec" in opcode else 0
-    elif opcode == "s_setvskip":
-        kind, reads, operands = OperationKind.BRANCH, named[0] | named[1], _parse_operands(instruction)
-    elif opcode in _CALLS:
-        kind = OperationKind.CALL
-        reads = 0 if opcode == "s_call_b64" else named[-1]
-        writes = 0 if opcode == "s_setpc_b64" else named[0]
-        operands = _parse_operands(instruction, 1 if opcode == "s_call_b64" else None)
-    elif (memory := _read_scalar_memory(instruction, number)) is not None:
-        return memory
-    elif opcode in {"s_memtime", "s_memrealtime"}:
-        return make(kind=OperationKind.SMEM, writes=named[0], data=named[0], verb="time")
-    elif opcode.startswith("s_set_gpr_idx"):
-        kind, reads, writes = OperationKind.INDEX, M0_BIT | named[0], M0_BIT
-        operands = _parse_operands(instruction, 1)
-    elif _COMPARES.match(opcode):
-        reads, writes, operands = named[0] | named[1], SCC_BIT, _parse_operands(instruction)
-    elif _SCALAR.match(opcode):
-        reads, writes = _unite(named[1:]), named[0]
-        operands = _parse_operands(instruction, 1 if "getreg" in opcode else None)
-        if opcode.startswith(("s_addk", "s_mulk", "s_cmov", "s_bitset")):
-            reads |= named[0]
-        if not _KEEPS_SCC.match(opcode):
-            writes |= SCC_BIT
-        if "_saveexec" in opcode or "_wrexec" in opcode:
-            reads, writes = reads | EXEC_BITS, writes | EXEC_BITS
-    else:
-        raise UnknownOperationError(instruction)
-    if _READS_SCC.match(opcode):
-        reads |= SCC_BIT
-    return make(kind=kind, reads=reads, writes=writes, operands=operands)
-
-
-def _read_vector(instruction: Instruction, number: int, _: Architecture) -> Operation:
-    opcode = instruction.opcode
-    name = _SUFFIX.sub("", opcode)
-    if not _VECTOR.match(name):
-        raise UnknownOperationError(instruction)
-    make = partial(Operation, number=number, instruction=instruction)
-    if name == "v_nop":
-        return make(name=opcode, kind=OperationKind.QUIET)
-    named = [parse_rows(text) for text in instruction.operands]
-    targets = 2 if _CARRIES.match(name) else 1
-    writes, reads = _unite(named[:targets]), _unite(named[targets:])
-    if _EXCHANGES.match(name):
-        reads = writes = named[0] | named[1]
-    if name.startswith("v_cmpx"):
-        writes |= EXEC_BITS
-    if name.startswith("v_div_fmas"):
-        reads |= VCC_BITS
-    by_parts = "_dpp" in opcode or "_sdwa" in opcode
-    keeps_target = by_parts or bool(_TIED.match(name) or _HALF.match(name))
-    keeps_target = keeps_target or any(each.startswith("op_sel:") for each in instruction.modifiers)
-    if keeps_target:
-        reads |= writes & VECTORS
-    if not name.startswith(("v_readlane", "v_writelane")):
-        reads |= EXEC_BITS
-    modifiers = [each.partition(":")[0] for each in instruction.modifiers]
-    is_modelled = (name, modifiers) in [("v_writelane_b32", []), ("v_bitop3_b32", ["bitop3"])]
-    return make(
-        name=name,
-        kind=OperationKind.VALUE,
-        reads=reads,
-        writes=writes,
-        operands=() if name.startswith(("v_mfma", "v_smfmac")) else _parse_operands(instruction),
-        unmodelled=(bool(instruction.modifiers) or keeps_target) and not is_modelled,
-        targets=targets,
-        keeps_target=keeps_target,
-    )
-
-
-_READERS = (
-    ("s_", _read_scalar),
-    ("v_", _read_vector),
-    ("ds_", _read_lds),
-    (("buffer_", "global_", "flat_", "scratch_", "tbuffer_"), _read_vector_memory),
-)
+    return set(places) == {"off"} and operation.instruction.offset % 4 == 0

@@ -372,13 +372,12 @@ class Architecture(Machine):
         check_types(self, {"toolchain": str, "elf_machine": Fact, "lanes": Fact, "register_bytes": Fact})
         check_types(self, {"d16_kept": Fact, "float8": Float8, "hazards": Hazards})
         lists = {"bank_rules": BankRule, "transposed_reads": str, "extensions": str, "matrix_forms": MatrixForm}
-        lists["queues"] = Queue
+        lists |= {"queues": Queue}
         for name, kind in lists.items():
             check_elements(name, getattr(self, name), kind)
-        counters = {each.name for each in self.counters}
         counted = [traffic for queue in self.queues for traffic in queue.counts]
-        if len(set(counted)) < len(counted) or any(each.counter not in counters for each in self.queues):
-            raise bad_field(self, "queues", self.queues, "known counters, and every instruction on at most one")
+        if len(set(counted)) < len(counted):
+            raise bad_field(self, "queues", self.queues, "every instruction on at most one counter")
 
     def queue_of(self, traffic: Traffic) -> Queue:
         """The queue of the counter that counts such instructions."""

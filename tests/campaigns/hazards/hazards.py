@@ -26,8 +26,9 @@ from rota.errors import RotaError
 from rota.isa.binary.toolchain import find_toolchain, read_object
 from rota.isa.decoded import KernelProgram
 from rota.isa.disassembly import Instruction, read_listing
-from rota.isa.hazards.spacing import NOTHING, rows_in, spacing_of
+from rota.isa.hazards.spacing import NOTHING, spacing_of
 from rota.isa.hazards.wait_states import Early, SpacingWalk, needs
+from rota.isa.registers import rows_in
 from rota.program.machine import Confidence
 from rota.targets.architecture import SOURCES, Architecture
 from rota.targets.registry import architecture_named

@@ -6,28 +6,15 @@ instructions inserts `s_nop` for them, but it doesn't look into inline assembly.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.errors import Concern, Finding
 from rota.isa.disassembly import Instruction
-from rota.isa.hazards.spacing import (
-    EXEC_ROWS,
-    M0_ROWS,
-    NO_ROWS,
-    VCC_ROWS,
-    Kind,
-    Need,
-    Rows,
-    Spacing,
-    Trait,
-    scalar_rows,
-    spacing_of,
-    vector_rows,
-)
-from rota.isa.wave.operand import ACC, EXEC, M0, SCALAR, VCC
+from rota.isa.hazards.spacing import Need, Spacing, spacing_of
+from rota.isa.opcodes import Flow, Trait, Unit
+from rota.isa.registers import EXEC_ROWS, M0_ROWS, NO_ROWS, VCC_ROWS, Rows, row_name, scalar_rows, vector_rows
 from rota.isa.wave.wave import POISON, Step, Wave
 from rota.program.machine import Fact
 from rota.targets.architecture import Architecture, Hazards, Pipe
@@ -36,7 +23,7 @@ from rota.targets.architecture import Architecture, Hazards, Pipe
 # If the two differ, the stricter one is here.
 
 SHORT = 2  # passes of the shortest MFMAs, which have their own rules
-_VECTORS = frozenset({Kind.VECTOR, Kind.MATRIX, Kind.MEMORY, Kind.LDS})
+_SCALARS = frozenset({Unit.SALU, Unit.CONTROL})
 
 
 def needs(first: Spacing, then: Spacing, hazards: Hazards) -> tuple[Need, ...]:
@@ -66,9 +53,9 @@ class _Rules:
         yield Need(states=fact.value, rows=NO_ROWS, why=why, rule=rule, fact=fact)
 
     def between(self, first: Spacing, then: Spacing) -> Iterator[Need]:
-        if first.kind is Kind.VECTOR:
+        if first.unit is Unit.VALU:
             yield from self._after_vector(first, then)
-        if first.kind is Kind.MATRIX:
+        if first.unit is Unit.MATRIX:
             yield from self._after_matrix(first, then)
         if first.held and (then.valu or Trait.BY_OFFSET not in first.traits):
             by_offset = Trait.BY_OFFSET in first.traits
@@ -76,7 +63,7 @@ class _Rules:
             yield from self._need(rule, first.held & then.writes, "overwrites the data of a store")
         if Trait.DPP in then.traits:
             yield from self._to_dpp(first, then)
-        if Trait.USES_M0 in then.traits and first.kind is Kind.SCALAR:
+        if Trait.USES_M0 in then.traits and first.unit in _SCALARS:
             rule = "m0_other" if Trait.NOT_NAMED in then.traits else "m0"
             yield from self._need(rule, first.writes & M0_ROWS, "uses m0", reads=True)
         if first.traits & (Trait.SETS_MODE | Trait.SKIPS):
@@ -88,7 +75,7 @@ class _Rules:
                 yield from self._always("mode", f"accesses {then.hwreg} after s_setreg")
             if Trait.RETURNS in then.traits and first.hwreg == "HW_REG_TRAPSTS":
                 yield from self._always("trap", "returns after s_setreg")
-            if Trait.SETS_VSKIP in first.traits and then.kind in _VECTORS:
+            if Trait.SETS_VSKIP in first.traits and then.unit.is_vector:
                 yield from self._always("vskip", "follows s_setreg of MODE.vskip")
         reads = Trait.READS_MODE in then.traits and Trait.SETS_MODE not in then.traits
         if Trait.SKIPS in first.traits and reads and then.hwreg == "HW_REG_MODE":
@@ -96,7 +83,7 @@ class _Rules:
 
     def _to_dpp(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         written = vector_rows(first.writes)
-        if first.kind in {Kind.VECTOR, Kind.MATRIX}:
+        if first.unit in {Unit.VALU, Unit.MATRIX}:
             yield from self._need("dpp", written & then.exchanged, "reads by DPP", reads=True)
             others = written & (then.all_reads - then.exchanged - then.kept)
             yield from self._need("dpp_second", others, "reads, not to exchange it, by DPP", reads=True)
@@ -114,16 +101,16 @@ class _Rules:
         if then.valu:
             yield from self._forward(first, then)
         if Trait.READS_LANE in then.traits:
-            rule = "first_lane" if "firstlane" in then.opcode else "lane"
+            rule = "first_lane" if Trait.READS_FIRST_LANE in then.traits else "lane"
             yield from self._need(rule, read, "reads a lane", reads=True)
         if Trait.DOT in first.traits:
-            if then.kind in _VECTORS:
+            if then.unit.is_vector:
                 same = first.opcode == then.opcode
                 used = vector_rows(first.writes & then.reads) if same else read
                 yield from self._need("dot", used, "reads a dot product", reads=True)
                 over = NO_ROWS if same else vector_rows(first.writes & then.writes)
                 yield from self._need("dot", over, "overwrites a dot product")
-        elif then.kind is Kind.MATRIX:
+        elif then.unit is Unit.MATRIX:
             yield from self._need("operand", read, "reads", reads=True)
         if Trait.PERMLANE in then.traits:
             yield from self._need("permlane", read, "exchanges lanes of", reads=True)
@@ -143,13 +130,13 @@ class _Rules:
             yield from self._need("packed", named, "uses, made by a packed instruction,", reads=bool(read))
 
     def _scalar_results(self, scalars: Rows, then: Spacing) -> Iterator[Need]:
-        if then.kind is Kind.MEMORY:
+        if then.unit is Unit.VMEM:
             implied = scalars & (EXEC_ROWS | M0_ROWS)
             yield from self._need("scalar", (scalars - implied) & then.reads, "reads for memory", reads=True)
             yield from self._need("exec_memory", implied & then.reads, "obeys, for memory,", reads=True)
         if then.valu:
             constants = then.all_reads - then.masks
-            if then.kind is Kind.MEMORY:
+            if then.unit is Unit.VMEM:
                 constants -= EXEC_ROWS | M0_ROWS
             if Trait.DIVISION in then.traits:
                 constants -= VCC_ROWS
@@ -164,18 +151,18 @@ class _Rules:
                 yield from self._need("exec_lane", EXEC_ROWS, "accesses a lane after a write of")
             if Trait.DPP in then.traits:
                 yield from self._need("exec_dpp", EXEC_ROWS, "obeys, by DPP,")
-            if then.kind is Kind.MATRIX:
+            if then.unit is Unit.MATRIX:
                 yield from self._need("exec_matrix", EXEC_ROWS, "multiplies after a write of")
 
     # After an MFMA.
 
     def _after_matrix(self, first: Spacing, then: Spacing) -> Iterator[Need]:
-        if then.kind is Kind.MATRIX:
+        if then.unit is Unit.MATRIX:
             yield from self._result(first, first.writes & then.reads, memory=False)
             yield from self._sum(first, then, first.writes & then.sums)
             return
-        if then.kind in _VECTORS:
-            yield from self._result(first, first.writes & then.all_reads, memory=then.kind is not Kind.VECTOR)
+        if then.unit.is_vector:
+            yield from self._result(first, first.writes & then.all_reads, memory=then.unit is not Unit.VALU)
             yield from self._overwrite(first, then)
         if first.pipe is Pipe.DOUBLE and Trait.DOUBLE_FMA in then.traits:
             yield from self._always("double_fma", "multiplies float64 after an MFMA of float64")
@@ -202,7 +189,7 @@ class _Rules:
         rows, hazards = first.writes & then.writes, self._hazards
         rule, passes = self._ends(first)
         large = first.pipe is Pipe.DOUBLE and first.large
-        if then.kind is Kind.VECTOR:
+        if then.unit is Unit.VALU:
             yield from self._need("double_overwrite" if large else rule, rows, "overwrites", passes, matrix=True)
         elif large:
             yield from self._need("double_load_over", rows, "overwrites", matrix=True)
@@ -211,7 +198,7 @@ class _Rules:
             yield from self._need("load_over", rows, "overwrites", passes, more=fact.value, matrix=True)
         if first.pipe is Pipe.XDL:
             rows, why = first.sums & then.writes, "overwrites what is added to,"
-            if then.kind is Kind.VECTOR:
+            if then.unit is Unit.VALU:
                 yield from self._need("overwrite", rows, why, first.passes)
             else:
                 yield from self._need("load_over", rows, why, first.passes, more=hazards.overwrite.value)
@@ -245,9 +232,7 @@ class _Rules:
 # followed. An MFMA after another of its kind begins when the passes of that one are over, so these count as wait states
 # for whatever follows both.
 
-_LEAVES = re.compile(r"^s_(?:branch|endpgm|setpc|swappc|rfe)")  # the next instruction doesn't follow
 _MOST_PLACES, _FREE_PLACES = 400, 20_000  # per instruction of a kernel; real ones have about twenty
-_SCALARS = {VCC: "vcc_lo", VCC + 1: "vcc_hi", M0: "m0", EXEC: "exec_lo", EXEC + 1: "exec_hi"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,12 +248,6 @@ class Early:
     def weight(self) -> tuple[bool, int]:
         """Rules of the device weigh more than those of LLVM; then the number of missing wait states."""
         return self.need.required, self.short
-
-
-def row_name(row: int) -> str:
-    if row < SCALAR:
-        return f"v{row}" if row < ACC else f"a{row - ACC}"
-    return _SCALARS.get(row - SCALAR, f"s{row - SCALAR}")
 
 
 class Distance(NamedTuple):
@@ -313,6 +292,11 @@ class Distance(NamedTuple):
                 yield need.states - self.counted, need
 
 
+def _continues(instruction: Instruction) -> bool:
+    """True if the next instruction may follow at once, or after a trap or a call."""
+    return instruction.spec.flow.falls_through or instruction.spec.flow in {Flow.CALL, Flow.TRAP}
+
+
 class SpacingWalk:
     def __init__(self, instructions: Sequence[Instruction], architecture: Architecture) -> None:
         self.instructions = instructions
@@ -323,7 +307,7 @@ class SpacingWalk:
         for number, each in enumerate(instructions):
             if each.target is not None:
                 self._join(number, each.target)
-            if number + 1 < len(instructions) and not _LEAVES.match(each.opcode):
+            if number + 1 < len(instructions) and _continues(each):
                 self._join(number, number + 1)
         self._reach = [each.reach for each in self.spacings]
         self._farthest = max(self._reach, default=0)

@@ -131,7 +131,7 @@ def decode_exchange(instruction: Instruction) -> Step | None:
             return np.where(wave.active, wave.v[source.first], np.uint32(0))[pattern]
 
         act = _exchange(instruction, target.rows, swizzle)
-        return make_step(instruction, act, reads=(source,), writes=(target,))
+        return make_step(instruction, act)
     if instruction.opcode not in {"ds_bpermute_b32", "ds_permute_b32"}:
         return None
     for modifier in instruction.modifiers:
@@ -151,7 +151,7 @@ def decode_exchange(instruction: Instruction) -> Step | None:
         moved[lane[active]] = wave.v[source.first][active]  # the last one wins
         return moved
 
-    return make_step(instruction, _exchange(instruction, target.rows, move), reads=(address, source), writes=(target,))
+    return make_step(instruction, _exchange(instruction, target.rows, move))
 
 
 def _exchange(
@@ -317,7 +317,7 @@ def _decode_read(
         index, lanes = reach(wave, instruction, wave.v[row].astype(np.int64), places, align)
         read(wave, instruction, index, lanes, rows=rows, arrange=arrange(wave))
 
-    return make_step(instruction, act, reads=operands[1:], writes=operands[:1])
+    return make_step(instruction, act)
 
 
 def _decode_write(
@@ -335,7 +335,7 @@ def _decode_write(
         finish, cover = write_bytes(wave, instruction, index, data)
         wave.launch("ds", instruction, cover, finish=finish)
 
-    return make_step(instruction, act, reads=operands)
+    return make_step(instruction, act)
 
 
 def _decode_atomic(instruction: Instruction, operands: tuple[Operand, ...], atomic: tuple[Combine, int, bool]) -> Step:
@@ -359,4 +359,4 @@ def _decode_atomic(instruction: Instruction, operands: tuple[Operand, ...], atom
 
         wave.launch("ds", instruction, cover, rows=rows, finish=finish)
 
-    return make_step(instruction, act, reads=rest, writes=targets)
+    return make_step(instruction, act)

@@ -72,7 +72,7 @@ def _load(instruction: Instruction, count: int, *, buffer: bool) -> Step:
 
         wave.launch("sm", instruction, partial(wave.memory.order.cover, number), rows=target.rows, finish=finish)
 
-    return make_step(instruction, act, reads=(base, offset), writes=(target,))
+    return make_step(instruction, act)
 
 
 def _read_words(wave: Wave, instruction: Instruction, address: int, count: int) -> tuple[list[int], int]:
@@ -116,7 +116,7 @@ def _store(instruction: Instruction, count: int) -> Step:
             wave.memory.put(spot, data)
         wave.launch("sm", instruction, partial(wave.memory.order.cover, number))
 
-    return make_step(instruction, act, reads=(source, base, offset))
+    return make_step(instruction, act)
 
 
 def _atomic(instruction: Instruction, combine: Combine, size: int) -> Step:
@@ -144,7 +144,7 @@ def _atomic(instruction: Instruction, combine: Combine, size: int) -> Step:
         rows = data.rows if returns else ()
         wave.launch("sm", instruction, partial(wave.memory.order.cover, number), rows=rows, finish=finish)
 
-    return make_step(instruction, act, reads=(data, base, offset), writes=(data,) if returns else ())
+    return make_step(instruction, act)
 
 
 def _clock(instruction: Instruction) -> Step:
@@ -159,4 +159,4 @@ def _clock(instruction: Instruction) -> Step:
 
         wave.launch("sm", instruction, rows=target.rows, finish=finish)
 
-    return make_step(instruction, act, writes=(target,))
+    return make_step(instruction, act)

@@ -177,8 +177,8 @@ def decode_scratch(instruction: Instruction) -> Step | None:
         wave.launch("vm", instruction, rows=data.rows, finish=finish)
 
     if loads:
-        return make_step(instruction, act, reads=(lane, base), writes=(data,))
-    return make_step(instruction, act, reads=(lane, data, base))
+        return make_step(instruction, act)
+    return make_step(instruction, act)
 
 
 # Flat instructions. An address in the shared aperture means LDS, one in the private aperture the lane's private memory,
@@ -203,14 +203,14 @@ def decode_flat(instruction: Instruction) -> Step | None:
         if data.count != (2 if compares else 1) * size // 4:
             raise unknown(instruction, f"operand {data.text!r}")
         act = _flat_atomic(flat, lane, data, target, atomic=(combine, size))
-        return make_step(instruction, act, reads=rest, writes=() if target is None else (target,))
+        return make_step(instruction, act)
     found = _FLAT_OPCODE.match(instruction.opcode)
     width = width_of(found["verb"], found["width"]) if found else None
     if found is None or width is None:
         return None
     if found["verb"] == "load":
-        return make_step(instruction, _load_flat(flat, operands, width), reads=operands[1:], writes=operands[:1])
-    return make_step(instruction, _store_flat(flat, operands, width), reads=operands)
+        return make_step(instruction, _load_flat(flat, operands, width))
+    return make_step(instruction, _store_flat(flat, operands, width))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -404,12 +404,10 @@ def _decode_plain(
     if data is None:
         if stores or width.size not in _DMA_SIZES or width.size > architecture.dma_width.value:
             raise unknown(instruction, "width of a load to LDS")
-        reads = (*rest, parse_operand("m0", instruction))
-        return make_step(instruction, _dma(access, modifiers.offset, architecture), reads=reads)
+        return make_step(instruction, _dma(access, modifiers.offset, architecture))
     if stores:
-        return make_step(instruction, _store(access, data, width), reads=(*rest, data))
-    reads = (*rest, data) if width.half else tuple(rest)
-    return make_step(instruction, _load(access, data, width), reads=reads, writes=(data,))
+        return make_step(instruction, _store(access, data, width))
+    return make_step(instruction, _load(access, data, width))
 
 
 def _access(instruction: Instruction, space: str, rest: list[Operand], size: int) -> _Access:
@@ -491,7 +489,7 @@ def _decode_atomic(instruction: Instruction, combine: Combine, size: int, compar
         raise unknown(instruction, f"operand {data.text!r}")
     access = _access(instruction, "buffer" if buffer else "global", rest, size)
     act = _atomic(access, data, target, combine)
-    return make_step(instruction, act, reads=(*rest, data), writes=() if target is None else (target,))
+    return make_step(instruction, act)
 
 
 def _atomic(access: _Access, data: Operand, target: Operand | None, combine: Combine) -> Act:

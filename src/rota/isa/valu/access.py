@@ -29,13 +29,9 @@ from rota.isa.wave.operand import (
 from rota.isa.wave.wave import Wave
 
 
-def fields_of(instruction: Instruction) -> dict[str, str]:
-    return dict(modifier.partition(":")[::2] for modifier in instruction.modifiers)
-
-
 def check_modifiers(instruction: Instruction, known: Iterable[str]) -> dict[str, str]:
     """The modifiers by name; raises I102 for any but the `known` ones."""
-    fields = fields_of(instruction)
+    fields = instruction.fields
     if not fields.keys() <= set(known):
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
     return fields
@@ -85,7 +81,7 @@ class LaneCrossing:
 
 
 def crossing_of(instruction: Instruction) -> LaneCrossing:
-    fields = fields_of(instruction)
+    fields = instruction.fields
     rows, banks, bound = (fields.pop(name, "0") for name in _MODIFIERS)
     if len(fields) != 1:
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
@@ -156,9 +152,9 @@ def access(
     halves: bool = False,
 ) -> OperandAccess:
     """`first` is the operand number of the first source; without a target there is no writer."""
-    if instruction.opcode.endswith("_dpp"):
+    if instruction.is_dpp:
         return _access_dpp(instruction, target, result, sources, kinds)
-    if instruction.opcode.endswith("_sdwa"):
+    if instruction.is_sdwa:
         return _access_sdwa(instruction, target, result, sources, kinds, first=first)
     fields = check_modifiers(instruction, ("clamp", "op_sel"))
     readers = [reader(operand, kind) for operand, kind in zip(sources, kinds, strict=True)]
@@ -284,12 +280,3 @@ def _part_writer(target: Operand, kind: str, selection: str, unused: str) -> Wri
             put(wave, part << np.uint32(shift) | kept)
 
     return place
-
-
-def keeps_destination(instruction: Instruction, *, halves: bool = False) -> bool:
-    """True if a part of the destination stays, so that the instruction reads it too."""
-    if instruction.opcode.endswith("_dpp"):
-        return "bound_ctrl:1" not in instruction.modifiers or any(
-            f"{mask}:0xf" not in instruction.modifiers for mask in ("row_mask", "bank_mask")
-        )
-    return halves or "dst_unused:UNUSED_PRESERVE" in instruction.modifiers

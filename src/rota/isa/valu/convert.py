@@ -273,8 +273,7 @@ def decode_scaled(instruction: Instruction, architecture: Architecture) -> Step 
             seed = None if seed is None else _RANDOM(seed)
         put(wave, out)
 
-    kept = (target,) if count * _BITS[found["to"]] < 32 else ()
-    return make_step(instruction, act, reads=(*operands[1:], *kept), writes=(target,))
+    return make_step(instruction, act)
 
 
 def _conversion(of: str, to: str, float8: Float8) -> Callable[[Any, Any, Any], Any]:

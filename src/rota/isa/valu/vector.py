@@ -16,16 +16,7 @@ import numpy as np
 
 from rota.isa.binary.kernel_facts import LANES
 from rota.isa.disassembly import Instruction
-from rota.isa.valu.access import (
-    access,
-    check_modifiers,
-    fields_of,
-    flags,
-    half_reader,
-    keeps_destination,
-    op_sel,
-    parse_operands,
-)
+from rota.isa.valu.access import access, check_modifiers, flags, half_reader, op_sel, parse_operands
 from rota.isa.valu.convert import (
     BF16,
     CONVERSIONS,
@@ -103,8 +94,7 @@ def decode_compare(instruction: Instruction, opcode: str) -> Step | None:
         if found["x"]:
             new_exec(wave, bits)
 
-    written = (target, named_register("exec")) if found["x"] else (target,)
-    return make_step(instruction, act, reads=tuple(sources), writes=written)
+    return make_step(instruction, act)
 
 
 def _of_class(a: Any, wanted: Any) -> Any:  # noqa: ANN401
@@ -152,8 +142,7 @@ def _decode_sum(instruction: Instruction, compute: Callable[[Any, Any, Any], Any
         form.put(wave, np.broadcast_to(total, LANES).astype(np.uint32))
         out(wave, lane_bits(np.broadcast_to((total < 0) | (total >> 32 != 0), LANES) & wave.active))
 
-    kept = (target,) if keeps_destination(instruction) else ()
-    return make_step(instruction, act, reads=(*rest, *kept), writes=(target, carry))
+    return make_step(instruction, act)
 
 
 def _multiply_add(instruction: Instruction, *, signed: bool) -> Step:
@@ -176,7 +165,7 @@ def _multiply_add(instruction: Instruction, *, signed: bool) -> Step:
         put(wave, total)
         out(wave, lane_bits(top & wave.active))
 
-    return make_step(instruction, act, reads=(left, right, addend), writes=(target, carry))
+    return make_step(instruction, act)
 
 
 def _decode_select(instruction: Instruction) -> Step:
@@ -190,8 +179,7 @@ def _decode_select(instruction: Instruction) -> Step:
     def act(wave: Wave) -> None:
         form.put(wave, np.where(lanes_of(bits(wave)), when_set(wave), when_clear(wave)))
 
-    kept: tuple[Operand, ...] = (target,) if keeps_destination(instruction) else ()
-    return make_step(instruction, act, reads=(no, yes, which, *kept), writes=(target,))
+    return make_step(instruction, act)
 
 
 def decode_crosslane(instruction: Instruction, opcode: str) -> Step | None:
@@ -212,7 +200,7 @@ def _read_lane(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
         if target.first == M0:
             wave.m0_at = wave.now
 
-    return make_step(instruction, act, reads=operands[1:], writes=(target,))
+    return make_step(instruction, act)
 
 
 def _write_lane(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
@@ -224,7 +212,7 @@ def _write_lane(instruction: Instruction, operands: tuple[Operand, ...]) -> Step
     def act(wave: Wave) -> None:
         wave.v[target.first, which(wave) & 63] = value(wave)
 
-    return make_step(instruction, act, reads=(*operands[1:], target), writes=(target,))
+    return make_step(instruction, act)
 
 
 def _count_below(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
@@ -238,7 +226,7 @@ def _count_below(instruction: Instruction, operands: tuple[Operand, ...]) -> Ste
     def act(wave: Wave) -> None:
         put(wave, population(take(wave) & below) + more(wave))
 
-    return make_step(instruction, act, reads=operands[1:], writes=(target,))
+    return make_step(instruction, act)
 
 
 def _decode_swap(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
@@ -249,7 +237,7 @@ def _decode_swap(instruction: Instruction, operands: tuple[Operand, ...]) -> Ste
         puts[0](wave, second)
         puts[1](wave, first)
 
-    return make_step(instruction, act, reads=operands, writes=operands)
+    return make_step(instruction, act)
 
 
 def _decode_lane_swap(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
@@ -269,7 +257,7 @@ def _decode_lane_swap(instruction: Instruction, operands: tuple[Operand, ...]) -
         above, below = wave.v[left.first, odd].copy(), wave.v[right.first, even].copy()
         wave.v[left.first, odd], wave.v[right.first, even] = below, above
 
-    return make_step(instruction, act, reads=operands, writes=operands)
+    return make_step(instruction, act)
 
 
 _CROSSLANE: dict[str, Callable[[Instruction, tuple[Operand, ...]], Step]] = {
@@ -337,7 +325,7 @@ def _scale(instruction: Instruction, form: _Format) -> Step:
         reached.put(wave, scaled)
         out(wave, lane_bits(back & wave.active))
 
-    return make_step(instruction, act, reads=tuple(sources), writes=(target, flag))
+    return make_step(instruction, act)
 
 
 def _scale_operand(form: _Format, chosen: Any, below: Any, above: Any) -> tuple[Any, Any]:  # noqa: ANN401
@@ -373,7 +361,7 @@ def _fmas(instruction: Instruction, form: _Format) -> Step:
         result = np.where(back, np.ldexp(total, power.astype(np.int32)), total)
         reached.put(wave, clamp_float(wave, result) if reached.clamp else result)
 
-    return make_step(instruction, act, reads=(*sources, named_register("vcc")), writes=(target,))
+    return make_step(instruction, act)
 
 
 def _fixup(instruction: Instruction, form: _Format, *, halves: bool) -> Step:
@@ -384,8 +372,7 @@ def _fixup(instruction: Instruction, form: _Format, *, halves: bool) -> Step:
         result = _fix_quotient(form, *(np.broadcast_to(take(wave), LANES) for take in reached.readers))
         reached.put(wave, clamp_float(wave, result) if reached.clamp else result)
 
-    reads = (*sources, target) if halves else tuple(sources)
-    return make_step(instruction, act, reads=reads, writes=(target,))
+    return make_step(instruction, act)
 
 
 def _fix_quotient(form: _Format, quotient: Any, below: Any, above: Any) -> Any:  # noqa: ANN401
@@ -454,7 +441,7 @@ def _halves(instruction: Instruction, operands: tuple[Operand, ...], function: F
         low, high = (as_bits(finish(wave, [take(wave) for take in half]), function.result) for half in takes)
         put(wave, low | high << np.uint32(16))
 
-    return make_step(instruction, act, reads=sources, writes=(target,))
+    return make_step(instruction, act)
 
 
 def _finish(instruction: Instruction, function: Function, *, clamp: bool) -> Callable[[Wave, list[Any]], Any]:
@@ -493,7 +480,7 @@ def _singles(instruction: Instruction, operands: tuple[Operand, ...], function: 
         for put, result in zip(puts, results, strict=True):
             put(wave, result)
 
-    return make_step(instruction, act, reads=sources, writes=(target,))
+    return make_step(instruction, act)
 
 
 def _one_of_pair(instruction: Instruction, source: Operand, chosen: int, negate: int) -> Reader:
@@ -524,7 +511,7 @@ def _decode_move(instruction: Instruction, operands: tuple[Operand, ...]) -> Ste
         for put, value in zip(puts, values, strict=True):
             put(wave, value)
 
-    return make_step(instruction, act, reads=tuple(sources), writes=(target,))
+    return make_step(instruction, act)
 
 
 def _decode_mix(instruction: Instruction, operands: tuple[Operand, ...], opcode: str) -> Step:
@@ -548,8 +535,7 @@ def _decode_mix(instruction: Instruction, operands: tuple[Operand, ...], opcode:
         bits = as_bits(clamp_float(wave, half) if clamp else half, "h") << np.uint32(16 * place)
         put(wave, bits | old(wave) & np.uint32(0xFFFF if place else 0xFFFF_0000))
 
-    reads = tuple(sources) if place is None else (*sources, target)
-    return make_step(instruction, act, reads=reads, writes=(target,))
+    return make_step(instruction, act)
 
 
 def _single_or_half(instruction: Instruction, source: Operand, halved: int, high: int) -> Reader:
@@ -581,7 +567,7 @@ def _decode_dot(instruction: Instruction, operands: tuple[Operand, ...], kind: s
         total = products + np.asarray(addend(wave), np.float64)
         put(wave, total.astype(np.float32))
 
-    return make_step(instruction, act, reads=sources, writes=(target,))
+    return make_step(instruction, act)
 
 
 __all__ = ["decode_vector", "lane_bits"]
@@ -634,13 +620,12 @@ def _pure(instruction: Instruction, operands: tuple[Operand, ...], function: Fun
     def act(wave: Wave) -> None:
         put(wave, finish(wave, [take(wave) for take in readers]))
 
-    kept = (target,) if keeps_destination(instruction, halves=function.halves) else ()
-    return make_step(instruction, act, reads=(*sources, *kept), writes=(target,))
+    return make_step(instruction, act)
 
 
 def _truth_table(instruction: Instruction, *, wide: bool) -> Function:
     """Any function of three bits: bit 4a + 2b + c of the modifier is its value (gfx950)."""
-    table = int(fields_of(instruction).get("bitop3", "0"), 0)
+    table = int(instruction.fields.get("bitop3", "0"), 0)
     terms = [number for number in range(8) if table >> number & 1]
     nothing = np.uint32(0) if wide else np.uint16(0)
 
@@ -668,4 +653,4 @@ def _decode_placed(instruction: Instruction, operands: tuple[Operand, ...], conv
         code = compute(*(take(wave) for take in readers))
         put(wave, (code & keep) << shift | old(wave) & ~(keep << shift))
 
-    return make_step(instruction, act, reads=(*sources, target), writes=(target,))
+    return make_step(instruction, act)

@@ -15,11 +15,9 @@ from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import SKIPPING, Instruction
 from rota.isa.wave.operand import (
     EXEC,
-    M0,
     SCC_BIT,
     VCC,
     File,
-    Operand,
     named_register,
     parse_operand,
     scalar_reader,
@@ -88,11 +86,10 @@ _MODE_BITS = 10  # that the interpreter models: rounding, denormals, DX10_CLAMP 
 def decode_control(instruction: Instruction, places: Mapping[int, int], architecture: Architecture) -> Step | None:
     opcode = instruction.opcode
     if opcode in _CONDITIONS:
-        asked = tuple(operand for name, operand in _ASKED.items() if f"_{name}" in opcode)
         condition, target = _CONDITIONS[opcode], instruction.target
         if target is None:
             raise unknown(instruction, "target")
-        return make_step(instruction, lambda wave: target if condition(wave) else None, reads=asked)
+        return make_step(instruction, lambda wave: target if condition(wave) else None)
     if opcode in _CALLS:
         return _call(instruction, places)
     decoder = _DECODERS.get(opcode)
@@ -124,7 +121,7 @@ def _call(instruction: Instruction, places: Mapping[int, int]) -> Step:
             return places[address - CODE_BASE]
         return target
 
-    return make_step(instruction, act, reads=tuple(takes), writes=tuple(gives))
+    return make_step(instruction, act)
 
 
 def _trap(instruction: Instruction, _: Architecture) -> Step:
@@ -176,14 +173,14 @@ def _skip(instruction: Instruction, _: Architecture) -> Step:
     def act(wave: Wave) -> int | None:
         return target if word(wave) >> (place(wave) & 31) & 1 == wanted else None
 
-    return make_step(instruction, act, reads=operands)
+    return make_step(instruction, act)
 
 
 def _message(instruction: Instruction, _: Architecture) -> Step:
     """Accepts an interrupt only, which leaves the wave unchanged."""
     if instruction.operands != ("sendmsg(MSG_INTERRUPT)",):
         raise unknown(instruction, "message")
-    return make_step(instruction, lambda _: None, reads=(Operand(text="m0", file=File.SCALAR, first=M0),))
+    return make_step(instruction, lambda _: None)
 
 
 def _mode(instruction: Instruction, _: Architecture) -> Step:
@@ -199,7 +196,7 @@ def _mode(instruction: Instruction, _: Architecture) -> Step:
         raise unknown(instruction, "mode")
     if reads:
         put = scalar_writer(operand)
-        return make_step(instruction, lambda wave: put(wave, (wave.mode & among) >> offset), writes=(operand,))
+        return make_step(instruction, lambda wave: put(wave, (wave.mode & among) >> offset))
     if operand.file is File.LITERAL and not is_supported_mode(START & ~among | operand.literal << offset & among):
         raise unknown(instruction, "mode")
     take = scalar_reader(operand)
@@ -212,7 +209,7 @@ def _mode(instruction: Instruction, _: Architecture) -> Step:
             raise IsaError.of("I132", message, concerns=(instruction.concern(),), evidence=evidence)
         wave.mode = mode
 
-    return make_step(instruction, act, reads=(operand,))
+    return make_step(instruction, act)
 
 
 _DECODERS: dict[str, Callable[[Instruction, Architecture], Step]] = {

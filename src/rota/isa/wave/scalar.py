@@ -7,16 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from rota.isa.disassembly import Instruction
-from rota.isa.wave.operand import (
-    M0,
-    SCC_BIT,
-    Operand,
-    named_register,
-    parse_operand,
-    scalar_reader,
-    scalar_writer,
-    unknown,
-)
+from rota.isa.wave.operand import M0, Operand, named_register, parse_operand, scalar_reader, scalar_writer, unknown
 from rota.isa.wave.wave import INDEXED, Step, Wave, make_step
 
 # Registers indexed by M0. In index mode vector instructions add M0 to their VGPRs; see `wave.with_indexing`.
@@ -49,7 +40,7 @@ def _index(instruction: Instruction) -> Step:
         if name == "on":
             wave.mode |= INDEXED
 
-    return make_step(instruction, act, reads=(*sources, _M0), writes=(_M0,))
+    return make_step(instruction, act)
 
 
 def _index_off(instruction: Instruction) -> Step:
@@ -77,7 +68,7 @@ def _move(*, wide: bool, from_there: bool) -> Callable[[Instruction], Step]:
             for part in range(1 + wide):
                 wave.s[(target.first if from_there else there) + part] = value >> 32 * part & 0xFFFF_FFFF
 
-        return make_step(instruction, act, reads=(source, _M0), writes=(target,))
+        return make_step(instruction, act)
 
     return make
 
@@ -253,7 +244,7 @@ def decode_scalar(instruction: Instruction) -> Step | None:  # noqa: PLR0911  # 
         def compare_bit(wave: Wave) -> None:
             wave.scc = int(value(wave) >> (place(wave) & last) & 1 == wanted)
 
-        return make_step(instruction, compare_bit, reads=operands, writes=(SCC_BIT,))
+        return make_step(instruction, compare_bit)
     if (save := _SAVE.match(opcode)) is not None:
         return _decode_save_exec(instruction, operands, save["op"], new=save["kept"] == "wrexec")
     return None
@@ -285,9 +276,7 @@ def _decode_function(
         if sets_m0:
             wave.m0_at = wave.now
 
-    takes = (*sources, SCC_BIT) if instruction.opcode in _TAKES_SCC else sources
-    gives = (target, SCC_BIT) if function(1, 1, 1)[1] is not None else (target,)
-    return make_step(instruction, act, reads=takes, writes=gives)
+    return make_step(instruction, act)
 
 
 def _decode_compare(instruction: Instruction, operands: tuple[Operand, ...], found: re.Match[str]) -> Step:
@@ -303,7 +292,7 @@ def _decode_compare(instruction: Instruction, operands: tuple[Operand, ...], fou
             b &= 0xFFFF
         wave.scc = int(order(a, b))
 
-    return make_step(instruction, act, reads=operands, writes=(SCC_BIT,))
+    return make_step(instruction, act)
 
 
 def _decode_save_exec(instruction: Instruction, operands: tuple[Operand, ...], name: str, *, new: bool) -> Step:
@@ -319,4 +308,4 @@ def _decode_save_exec(instruction: Instruction, operands: tuple[Operand, ...], n
         put(wave, result)
         wave.scc = int(result != 0)
 
-    return make_step(instruction, act, reads=(operands[1], exec_), writes=(operands[0], exec_, SCC_BIT))
+    return make_step(instruction, act)

@@ -19,7 +19,7 @@ from rota.errors import Finding, Severity
 from rota.isa.binary.kernel_facts import LANES
 from rota.isa.disassembly import Instruction
 from rota.isa.hazards.spacing import NOTHING, Spacing
-from rota.isa.wave.operand import EXEC, M0, SCALAR, Operand, Reader
+from rota.isa.wave.operand import EXEC, M0, SCALAR, Reader
 from rota.targets.architecture import Architecture, Pipe
 
 if TYPE_CHECKING:
@@ -78,15 +78,8 @@ class Step:
     indexed: Callable[[Wave], Step] | None = None
 
 
-def make_step(
-    instruction: Instruction,
-    act: Act,
-    *,
-    reads: tuple[Operand, ...] = (),
-    writes: tuple[Operand, ...] = (),
-    states: int = 1,
-) -> Step:
-    read, written = (frozenset(row for operand in each for row in operand.rows) for each in (reads, writes))
+def make_step(instruction: Instruction, act: Act, *, states: int = 1) -> Step:
+    read, written, *_ = instruction.registers
     return Step(instruction=instruction, act=act, sources=read, results=written, touches=read | written, states=states)
 
 

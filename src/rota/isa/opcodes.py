@@ -1,0 +1,661 @@
+"""What is known of each opcode, once.
+
+Its unit, the roles of its operands, what it reads and writes without naming it, the memory that it accesses, what comes
+after it, and what wait states depend on. An opcode's name follows a grammar (AMD, ISA manuals of CDNA3, CDNA4 and
+RDNA4, "Instructions"; LLVM prints it). `opcode_named` parses it; no other module takes a name apart. What an
+instruction computes isn't here: proof and interpreter each have their own semantics, on purpose.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from rota.isa.registers import EXEC_ROWS, M0_ROWS, NO_ROWS, SCC_ROWS, VCC_ROWS, Rows, flags_in, rows_in, vector_rows
+from rota.targets.architecture import Architecture, Traffic, WaitEncoding
+
+
+class Unit(enum.Enum):
+    """The unit that executes an instruction."""
+
+    SALU = "SALU"
+    SMEM = "scalar memory"
+    VALU = "VALU"
+    MATRIX = "matrix core"
+    VMEM = "vector memory"
+    LDS = "LDS"
+    CONTROL = "control"  # branches, waits, barriers, hints
+    UNKNOWN = "unknown"
+
+    @property
+    def is_vector(self) -> bool:
+        """True if EXEC decides which lanes take part, as a rule."""
+        return self in {Unit.VALU, Unit.MATRIX, Unit.VMEM, Unit.LDS}
+
+
+class Flow(enum.Enum):
+    """What comes after an instruction."""
+
+    NEXT = "the next instruction"
+    BRANCH = "its target, or the next instruction"
+    JUMP = "its target"
+    CALL = "its target, and later the next instruction"
+    INDIRECT = "an address in registers"
+    INDIRECT_CALL = "an address in registers, and later the next instruction"
+    BARRIER = "the next instruction, once every wave is here"
+    SIGNAL = "the next instruction; the wave has arrived at a barrier"
+    JOIN = "the next instruction, once every wave has arrived"
+    WAIT = "the next instruction, once counters are low enough"
+    TRAP = "a handler"
+    END = "nothing"
+
+    @property
+    def falls_through(self) -> bool:
+        """True if the next instruction can follow; a call returns there by a jump of its own."""
+        return self not in {Flow.JUMP, Flow.CALL, Flow.INDIRECT, Flow.INDIRECT_CALL, Flow.TRAP, Flow.END}
+
+    @property
+    def is_call(self) -> bool:
+        return self in {Flow.CALL, Flow.INDIRECT_CALL}
+
+    @property
+    def is_indirect(self) -> bool:
+        return self in {Flow.INDIRECT, Flow.INDIRECT_CALL}
+
+
+class Trait(enum.Flag):
+    """What else wait states and index mode depend on."""
+
+    NONE = 0
+    TRANSCENDENTAL = enum.auto()
+    DOT = enum.auto()
+    PARTIAL = enum.auto()  # writes a part of a register
+    PACKED = enum.auto()  # LLVM treats it as partial
+    DPP = enum.auto()
+    LANE = enum.auto()  # reads or writes one lane
+    READS_LANE = enum.auto()
+    READS_FIRST_LANE = enum.auto()
+    DIVISION = enum.auto()  # v_div_fmas
+    DOUBLE_FMA = enum.auto()
+    PERMLANE = enum.auto()
+    COMPARES_EXEC = enum.auto()  # v_cmpx
+    USES_M0 = enum.auto()
+    NOT_NAMED = enum.auto()  # uses M0, but no row of the manual names it
+    TO_LDS = enum.auto()  # a load from memory to LDS, which counts as a VALU instruction too
+    SETS_MODE = enum.auto()
+    READS_MODE = enum.auto()
+    SETS_VSKIP = enum.auto()  # s_setreg of that bit
+    SKIPS = enum.auto()  # s_setvskip
+    BY_OFFSET = enum.auto()  # a buffer store whose offset is a register
+    RETURNS = enum.auto()  # s_rfe
+    INDEXES = enum.auto()  # changes index mode, or uses registers that it doesn't name
+    MAY_WRITE = enum.auto()  # writes its target only if a condition holds
+
+
+class Space(enum.Enum):
+    """The memory that an instruction accesses."""
+
+    LDS = "LDS"
+    GLOBAL = "global"
+    FLAT = "flat"  # global memory, LDS or private memory, by address
+    PRIVATE = "private"
+    SCALAR = "scalar"
+
+
+class Verb(enum.Enum):
+    """What it does there."""
+
+    LOAD = "load"
+    STORE = "store"
+    ATOMIC = "atomic"
+    EXCHANGE = "exchange"  # lanes through the LDS unit, no memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """One memory access: `pieces` of `size` bytes per lane, 0 if the name doesn't say.
+
+    `unit` is what offsets of two pieces count, in bytes. By `buffer` a resource gives the address, by `m0` that
+    register does; `private` memory is a lane's own, also for the scalar unit. `half` leaves the other half of a loaded
+    register as it was; `high` is the upper half, of a load or a store. `transposed` are the bits of the elements that a
+    transposing read exchanges, `atomic` is what an atomic does, in the words of memory instructions: umin, swap,
+    add_f32. An LDS atomic `returns` its result by its name, others by a modifier.
+    """
+
+    space: Space
+    verb: Verb
+    size: int = 0
+    pieces: int = 1
+    unit: int = 1
+    buffer: bool = False
+    private: bool = False
+    m0: bool = False
+    to_lds: bool = False
+    half: bool = False
+    high: bool = False
+    signed: bool = False
+    returns: bool = False
+    transposed: int = 0
+    atomic: str = ""
+
+    @property
+    def traffic(self) -> Traffic:
+        """What its counter counts it as; a flat one counts as LDS, too."""
+        if self.space in {Space.LDS, Space.SCALAR}:
+            return Traffic.LDS if self.space is Space.LDS else Traffic.SCALAR
+        return Traffic.TO_LDS if self.to_lds else Traffic.STORE if self.verb is Verb.STORE else Traffic.LOAD
+
+
+class Registers(NamedTuple):
+    """The rows that an instruction reads and writes, without the EXEC that vector instructions obey.
+
+    `flags` are read only by a flag that asks whether they are zero; they are among the `reads`. `data` are the rows of
+    the value that a memory instruction moves, `address` those of its address in vector registers or M0. `kept` are rows
+    of the target that keep a part of what they held; they are among the reads, too.
+    """
+
+    reads: Rows
+    writes: Rows
+    flags: Rows = NO_ROWS
+    data: Rows = NO_ROWS
+    address: Rows = NO_ROWS
+    kept: Rows = NO_ROWS
+
+
+class Condition(NamedTuple):
+    """When a branch is taken: SCC is 1 or not, VCC or EXEC has lanes or not."""
+
+    register: str
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opcode:
+    """An opcode without its encoding.
+
+    `words` are the parts of its name and `types` the types at its end: ("cmp", "eq") and ("i32",). The first `targets`
+    operands are written; with `tied` the first is read too, with `swaps` all are both. A `partial` result leaves a part
+    of its register as it was. `reads` and `writes` are rows that aren't named. `counters` are those that a wait names
+    in its own name. One that is not `known` is refused by proof and interpreter; its roles are those of its kind.
+    """
+
+    name: str
+    unit: Unit
+    known: bool = True
+    flow: Flow = Flow.NEXT
+    condition: Condition | None = None
+    access: Access | None = None
+    traits: Trait = Trait.NONE
+    targets: int = 0
+    tied: bool = False
+    swaps: bool = False
+    partial: bool = False
+    obeys_exec: bool = False
+    reads: Rows = NO_ROWS
+    writes: Rows = NO_ROWS
+    words: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    counters: tuple[str, ...] = ()
+
+    @property
+    def root(self) -> str:
+        """Its name without prefix and types: add, cmp_eq, lshl2_add."""
+        return "_".join(self.words)
+
+    @property
+    def type(self) -> str:
+        """The last of its types, or nothing."""
+        return self.types[-1] if self.types else ""
+
+    @property
+    def jumps(self) -> bool:
+        """True if its encoding holds a target."""
+        return self.flow in {Flow.BRANCH, Flow.JUMP, Flow.CALL} and Trait.SKIPS not in self.traits
+
+    @property
+    def is_wide(self) -> bool:
+        """True if its last type has 64 bits."""
+        return self.type.endswith("64")
+
+    @property
+    def traffic(self) -> Traffic | None:
+        if self.access is not None:
+            return self.access.traffic
+        return Traffic.SCALAR if self.unit is Unit.SMEM and self.targets else None
+
+
+# The registers of an instruction.
+
+
+@lru_cache(maxsize=65536)
+def registers_of(name: str, operands: tuple[str, ...], modifiers: tuple[str, ...]) -> Registers:
+    """What an instruction reads and writes, by its opcode, operands and modifiers."""
+    opcode, named = opcode_named(name), [rows_in(text) for text in operands]
+    flags = NO_ROWS.union(*(flags_in(text) for text in operands))
+    if opcode.access is not None:
+        return _memory_registers(opcode, opcode.access, named, modifiers)
+    written, read = _union(named[: opcode.targets]), _union(named[opcode.targets :])
+    kept = NO_ROWS
+    if opcode.swaps:
+        read |= written
+    elif opcode.tied or opcode.partial or (opcode.unit is Unit.VALU and keeps_target(name, operands, modifiers)):
+        kept = vector_rows(written) if opcode.unit is not Unit.SALU else written
+    read |= kept | opcode.reads
+    return Registers(read | flags, written | opcode.writes, flags=flags - read, kept=kept)
+
+
+def _memory_registers(opcode: Opcode, access: Access, named: list[Rows], modifiers: tuple[str, ...]) -> Registers:
+    to_lds = goes_to_lds(access, modifiers)
+    loads = returns_value(access, modifiers)
+    # Buffer and scalar atomics name one register for what comes and what goes.
+    shared = access.buffer or access.space is Space.SCALAR
+    written = named[0] if loads and named else NO_ROWS
+    if shared and access.atomic == "cmpswap":  # what is expected comes with the data; only the old value returns
+        written = frozenset(sorted(written)[: access.size // 4])
+    sources = named[1:] if loads and not (shared and access.verb is Verb.ATOMIC) else named
+    places = sources[1:] if shared and not loads and not to_lds else sources  # a buffer store names its data first
+    address, data = NO_ROWS, written
+    if access.m0 or to_lds:
+        address = M0_ROWS
+    elif access.space is not Space.SCALAR and places:
+        address = places[0]
+    if not loads and not to_lds:
+        data = named[0] if shared else _union(named[1:]) if access.space is Space.LDS else _union(named[1:2])
+    kept = written if access.half else NO_ROWS
+    read = _union(sources) | kept | opcode.reads | (M0_ROWS if to_lds else NO_ROWS)
+    return Registers(read, written | opcode.writes, data=data, address=address, kept=kept)
+
+
+def goes_to_lds(access: Access, modifiers: tuple[str, ...]) -> bool:
+    """True for a load from memory to LDS."""
+    return access.to_lds or "lds" in modifiers
+
+
+def returns_value(access: Access, modifiers: tuple[str, ...]) -> bool:
+    """True if it writes its first operand."""
+    if goes_to_lds(access, modifiers) or access.verb is Verb.STORE:
+        return False
+    return access.verb is not Verb.ATOMIC or access.returns or not RETURNING.isdisjoint(modifiers)
+
+
+RETURNING = frozenset({"sc0", "glc", "th:TH_ATOMIC_RETURN"})
+"""Modifiers by which an atomic returns what was there."""
+_DPP = re.compile(r"^(?:quad_perm|row_\w+|wave_\w+)(?::|$)")
+
+
+def is_dpp(name: str, modifiers: tuple[str, ...]) -> bool:
+    """True if lanes exchange values on the way in."""
+    return name.endswith("_dpp") or any(_DPP.match(each) for each in modifiers)
+
+
+def is_sdwa(name: str) -> bool:
+    """True if parts of registers are selected."""
+    return name.endswith("_sdwa")
+
+
+def keeps_target(name: str, operands: tuple[str, ...], modifiers: tuple[str, ...]) -> bool:
+    """True if its encoding or a modifier leaves a part of the target, or some lanes of it, as they were."""
+    fields = dict(each.partition(":")[::2] for each in modifiers)
+    if is_dpp(name, modifiers):
+        full = all(fields.get(f"{kind}_mask", "0xf") == "0xf" for kind in ("row", "bank"))
+        return not (full and fields.get("bound_ctrl") == "1")  # a lane without a source, or with an inactive one
+    if fields.get("dst_unused") == "UNUSED_PRESERVE":
+        return True
+    chosen = fields.get("op_sel", "").strip("[]").split(",")
+    return len(chosen) == len(operands) > 1 and chosen[-1] == "1"
+
+
+def _union(rows: list[Rows]) -> Rows:
+    return NO_ROWS.union(*rows)
+
+
+# Waits.
+
+_COUNTS = re.compile(r"(?P<name>\w+cnt)\((?P<count>\d+)\)")
+_COUNTED = re.compile(r"(?:\w+cnt\(\d+\)(?:\s*[&,]?\s*|$))+")
+
+
+def wait_counts(opcode: Opcode, text: str, architecture: Architecture) -> dict[str, int]:
+    """How many ops a wait leaves in flight, by counter; a counter that it doesn't wait for is missing.
+
+    Raises ValueError for a form that isn't known.
+    """
+    written = text.partition(" ")[2].strip()
+    if opcode.counters:
+        if len(opcode.counters) > 1:
+            raise ValueError(written)
+        counts = {opcode.counters[0]: int(written, 0)}
+    elif _COUNTED.fullmatch(written):
+        counts = {found["name"]: int(found["count"]) for found in _COUNTS.finditer(written)}
+    elif architecture.wait_encoding is WaitEncoding.SPLIT_VMCNT:
+        bits = int(written, 0)
+        counts = {"vmcnt": bits & 0xF | bits >> 10 & 0x30, "lgkmcnt": bits >> 8 & 0xF}
+    else:
+        raise ValueError(written)
+    names = [queue.counter for queue in architecture.queues]
+    return {name: count for name, count in counts.items() if name in names and count < architecture.no_wait(name)}
+
+
+# The grammar of names.
+
+_ENCODING = re.compile(r"_(?:e32|e64|dpp|sdwa|e64_dpp)$")
+_TYPE = re.compile(r"^(?:[uib]\d+|x?f\d+|bf\d+|fp\d|u24|i24)$")
+_SIZES = {
+    "dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "dwordx8": 32, "dwordx16": 64, "ubyte": 1, "sbyte": 1,
+    "byte": 1, "ushort": 2, "sshort": 2, "short": 2, "b32": 4, "b64": 8, "b96": 12, "b128": 16, "b256": 32, "b512": 64,
+    "u8": 1, "i8": 1, "b8": 1, "u16": 2, "i16": 2, "b16": 2,
+}  # fmt: skip
+_VECTOR_MEMORY = re.compile(
+    r"^(?P<space>buffer|tbuffer|global|flat|scratch)_(?P<verb>load|store|atomic)_(?P<lds>lds_|async_to_lds_)?(?P<rest>\w+)$"
+)
+_SPACES = {"buffer": Space.GLOBAL, "tbuffer": Space.GLOBAL, "global": Space.GLOBAL, "flat": Space.FLAT,
+           "scratch": Space.PRIVATE}  # fmt: skip
+_SCALAR_MEMORY = re.compile(r"^s_(?P<kind>buffer_|scratch_)?(?P<verb>load|store|atomic)_(?P<rest>\w+)$")
+_LDS_MOVE = re.compile(
+    r"^ds_(?P<verb>read|write|load|store)(?P<two>2|_2addr)?(?P<far>_?st(?:ride)?64)?_(?P<addtid>addtid_)?"
+    r"(?P<width>[uib]\d+)(?:_tr_b(?P<element>\d+))?(?P<half>_d16)?(?P<high>_hi)?$"
+)
+_LDS_ATOMIC = re.compile(
+    r"^ds_(?P<verb>add|sub|rsub|inc|dec|min|max|and|or|xor|mskor|wrxchg|storexchg|cmpst|cmpstore|wrap|pk_add|condxchg32)"
+    r"(?P<two>2)?(?P<far>st64)?(?P<returns>_rtn)?_(?P<type>bf16|[uifb](?P<bits>16|32|64))$"
+)
+_EXCHANGES = re.compile(r"^ds_(?:permute|bpermute|swizzle)_b32$")
+_LDS_LOADS = re.compile(r"^ds_(?:\w+_rtn|consume|append|ordered)")  # of those that aren't known
+_COUNTED_BY_M0 = frozenset({"ds_append", "ds_consume"})
+_USES_M0 = re.compile(r"^(?:s_movrel|ds_(?:read|write)_addtid|s_sendmsg|s_ttracedata|ds_gws_|ds_ordered_count)")
+_NOT_NAMED = re.compile(r"^(?:s_ttracedata|ds_gws_|ds_ordered_count)")
+_CACHES = re.compile(
+    r"^(?:ds_nop|buffer_(?:inv|wbl2|wbinvl1|wbinvl1_vol|invl2)|s_dcache_\w+|s_icache_inv|s_atc_probe\w*)$"
+)
+
+
+@lru_cache(maxsize=4096)
+def opcode_named(name: str) -> Opcode:
+    """The opcode of that name, with or without its encoding."""
+    bare = mnemonic_of(name)
+    if bare.startswith("v_"):
+        return _vector(bare)
+    for parse in (_caches, _lds, _vector_memory, _scalar_memory, _control, _scalar):
+        if (found := parse(bare)) is not None:
+            return found
+    for prefix, unit in (("ds_", Unit.LDS), ("s_", Unit.SALU), ("buffer_", Unit.VMEM), ("image_", Unit.VMEM)):
+        if bare.startswith(prefix):
+            loads = unit is Unit.SALU or _LDS_LOADS.match(bare) is not None
+            return Opcode(name=bare, unit=unit, known=False, targets=int(loads), traits=_m0_traits(bare))
+    return Opcode(name=bare, unit=Unit.UNKNOWN, known=False)
+
+
+def mnemonic_of(name: str) -> str:
+    """An opcode's name without its encoding."""
+    return _ENCODING.sub("", name)
+
+
+def _split(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The words of a name without its prefix, and the types that it ends with."""
+    words = name.split("_")[1:]
+    count = next((place for place, word in enumerate(reversed(words)) if not _TYPE.match(word)), len(words))
+    return tuple(words[: len(words) - count]), tuple(words[len(words) - count :])
+
+
+def _m0_traits(name: str) -> Trait:
+    if not _USES_M0.match(name):
+        return Trait.NONE
+    return Trait.USES_M0 | Trait.NOT_NAMED if _NOT_NAMED.match(name) else Trait.USES_M0
+
+
+def _caches(name: str) -> Opcode | None:
+    if not _CACHES.match(name):
+        return None
+    unit = Unit.LDS if name == "ds_nop" else Unit.VMEM if name.startswith("buffer_") else Unit.SMEM
+    return Opcode(name=name, unit=unit)
+
+
+def _lds(name: str) -> Opcode | None:
+    if _EXCHANGES.match(name):
+        access = Access(space=Space.LDS, verb=Verb.EXCHANGE, size=4)
+    elif name in _COUNTED_BY_M0:
+        access = Access(space=Space.LDS, verb=Verb.ATOMIC, size=4, m0=True, returns=True)
+    elif (found := _LDS_MOVE.match(name)) is not None:
+        verb = Verb.LOAD if found["verb"] in {"read", "load"} else Verb.STORE
+        size = _SIZES.get(found["width"], 0)
+        access = Access(
+            space=Space.LDS,
+            verb=verb,
+            size=size,
+            pieces=2 if found["two"] else 1,
+            unit=(size * (64 if found["far"] else 1)) if found["two"] else 1,
+            half=found["half"] is not None and verb is Verb.LOAD,
+            high=found["high"] is not None,
+            signed=found["width"][0] == "i",
+            m0=found["addtid"] is not None,
+            transposed=int(found["element"] or 0),
+        )
+    elif (found := _LDS_ATOMIC.match(name)) is not None:
+        size = int(found["bits"]) // 8 if found["bits"] in {"32", "64"} else 4
+        access = Access(
+            space=Space.LDS,
+            verb=Verb.ATOMIC,
+            size=size,
+            pieces=2 if found["two"] else 1,
+            unit=(size * (64 if found["far"] else 1)) if found["two"] else 1,
+            returns=found["returns"] is not None,
+            atomic=_atomic(found["verb"], found["type"]),
+        )
+    else:
+        return None
+    reads = M0_ROWS if access.m0 else NO_ROWS
+    words, types = _split(name)
+    return Opcode(
+        name=name, unit=Unit.LDS, access=access, obeys_exec=True, reads=reads, traits=_m0_traits(name), words=words,
+        types=types,
+    )  # fmt: skip
+
+
+_ATOMICS = {"wrxchg": "swap", "storexchg": "swap", "cmpst": "cmpswap", "cmpstore": "cmpswap", "sub_clamp": "csub"}
+
+
+def _atomic(verb: str, kind: str) -> str:
+    """What an atomic does, from its verb and type: min and i32 are smin; with a float the type is part of it."""
+    verb = _ATOMICS.get(verb, verb.removesuffix("_num"))
+    if "f" in kind:
+        return f"{verb}_{kind}"
+    return f"{'s' if kind.startswith('i') else 'u'}{verb}" if verb in {"min", "max"} else verb
+
+
+def _vector_memory(name: str) -> Opcode | None:
+    found = _VECTOR_MEMORY.match(name)
+    if found is None:
+        return None
+    verb, rest = Verb(found["verb"]), found["rest"]
+    atomic = ""
+    if verb is Verb.ATOMIC:
+        words, types = _split(f"_{rest.removesuffix('_x2')}")
+        atomic = _atomic("_".join(words), types[-1]) if types else rest.removesuffix("_x2")
+        size = 8 if rest.endswith(("_x2", "64")) else 4
+    else:
+        width = rest.removeprefix("d16_hi_").removeprefix("d16_").partition("_d16")[0]
+        size = _SIZES.get(width, 0)
+    access = Access(
+        space=_SPACES[found["space"]],
+        verb=verb,
+        size=size,
+        buffer=found["space"] in {"buffer", "tbuffer"},
+        private=found["space"] == "scratch",
+        to_lds=found["lds"] is not None,
+        half=verb is Verb.LOAD and "d16" in rest,
+        high="d16_hi" in rest,
+        signed=rest.startswith(("sbyte", "sshort", "i8", "i16", "d16_i8", "d16_hi_i8")),
+        atomic=atomic,
+    )
+    words, types = _split(name)
+    return Opcode(name=name, unit=Unit.VMEM, access=access, obeys_exec=True, words=words, types=types)
+
+
+def _scalar_memory(name: str) -> Opcode | None:
+    if name in {"s_memtime", "s_memrealtime"}:
+        return Opcode(name=name, unit=Unit.SMEM, targets=1, words=(name[2:],))
+    found = _SCALAR_MEMORY.match(name)
+    if found is None:
+        return None
+    verb, rest = Verb(found["verb"]), found["rest"]
+    size = (8 if rest.endswith("_x2") else 4) if verb is Verb.ATOMIC else _SIZES.get(rest, 0)
+    access = Access(
+        space=Space.SCALAR,
+        verb=verb,
+        size=size,
+        buffer=found["kind"] == "buffer_",
+        private=found["kind"] == "scratch_",
+        atomic=rest.removesuffix("_x2") if verb is Verb.ATOMIC else "",
+    )
+    return Opcode(name=name, unit=Unit.SMEM, access=access, words=tuple(name.split("_")[1:]))
+
+
+# Control.
+
+_ASKED = {
+    "scc0": (SCC_ROWS, Condition("scc", holds=False)), "scc1": (SCC_ROWS, Condition("scc", holds=True)),
+    "vccz": (VCC_ROWS, Condition("vcc", holds=False)), "vccnz": (VCC_ROWS, Condition("vcc", holds=True)),
+    "execz": (EXEC_ROWS, Condition("exec", holds=False)), "execnz": (EXEC_ROWS, Condition("exec", holds=True)),
+}  # fmt: skip
+_HINTS = re.compile(
+    r"^s_(?:nop|setprio|sleep|wakeup|inst_prefetch|incperflevel|decperflevel|setkill|code_end|sendmsg|ttracedata|delay_alu"
+    r"|clause|set_inst_prefetch_distance)$"
+)
+_BY_M0 = frozenset({"s_sendmsg", "s_ttracedata"})
+_FLOWS = {
+    **dict.fromkeys(("s_endpgm", "s_endpgm_saved", "s_endpgm_ordered_ps_done"), Flow.END),
+    "s_barrier": Flow.BARRIER, "s_barrier_signal": Flow.SIGNAL, "s_barrier_wait": Flow.JOIN, "s_waitcnt": Flow.WAIT,
+    "s_branch": Flow.JUMP, "s_call_b64": Flow.CALL, "s_swappc_b64": Flow.INDIRECT_CALL, "s_trap": Flow.TRAP,
+    **dict.fromkeys(("s_setpc_b64", "s_rfe_b64", "s_rfe_restore_b64"), Flow.INDIRECT),
+    "s_setvskip": Flow.BRANCH,
+}  # fmt: skip
+
+
+def _control(name: str) -> Opcode | None:
+    traits = Trait.SKIPS if name == "s_setvskip" else Trait.RETURNS if name.startswith("s_rfe") else _m0_traits(name)
+    if (flow := _FLOWS.get(name)) is not None:
+        known, targets = not name.startswith("s_rfe"), int(flow.is_call)
+        return Opcode(name=name, unit=Unit.CONTROL, flow=flow, known=known, targets=targets, traits=traits)
+    if name.startswith("s_wait_"):
+        counters = tuple(word for word in name.removeprefix("s_wait_").split("_"))
+        known = all(each.endswith("cnt") for each in counters)
+        return Opcode(name=name, unit=Unit.CONTROL, flow=Flow.WAIT, counters=counters, known=known)
+    if name.startswith("s_cbranch_"):
+        reads, condition = _ASKED.get(name.removeprefix("s_cbranch_"), (NO_ROWS, None))
+        known = condition is not None  # the others are forks, joins and the debugger's
+        flow = Flow.BRANCH if known or "cdbg" in name else Flow.NEXT
+        return Opcode(name=name, unit=Unit.CONTROL, flow=flow, condition=condition, reads=reads, known=known)
+    if name.startswith("s_set_gpr_idx"):
+        rows = NO_ROWS if name.endswith("_off") else M0_ROWS
+        traits, words = Trait.INDEXES, tuple(name.split("_")[1:])
+        return Opcode(name=name, unit=Unit.SALU, reads=rows, writes=rows, traits=traits, words=words)
+    if _HINTS.match(name):
+        return Opcode(name=name, unit=Unit.CONTROL, reads=M0_ROWS if name in _BY_M0 else NO_ROWS, traits=traits)
+    return None
+
+
+# Scalar.
+
+_SCALAR = re.compile(
+    r"^s_(?:mov|movk|add|addk|sub|addc|subb|mul|mul_hi|mulk|lshl|lshr|ashr|lshl[1-4]_add|and|or|xor|nand|nor|xnor|andn1|andn2"
+    r"|orn1|orn2|not|min|max|bfe|bfm|cselect|cmov|cmovk|abs|pack_[hl]{2}|sext|ff0|ff1|flbit|bcnt0|bcnt1|brev|wqm|quadmask"
+    r"|absdiff|bitset0|bitset1|getpc|getreg|bitreplicate|movrels|movreld)(?:_\w+)?$"
+)
+_COMPARES = re.compile(r"^s_(?:cmp|cmpk|bitcmp[01])_")
+_KEEPS_SCC = re.compile(
+    r"^s_(?:mov|movk|cmov|cmovk|cselect|mul|mulk|bfm|pack|getpc|sext|brev|ff0|ff1|flbit|bitset[01]|getreg|movrel[sd]"
+    r"|bitreplicate)_"
+)
+_READS_SCC = re.compile(r"^s_(?:addc|subb|cselect|cmov|cmovk)_")
+_TIED_SCALAR = re.compile(r"^s_(?:addk|mulk|cmov|cmovk|bitset[01])_")
+_MAY_WRITE = re.compile(r"^s_(?:cmov|movreld)")
+
+
+def _scalar(name: str) -> Opcode | None:
+    words, types = _split(name)
+    if name.startswith("s_setreg"):
+        traits = Trait.SETS_MODE | Trait.READS_MODE
+        return Opcode(name=name, unit=Unit.SALU, traits=traits, words=words, types=types)
+    reads = SCC_ROWS if _READS_SCC.match(name) else NO_ROWS
+    if _COMPARES.match(name):
+        return Opcode(name=name, unit=Unit.SALU, writes=SCC_ROWS, words=words, types=types)
+    if not _SCALAR.match(name):
+        return None
+    writes = NO_ROWS if _KEEPS_SCC.match(name) else SCC_ROWS
+    if words[-1] in {"saveexec", "wrexec"}:
+        reads, writes = reads | EXEC_ROWS, writes | EXEC_ROWS
+    traits = Trait.MAY_WRITE if _MAY_WRITE.match(name) else Trait.NONE
+    if name.startswith("s_movrel"):
+        reads, traits = reads | M0_ROWS, traits | _m0_traits(name) | Trait.INDEXES
+    if name.startswith("s_getreg"):
+        traits |= Trait.READS_MODE
+    return Opcode(
+        name=name, unit=Unit.SALU, targets=1, tied=_TIED_SCALAR.match(name) is not None, reads=reads, writes=writes,
+        traits=traits, words=words, types=types,
+    )  # fmt: skip
+
+
+# Vector.
+
+_ROOTS = (
+    "mov", "add", "sub", "subrev", "mul", "mad", "fma", "fmac", "fmamk", "fmaak", "mac", "madmk", "madak", "max",
+    "min", "max3", "min3", "med3", "maximum3", "minimum3", "lshl", "lshlrev", "lshrrev", "ashrrev", "and", "or", "xor",
+    "xnor", "not", "bfe", "bfi", "bfm", "bfrev", "bcnt", "ffbh", "ffbl", "bitop3", "add3", "or3", "xor3", "xad", "sad",
+    "msad", "qsad", "mqsad", "perm", "alignbit", "alignbyte", "cndmask", "cvt", "exp", "log", "rcp", "rsq", "sqrt",
+    "sin", "cos", "floor", "ceil", "trunc", "rndne", "fract", "frexp", "ldexp", "div", "dot2", "dot4", "dot8", "dot2c",
+    "dot4c", "dot8c", "pk", "pack", "accvgpr", "mbcnt", "mfma", "smfmac", "prng", "readfirstlane", "readlane",
+    "writelane", "cmp", "cmpx", "swap", "permlane16", "permlane32", "nop", "addc", "subb", "subbrev", "ashr", "lerp",
+    "sat", "screen", "clrexcp", "cubeid", "cubema", "cubesc", "cubetc", "trig",
+)  # fmt: skip
+_VECTOR = re.compile(rf"^v_(?:{'|'.join(_ROOTS)})(?:_\w+)?$")
+_CARRIES = re.compile(r"^v_(?:(?:add|sub|subrev|addc|subb|subbrev)_co_u32|div_scale_f\d\d|mad_[ui]64_[ui]32)$")
+_SWAPS = re.compile(r"^v_(?:swap_b32|permlane(?:16|32)_swap_b32)$")
+_TIED = re.compile(r"^v_(?:(?:pk_)?fmac|mac|dot\w*c|smfmac)_")
+# Results that fill a part of their register: of 16 bits in the long encoding, bytes, one lane.
+_PARTIAL = re.compile(
+    r"^v_(?:(?:min3|max3|med3)_[fiu]16|(?:mad|fma|div_fixup)_[fiu]16|(?:add|sub)_i16|(?:fma|mad)_mix(?:lo|hi)_f16"
+    r"|bitop3_b16|writelane_b32|cvt_(?:scalef32_)?(?:sr_)?(?:pk_)?(?:fp8|bf8|fp4)_\w+|cvt_scalef32_(?:f16|bf16)_(?:fp8|bf8)"
+    r"|cvt_pkaccum_u8_f32|cvt_sr_(?:f16|bf16)_f32)$"
+)
+_TRANSCENDENTAL = re.compile(r"^v_(?:exp|log|rcp|rcp_iflag|rsq|sqrt|sin|cos)(?:_legacy)?_f(?:16|32|64)$")
+_PACKED = re.compile(r"^v_(?:pk_|dot\d(?!\w*c_)|(?:mad|fma)_mix)")
+_LANES = {
+    "v_readlane_b32": Trait.LANE | Trait.READS_LANE, "v_writelane_b32": Trait.LANE,
+    "v_readfirstlane_b32": Trait.LANE | Trait.READS_LANE | Trait.READS_FIRST_LANE,
+}  # fmt: skip
+_PREFIXES = {
+    "v_dot": Trait.DOT, "v_div_fmas_": Trait.DIVISION, "v_permlane": Trait.PERMLANE, "v_cmpx": Trait.COMPARES_EXEC,
+    "v_movrel": Trait.INDEXES,
+}  # fmt: skip
+
+
+def _vector(name: str) -> Opcode:
+    matrix = name.startswith(("v_mfma", "v_smfmac", "v_wmma", "v_swmmac"))
+    words, types = _split(name)
+    if name in {"v_nop", "v_clrexcp"}:
+        return Opcode(name=name, unit=Unit.VALU, words=words)
+    traits = _LANES.get(name, Trait.NONE)
+    for prefix, trait in _PREFIXES.items():
+        traits |= trait if name.startswith(prefix) else Trait.NONE
+    traits |= Trait.TRANSCENDENTAL if _TRANSCENDENTAL.match(name) else Trait.NONE
+    traits |= Trait.DOUBLE_FMA if name in {"v_fma_f64", "v_fmac_f64"} else Trait.NONE
+    traits |= Trait.PACKED if _PACKED.match(name) else Trait.NONE
+    swaps = _SWAPS.match(name) is not None
+    return Opcode(
+        name=name,
+        unit=Unit.MATRIX if matrix else Unit.VALU,
+        known=_VECTOR.match(name) is not None,
+        traits=traits,
+        targets=2 if swaps or _CARRIES.match(name) else 1,
+        tied=_TIED.match(name) is not None,
+        swaps=swaps,
+        partial=_PARTIAL.match(name) is not None,
+        obeys_exec=name not in {"v_readlane_b32", "v_writelane_b32"},
+        reads=VCC_ROWS if Trait.DIVISION in traits else NO_ROWS,
+        writes=EXEC_ROWS if Trait.COMPARES_EXEC in traits else NO_ROWS,
+        words=words,
+        types=types,
+    )
