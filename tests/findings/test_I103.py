@@ -47,7 +47,7 @@ def test_accumulators_and_scalars_have_their_names() -> None:
 def test_of_two_loads_on_their_way_to_a_register_the_later_one_stays(early: tuple[int, ...]) -> None:
     """They come back in the order of their issue, whichever the interleaving lands first: LLVM relies on it."""
     wave = execute(TWICE, reading())
-    loads = [*wave.vm]
+    loads = [*wave.ordered["vmcnt"]]
     for number in early:
         wave.land(loads[number])
     execute("s_waitcnt vmcnt(0)\nv_mov_b32_e32 v9, v8", wave)

@@ -9,6 +9,7 @@ from rota.isa.decoded import load_program
 from rota.isa.launch.interleaving import LATEST, backwards
 from rota.isa.launch.loaded_kernel import LoadedKernel
 from rota.isa.launch.orders import LaunchResult, weight_of
+from rota.isa.opcodes import opcode_named
 from tests.isa.single import facts, listing
 from tests.wording.golden import mentions, worded
 
@@ -60,7 +61,7 @@ def test_all_write_the_same() -> None:
     ],
 )  # fmt: skip
 def test_atomics_weigh(opcode: str, severity: Severity) -> None:
-    assert weight_of([opcode, "s_endpgm"])[0] is severity
+    assert weight_of([opcode_named(opcode), opcode_named("s_endpgm")])[0] is severity
 
 
 def test_a_nan_is_no_difference_of_zero() -> None:

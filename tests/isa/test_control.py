@@ -20,9 +20,15 @@ def under_way(vector: int, local: int) -> Wave:
     """A wave with so many memory ops in flight, scalar ones not among them."""
     wave = fresh()
     instruction = loaded("s_nop 0").steps[0].instruction
-    wave.vm = deque(Pending(instruction=instruction, rows=(), finish=lambda: None) for _ in range(vector))
-    wave.ds = deque(Pending(instruction=instruction, rows=(), finish=lambda: None) for _ in range(local))
+    wave.ordered["vmcnt"] = deque(Pending(instruction=instruction, rows=(), finish=lambda: None) for _ in range(vector))
+    wave.ordered["lgkmcnt"] = deque(
+        Pending(instruction=instruction, rows=(), finish=lambda: None) for _ in range(local)
+    )
     return wave
+
+
+def left(wave: Wave) -> tuple[int, int]:
+    return len(wave.ordered["vmcnt"]), len(wave.ordered["lgkmcnt"])
 
 
 def encoded(vm: int, exp: int, lgkm: int) -> int:
@@ -38,18 +44,18 @@ def test_a_wait_by_number_is_the_wait_by_name(vm: int, lgkm: int) -> None:
     by_name = execute(f"s_waitcnt vmcnt({vm}) expcnt(7) lgkmcnt({lgkm})", under_way(50, 12))
     by_number = execute(f"s_waitcnt {encoded(vm, 7, lgkm):#x}", under_way(50, 12))
     due = (min(50, vm), min(12, lgkm))
-    assert (len(by_name.vm), len(by_name.ds)) == (len(by_number.vm), len(by_number.ds)) == due
+    assert left(by_name) == left(by_number) == due
 
 
 @pytest.mark.parametrize("text", ["vmcnt(3) & lgkmcnt(2)", "vmcnt(3), lgkmcnt(2)", "vmcnt(3) lgkmcnt(2)"])
 def test_counts_are_written_in_several_ways(text: str) -> None:
     wave = execute(f"s_waitcnt {text}", under_way(50, 12))
-    assert (len(wave.vm), len(wave.ds)) == (3, 2)
+    assert left(wave) == (3, 2)
 
 
 def test_a_count_for_exports_waits_for_no_memory() -> None:
     wave = execute("s_waitcnt expcnt(0)", under_way(5, 4))
-    assert (len(wave.vm), len(wave.ds)) == (5, 4)
+    assert left(wave) == (5, 4)
 
 
 @pytest.mark.parametrize(("operand", "states"), [("0", 1), ("7", 8), ("15", 16), ("16", 1), ("0xff", 16)])

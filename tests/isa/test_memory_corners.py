@@ -82,7 +82,7 @@ def test_atomics_of_memory_need_their_alignment(text: str) -> None:
 
 def test_leaving_private_memory_and_atomics_in_it() -> None:
     wave = with_resource(v0=LANE, v1=LANE)
-    wave.private = Private(16)
+    wave.private = Private(16, 64)
     execute("scratch_load_dword v8, off, off offset:16\nscratch_store_dword off, v1, off offset:16", wave)
     assert codes(wave) == ["I105", "I105"]
     execute("s_waitcnt vmcnt(0)", wave)
@@ -108,8 +108,7 @@ def test_hints_change_nothing(text: str) -> None:
     before = wave.v.copy()
     execute(text, wave)
     assert (wave.v == before).all()
-    assert not wave.vm
-    assert not wave.ds
+    assert not wave.in_flight
 
 
 def test_clocks_go_forward() -> None:

@@ -91,8 +91,8 @@ def _after(step: Step, content: _Content) -> dict[int, bytes]:
     wave = content.wave()
     with np.errstate(all="ignore"):
         step.act(wave)
-        wave.wait_vm(0)
-        wave.wait_lgkm(0)
+        wave.wait("vmcnt", 0)
+        wave.wait("lgkmcnt", 0)
     held = {row: wave.v[row].tobytes() for row in range(ROWS)}
     return {**held, **{SCALAR + at: bytes(str(value), "ascii") for at, value in enumerate(wave.s)},
             SCALAR + SCC: bytes([wave.scc])}  # fmt: skip

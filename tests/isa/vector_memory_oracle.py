@@ -111,7 +111,7 @@ def _compare(draw: _Draw, before: Rows, memory: list[bytearray], text: str) -> N
         {**draw.scalars, EXEC: bits & _M32, EXEC + 1: bits >> 32},
         (np.zeros(4, np.uint8) if held is None else held,),
     )
-    wave.private = Private(_SIZE)
+    wave.private = Private(_SIZE, LANES)
     if len(memory) > 1:
         wave.private.bytes[:] = np.array([list(each) for each in memory], np.uint8)
     elif held is None:

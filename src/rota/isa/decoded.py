@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -11,23 +10,22 @@ from types import MappingProxyType
 import numpy as np
 
 from rota.errors import Finding, IsaError, Severity
-from rota.isa.binary.kernel_facts import LANES, KernelFacts
+from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction, expand_vskip, find_endless, read_listing
 from rota.isa.hazards.spacing import spacing_of
 from rota.isa.matrix import decode_matrix
 from rota.isa.memory.lds_ops import decode_shared
 from rota.isa.memory.memories import Lds, Memory
 from rota.isa.memory.vector_memory import decode_memory
+from rota.isa.opcodes import Flow, Trait, Unit, Verb
+from rota.isa.registers import EXEC_ROWS, SCALAR
 from rota.isa.valu.vector import decode_vector
 from rota.isa.wave.control import check_float_mode, decode_control
-from rota.isa.wave.operand import SCALAR, named_register, unknown
+from rota.isa.wave.operand import unknown
 from rota.isa.wave.scalar import decode_scalar
-from rota.isa.wave.wave import COUNTERS, Faults, Step, Wave, with_indexing
-from rota.targets.architecture import Architecture
+from rota.isa.wave.wave import Faults, Step, Wave, with_indexing
+from rota.targets.architecture import Architecture, Traffic
 from rota.targets.registry import architecture_named, list_architectures
-
-# Loads that return in order on their counter and overwrite their registers whole.
-_IN_ORDER = re.compile(r"(?:(?:buffer|global|scratch)_load|ds_read2?(?:st64)?)_(?!.*d16)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +81,8 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, 
 
 
 def _is_supported(architecture: Architecture) -> bool:
-    """True if its wave size and its counters are those of the interpreter."""
-    counters = {counter.name for counter in architecture.counters}
-    return architecture.lanes.value == LANES and counters == set(COUNTERS)
+    """True if it says which counters count its memory instructions; then the interpreter can execute its code."""
+    return {traffic for queue in architecture.queues for traffic in queue.counts} == set(Traffic)
 
 
 def decode(
@@ -93,7 +90,7 @@ def decode(
 ) -> Step:
     """Decodes one instruction or raises I102; `places` maps addresses to numbers, for jumps by register."""
     step = _decode(instruction, architecture, places)
-    if instruction.opcode.startswith("s_"):
+    if not instruction.spec.unit.is_vector:
         return step
     return with_indexing(step, lambda each: _decode(each, architecture, places))
 
@@ -107,6 +104,8 @@ def _decode(instruction: Instruction, architecture: Architecture, places: Mappin
     opcode = instruction.mnemonic
     if opcode in _extensions() and opcode not in architecture.extensions:
         raise unknown(instruction, f"place on {architecture.name}, which lacks it, so it")
+    if not instruction.spec.known:
+        raise unknown(instruction)
     try:
         step = (
             decode_control(instruction, places, architecture)
@@ -120,19 +119,24 @@ def _decode(instruction: Instruction, architecture: Architecture, places: Mappin
         raise unknown(instruction, "form") from error
     if step is None:
         raise unknown(instruction)
-    touches = step.sources if _IN_ORDER.match(instruction.opcode) else step.touches
+    touches = step.sources if _returns_in_order(instruction, architecture) else step.touches
     return replace(step, touches=touches, spacing=spacing_of(instruction, architecture))
+
+
+def _returns_in_order(instruction: Instruction, architecture: Architecture) -> bool:
+    """True for loads that return in the order of issue and overwrite their registers whole."""
+    access, traffic = instruction.spec.access, instruction.traffic
+    if access is None or traffic is None or access.verb is not Verb.LOAD or access.half:
+        return False
+    return traffic in architecture.queue_of(traffic).in_order
 
 
 # Which waves reach an instruction. A wave starts with its lanes' numbers in v0, in a workgroup of one dimension;
 # arguments and memory are unknown. Results of known registers are computed; after a loop, and after code that a branch
 # may skip, whatever that code writes is unknown.
 
-# No memory, matrices or clocks, and no writes to a part of a register.
-_COMPUTED = re.compile(r"^(?:s_(?!load|store|buffer|scratch|atomic|mem|dcache)|v_(?!mfma|smfmac|writelane))")
 # After these, instructions use other registers than they name, or do nothing.
-_INDIRECT = ("s_set_gpr_idx", "s_setvskip", "s_movrel")
-_EXEC = frozenset(named_register("exec").rows)
+_INDIRECT = Trait.INDEXES | Trait.SKIPS
 
 
 def waves_at(
@@ -144,11 +148,11 @@ def waves_at(
     reached: range = range(0),
 ) -> dict[int, frozenset[int] | None]:
     """For each number the waves that execute it, if they reach `reached`; None if arguments or memory decide that."""
-    indirect = any(each.opcode.startswith(_INDIRECT) for each in instructions)
+    indirect = any(each.spec.traits & _INDIRECT for each in instructions)
     steps: list[Step | None] = []
     for each in instructions:
         try:
-            lost = indirect and each.opcode.startswith(("v_", *_INDIRECT))
+            lost = indirect and (each.spec.unit in {Unit.VALU, Unit.MATRIX} or bool(each.spec.traits & _INDIRECT))
             steps.append(None if lost else decode(each, architecture))
         except IsaError:
             steps.append(None)
@@ -165,7 +169,7 @@ def _start_wave(number: int, architecture: Architecture) -> Wave:
     faults = Faults()
     memory, lds = Memory((), faults), Lds(0, faults)
     wave = Wave(architecture=architecture, number=number, faults=faults, memory=memory, lds=lds, at_issue=lambda: False)
-    wave.v[0] = number * LANES + np.arange(LANES)
+    wave.v[0] = number * wave.lanes + np.arange(wave.lanes)
     return wave
 
 
@@ -179,7 +183,7 @@ class _Walk:
         targets = enumerate(each.target for each in instructions)
         self._loops = [range(start, end + 1) for end, start in targets if start is not None and start <= end]
         self._entered: set[range] = set()
-        self._known = {0, *_EXEC}
+        self._known = {0, *EXEC_ROWS}
         self._skippable = 0  # an undecided branch may have skipped everything before this number
 
     def run(self) -> list[bool | None]:
@@ -189,7 +193,7 @@ class _Walk:
         while number < len(self._steps):
             certain = number >= self._skippable
             executed[number] = True if certain else None
-            if certain and self._instructions[number].opcode == "s_endpgm":
+            if certain and self._instructions[number].spec.flow is Flow.END:
                 break
             for loop in self._loops:
                 if number in loop and loop not in self._entered:
@@ -219,11 +223,14 @@ class _Walk:
 
     def _is_computed(self, step: Step) -> bool:
         """True if the result follows from known registers; lanes outside EXEC keep their old value."""
-        instruction = step.instruction
-        if _COMPUTED.match(instruction.opcode) is None or not step.sources <= self._known:
+        instruction, unit = step.instruction, step.instruction.spec.unit
+        # No memory, matrices or clocks, and no writes to one lane of a register.
+        if unit not in {Unit.SALU, Unit.CONTROL, Unit.VALU} or instruction.spec.partial:
             return False
-        if instruction.opcode.startswith("s_"):
+        if not step.sources <= self._known:
+            return False
+        if unit is not Unit.VALU:
             return True
         lanes = {row for row in step.results if row < SCALAR}
         whole = self._wave.mask is None or lanes <= self._known
-        return whole and not instruction.modifiers and self._known >= _EXEC
+        return whole and not instruction.modifiers and self._known >= EXEC_ROWS

@@ -22,6 +22,7 @@ from rota.isa.opcodes import (
     Flow,
     Opcode,
     Registers,
+    Space,
     Trait,
     Unit,
     goes_to_lds,
@@ -32,6 +33,7 @@ from rota.isa.opcodes import (
     returns_value,
 )
 from rota.isa.registers import SCC_ROWS, ranges_in
+from rota.targets.architecture import Traffic
 
 if TYPE_CHECKING:
     from rota.isa.binary.elf import LineTable
@@ -406,6 +408,14 @@ class Instruction:
     def to_lds(self) -> bool:
         """True for a load from memory to LDS."""
         return self.spec.access is not None and goes_to_lds(self.spec.access, self.modifiers)
+
+    @property
+    def traffic(self) -> Traffic | None:
+        """What a counter counts it as; None for flat instructions, which count on two, and for others on none."""
+        access = self.spec.access
+        if access is None or access.space is Space.FLAT:
+            return self.spec.traffic if access is None else None
+        return Traffic.TO_LDS if self.to_lds else access.traffic
 
     @property
     def returns(self) -> bool:

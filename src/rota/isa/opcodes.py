@@ -216,6 +216,12 @@ class Opcode:
         return self.flow in {Flow.BRANCH, Flow.JUMP, Flow.CALL} and Trait.SKIPS not in self.traits
 
     @property
+    def is_hint(self) -> bool:
+        """True if it changes neither registers nor memory, and control goes on: caches, priorities, traces."""
+        quiet = self.known and self.access is None and not self.targets and self.flow is Flow.NEXT
+        return quiet and self.unit in {Unit.CONTROL, Unit.SMEM, Unit.VMEM, Unit.LDS}
+
+    @property
     def is_wide(self) -> bool:
         """True if its last type has 64 bits."""
         return self.type.endswith("64")
@@ -335,7 +341,9 @@ def wait_counts(opcode: Opcode, text: str, architecture: Architecture) -> dict[s
         counts = {"vmcnt": bits & 0xF | bits >> 10 & 0x30, "lgkmcnt": bits >> 8 & 0xF}
     else:
         raise ValueError(written)
-    names = [queue.counter for queue in architecture.queues]
+    names = {queue.counter for queue in architecture.queues}
+    if not counts.keys() <= names | {"expcnt"}:  # exports, which no kernel of the machines here has
+        raise ValueError(written)
     return {name: count for name, count in counts.items() if name in names and count < architecture.no_wait(name)}
 
 
@@ -348,6 +356,20 @@ _SIZES = {
     "byte": 1, "ushort": 2, "sshort": 2, "short": 2, "b32": 4, "b64": 8, "b96": 12, "b128": 16, "b256": 32, "b512": 64,
     "u8": 1, "i8": 1, "b8": 1, "u16": 2, "i16": 2, "b16": 2,
 }  # fmt: skip
+_WORDS = ("dword", "dwordx2", "dwordx3", "dwordx4", "b32", "b64", "b96", "b128")
+_WIDTHS = {
+    Verb.LOAD: frozenset((
+        *_WORDS, "ubyte", "sbyte", "ushort", "sshort", "u8", "i8", "u16", "i16",
+        *(f"{name}_d16{half}" for name in ("ubyte", "sbyte", "short") for half in ("", "_hi")),
+        *(f"d16{half}_{name}" for name in ("u8", "i8", "b16") for half in ("", "_hi")),
+    )),
+    Verb.STORE: frozenset((
+        *_WORDS, "byte", "short", "b8", "b16", "byte_d16_hi", "short_d16_hi", "d16_hi_b8", "d16_hi_b16"
+    )),
+}  # fmt: skip
+_FORMATTED = re.compile(
+    r"^(?:format_)?(?:d16_)?(?:hi_)?(?:format_)?x(?:y(?:zw?)?)?$"
+)  # by the resource: no size in the name
 _VECTOR_MEMORY = re.compile(
     r"^(?P<space>buffer|tbuffer|global|flat|scratch)_(?P<verb>load|store|atomic)_(?P<lds>lds_|async_to_lds_)?(?P<rest>\w+)$"
 )
@@ -362,14 +384,13 @@ _LDS_ATOMIC = re.compile(
     r"^ds_(?P<verb>add|sub|rsub|inc|dec|min|max|and|or|xor|mskor|wrxchg|storexchg|cmpst|cmpstore|wrap|pk_add|condxchg32)"
     r"(?P<two>2)?(?P<far>st64)?(?P<returns>_rtn)?_(?P<type>bf16|[uifb](?P<bits>16|32|64))$"
 )
+_ONLY_RETURN = frozenset({"wrxchg", "storexchg"})  # there is no form without a result
 _EXCHANGES = re.compile(r"^ds_(?:permute|bpermute|swizzle)_b32$")
 _LDS_LOADS = re.compile(r"^ds_(?:\w+_rtn|consume|append|ordered)")  # of those that aren't known
 _COUNTED_BY_M0 = frozenset({"ds_append", "ds_consume"})
 _USES_M0 = re.compile(r"^(?:s_movrel|ds_(?:read|write)_addtid|s_sendmsg|s_ttracedata|ds_gws_|ds_ordered_count)")
 _NOT_NAMED = re.compile(r"^(?:s_ttracedata|ds_gws_|ds_ordered_count)")
-_CACHES = re.compile(
-    r"^(?:ds_nop|buffer_(?:inv|wbl2|wbinvl1|wbinvl1_vol|invl2)|s_dcache_\w+|s_icache_inv|s_atc_probe\w*)$"
-)
+_CACHES = re.compile(r"^(?:ds_nop|buffer_(?:inv|wbl2|wbinvl1|wbinvl1_vol|invl2)|s_dcache_(?:inv|wb)\w*|s_icache_inv)$")
 
 
 @lru_cache(maxsize=4096)
@@ -418,9 +439,9 @@ def _lds(name: str) -> Opcode | None:
         access = Access(space=Space.LDS, verb=Verb.EXCHANGE, size=4)
     elif name in _COUNTED_BY_M0:
         access = Access(space=Space.LDS, verb=Verb.ATOMIC, size=4, m0=True, returns=True)
-    elif (found := _LDS_MOVE.match(name)) is not None:
+    elif (found := _LDS_MOVE.match(name)) is not None and found["width"] in _SIZES:
         verb = Verb.LOAD if found["verb"] in {"read", "load"} else Verb.STORE
-        size = _SIZES.get(found["width"], 0)
+        size = _SIZES[found["width"]]
         access = Access(
             space=Space.LDS,
             verb=verb,
@@ -433,7 +454,7 @@ def _lds(name: str) -> Opcode | None:
             m0=found["addtid"] is not None,
             transposed=int(found["element"] or 0),
         )
-    elif (found := _LDS_ATOMIC.match(name)) is not None:
+    elif (found := _LDS_ATOMIC.match(name)) is not None and _exists(found):
         size = int(found["bits"]) // 8 if found["bits"] in {"32", "64"} else 4
         access = Access(
             space=Space.LDS,
@@ -454,6 +475,27 @@ def _lds(name: str) -> Opcode | None:
     )  # fmt: skip
 
 
+def _exists(found: re.Match[str]) -> bool:
+    """True if LDS has an atomic with that verb, type and form."""
+    verb, kind = found["verb"], found["type"]
+    if "f" in kind:
+        return kind in _LDS_FLOATS.get(verb, ())
+    return (
+        kind[0] in _LDS_INTEGERS.get(verb, "")
+        and found["bits"] != "16"
+        and bool(found["returns"] or verb not in _ONLY_RETURN)
+    )
+
+
+_LDS_FLOATS = {
+    **dict.fromkeys(("add", "min", "max", "cmpst"), ("f32", "f64")), "pk_add": ("f16", "bf16"),
+}  # fmt: skip
+_LDS_INTEGERS = {
+    **dict.fromkeys(("add", "sub", "rsub", "inc", "dec"), "u"), **dict.fromkeys(("min", "max"), "ui"),
+    **dict.fromkeys(
+        ("and", "or", "xor", "mskor", "wrxchg", "storexchg", "cmpst", "cmpstore", "condxchg32", "wrap"), "b"
+    ),
+}  # fmt: skip
 _ATOMICS = {"wrxchg": "swap", "storexchg": "swap", "cmpst": "cmpswap", "cmpstore": "cmpswap", "sub_clamp": "csub"}
 
 
@@ -475,7 +517,10 @@ def _vector_memory(name: str) -> Opcode | None:
         words, types = _split(f"_{rest.removesuffix('_x2')}")
         atomic = _atomic("_".join(words), types[-1]) if types else rest.removesuffix("_x2")
         size = 8 if rest.endswith(("_x2", "64")) else 4
+        known = not (types and rest.endswith("_x2"))
     else:
+        known = rest in _WIDTHS[verb] or (found["space"] in {"buffer", "tbuffer"} and bool(_FORMATTED.match(rest)))
+        known = known and not (found["lds"] and found["space"] == "flat")
         width = rest.removeprefix("d16_hi_").removeprefix("d16_").partition("_d16")[0]
         size = _SIZES.get(width, 0)
     access = Access(
@@ -491,7 +536,7 @@ def _vector_memory(name: str) -> Opcode | None:
         atomic=atomic,
     )
     words, types = _split(name)
-    return Opcode(name=name, unit=Unit.VMEM, access=access, obeys_exec=True, words=words, types=types)
+    return Opcode(name=name, unit=Unit.VMEM, known=known, access=access, obeys_exec=True, words=words, types=types)
 
 
 def _scalar_memory(name: str) -> Opcode | None:
@@ -521,7 +566,7 @@ _ASKED = {
     "execz": (EXEC_ROWS, Condition("exec", holds=False)), "execnz": (EXEC_ROWS, Condition("exec", holds=True)),
 }  # fmt: skip
 _HINTS = re.compile(
-    r"^s_(?:nop|setprio|sleep|wakeup|inst_prefetch|incperflevel|decperflevel|setkill|code_end|sendmsg|ttracedata|delay_alu"
+    r"^s_(?:nop|setprio|sleep|inst_prefetch|incperflevel|decperflevel|code_end|sendmsg|ttracedata|delay_alu"
     r"|clause|set_inst_prefetch_distance)$"
 )
 _BY_M0 = frozenset({"s_sendmsg", "s_ttracedata"})

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rota.errors import Finding, Severity
 from rota.isa.disassembly import Instruction
+from rota.isa.opcodes import Flow
 from rota.isa.wave.wave import Faults, Wave
 
 Octets = NDArray[np.int64]
@@ -513,7 +514,7 @@ def _is_before(first: _Access, second: _Access) -> bool:
 # branch target: within one, a single wait serves all.
 
 _RACES = frozenset({"I106", "I109", "I302", "I303", "I304"})
-_ENDS = re.compile(r"^s_(?:barrier|branch|cbranch\w*|endpgm|setpc_b64|swappc_b64)\b")
+_WITHIN = frozenset({Flow.NEXT, Flow.WAIT, Flow.CALL, Flow.TRAP})
 _RANGE = re.compile(r"(\d+) to (\d+)(?P<where>.*)$")
 _SPACE = re.compile(r"^\S+ ")
 
@@ -525,7 +526,7 @@ def number_stretches(instructions: Sequence[Instruction]) -> dict[int, int]:
     for place, each in enumerate(instructions):
         number += place in targets
         found[each.line] = number
-        number += _ENDS.match(each.opcode) is not None
+        number += each.spec.flow not in _WITHIN
     return found
 
 

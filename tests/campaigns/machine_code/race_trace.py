@@ -56,6 +56,12 @@ class WaveTrace:
     ops: dict[int, Op] = field(default_factory=dict)
 
 
+def _counter(opcode: str) -> str:
+    """By its name, so that the argument doesn't rest on the table that it judges."""
+    kinds = {"ds_": "ds", "s_": "sm", "flat_": "flat"}
+    return next((counter for prefix, counter in kinds.items() if opcode.startswith(prefix)), "vm")
+
+
 class Recorder:
     """Stands beside an execution and writes it down."""
 
@@ -81,11 +87,11 @@ class Recorder:
     def launch(self, original: Callable[..., None]) -> Callable[..., None]:
         """`Wave.launch`."""
 
-        def recorded(wave: Wave, counter: str, *rest: Any, **named: Any) -> None:
+        def recorded(wave: Wave, instruction: Instruction, *rest: Any, **named: Any) -> None:
             assert self._now is not None
-            self._op.counter, self._op.rows = counter, frozenset(named.get("rows", ()))
+            self._op.counter, self._op.rows = _counter(instruction.opcode), frozenset(named.get("rows", ()))
             self._now.ops[len(self._now.pcs) - 1] = self._op
-            original(wave, counter, *rest, **named)
+            original(wave, instruction, *rest, **named)
 
         return recorded
 

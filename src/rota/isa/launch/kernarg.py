@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rota.errors import Concern, IsaError
-from rota.isa.binary.kernel_facts import LANES, Argument, KernelFacts
+from rota.isa.binary.kernel_facts import Argument, KernelFacts
 from rota.isa.decoded import KernelProgram
 from rota.isa.disassembly import Instruction
 from rota.isa.wave.operand import EXEC
@@ -173,8 +173,8 @@ _OLD_FIRMWARE = 256  # bytes before the entry, which load the arguments if the f
 _FIRST_WAVE = 1 << 31
 
 
-def waves_of(block: Triple) -> int:
-    return -(-block[0] * block[1] * block[2] // LANES)
+def waves_of(block: Triple, lanes: int) -> int:
+    return -(-block[0] * block[1] * block[2] // lanes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,10 +187,11 @@ class Dispatch:
     kernarg_at: int
     packet_at: int
     entry: int  # the number of the first instruction
+    lanes: int  # of a wave
 
     @property
     def waves(self) -> int:
-        return waves_of(self.sizes.block)
+        return waves_of(self.sizes.block, self.lanes)
 
     def start(self, wave: Wave, workgroup: Triple) -> None:
         """Sets a wave's first registers: user SGPRs, workgroup ids, and work-item ids packed into v0 (gfx90a on)."""
@@ -206,13 +207,13 @@ class Dispatch:
                 at += 1
         if self.facts.descriptor.workgroup_info:
             wave.s[at] = self.waves | (_FIRST_WAVE if wave.number == 0 else 0)
-        block = self.sizes.block
-        item = wave.number * LANES + np.arange(LANES)
+        block, lanes = self.sizes.block, self.lanes
+        item = wave.number * lanes + np.arange(lanes)
         x, y, z = item % block[0], item // block[0] % block[1], item // (block[0] * block[1])
         ids = (x, y, z)[: self.facts.workitem_ids + 1]
-        wave.v[0] = sum((part << (10 * place) for place, part in enumerate(ids)), np.zeros(LANES, np.int64))
-        here = block[0] * block[1] * block[2] - wave.number * LANES
-        if here < LANES:
+        wave.v[0] = sum((part << (10 * place) for place, part in enumerate(ids)), np.zeros(lanes, np.int64))
+        here = block[0] * block[1] * block[2] - wave.number * lanes
+        if here < lanes:
             wave.s[EXEC], wave.s[EXEC + 1] = (1 << here) - 1 & 0xFFFF_FFFF, (1 << here) - 1 >> 32
             wave.update_mask()
 

@@ -83,7 +83,8 @@ class LoadedKernel:
         """
         shape, items = _triple(grid, "grid"), _triple(block, "block")
         held = _Arguments.of(self.facts, args)
-        chosen = orders if not isinstance(orders, int) else some_interleavings(waves_of(items), max(orders, 1), seed)
+        waves = waves_of(items, self.program.architecture.lanes.value)
+        chosen = orders if not isinstance(orders, int) else some_interleavings(waves, max(orders, 1), seed)
         runs = OrderRuns(program=self.program, spans=held.spans, regions=held.regions)
         count = shape[0] * shape[1] * shape[2]
         dispatch = partial(

@@ -6,7 +6,6 @@ The other orders are compared with the first, byte by byte.
 from __future__ import annotations
 
 import ctypes
-import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,6 +20,7 @@ from rota.isa.decoded import KernelProgram
 from rota.isa.launch.interleaving import Interleaving
 from rota.isa.launch.processes import MIN_FORK_SECONDS, Tell, run_forked
 from rota.isa.launch.run import KernelOutcome, rename_buffers
+from rota.isa.opcodes import Opcode, Space, Verb
 from rota.isa.races import cause_of, number_stretches, summarise_races
 
 # Arguments. A kernel sees memory, not arrays: two arguments that overlap are one region, a view reaches from its first
@@ -180,8 +180,7 @@ def _run_in_child(
     return replace(found, buffers=()) if same else found
 
 
-_SUMS = re.compile(r"^(?:ds|(?:buffer|global|flat)_atomic)_(?:pk_)?add_(?:rtn_)?b?f\d+")
-_TICKETS = re.compile(r"^ds_\w+_rtn_|_atomic_")
+_SUMS = frozenset({"add_f32", "add_f64", "pk_add_f16", "pk_add_bf16"})
 _MOST_LABELS = 3
 _SEEN, _HERE, _NOT_HERE = "seen", "in this order: ", "not in this order: "  # as a race says of the order it is found in
 
@@ -310,7 +309,7 @@ class OrderRuns:
     def _compare(self, first: Sequence[NDArray[Any]], now: Sequence[NDArray[Any]]) -> list[Finding]:
         if all(np.array_equal(a, b) for a, b in zip(first, now, strict=True)):
             return []
-        severity, why = weight_of([step.instruction.opcode for step in self.program.steps])
+        severity, why = weight_of([step.instruction.spec for step in self.program.steps])
         found = []
         for number, span in self.spans.items():
             if (place := place_of(span, self.regions)) is None:
@@ -336,11 +335,12 @@ class OrderRuns:
         return declared[number].name if number < len(declared) else f"arg{number}"
 
 
-def weight_of(opcodes: Sequence[str]) -> tuple[Severity, str]:
+def weight_of(opcodes: Sequence[Opcode]) -> tuple[Severity, str]:
     """How bad differing outputs are: float sums depend on their order, and so may the order of tickets."""
-    if any(map(_SUMS.search, opcodes)):
+    atomics = [each.access for each in opcodes if each.access is not None and each.access.verb is Verb.ATOMIC]
+    if any(each.atomic in _SUMS for each in atomics):
         return Severity.NOTE, "atomic sums of floats are rounded in the order of their arrival"
-    if any(map(_TICKETS.search, opcodes)):
+    if any(each.returns or each.space is not Space.LDS for each in atomics):
         return Severity.WARNING, "the kernel has atomics, and its outputs may depend on their order"
     return Severity.ERROR, ""
 

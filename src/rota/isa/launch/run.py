@@ -33,7 +33,7 @@ from rota.isa.launch.kernarg import (
 from rota.isa.launch.processes import check_time
 from rota.isa.memory.memories import Lds, Memory
 from rota.isa.native.workgroups import ENDLESS, run_clean
-from rota.isa.wave.wave import AT_BARRIER, INDEXED, Faults, Private, Step, Wave
+from rota.isa.wave.wave import AT_BARRIER, INDEXED, Faults, Step, Wave
 
 Turn = Callable[[Wave, int | None], None]
 _BUFFER = re.compile(r"\bbuffer (\d+)")
@@ -66,7 +66,7 @@ def is_revisited(wave: Wave, pc: int) -> bool:
     """Records a backward branch to `pc`; True if the wave was there with the same registers."""
     kept = wave.visit
     wave.branches += 1
-    in_flight = len(wave.vm) + len(wave.ds) + len(wave.sm) + len(wave.flat)
+    in_flight = wave.in_flight
     if (
         kept is not None
         and (kept.pc, kept.scc, kept.in_flight) == (pc, wave.scc, in_flight)
@@ -124,7 +124,7 @@ class WaveGroup:
                 continue
             number, turns = self.driver.turn(awake)
             wave = self.waves[number]
-            for pending in (*wave.vm, *wave.ds, *wave.flat):
+            for pending in wave.landing:
                 if self.driver.between():
                     wave.land(pending)
             turn(wave, turns)
@@ -141,11 +141,16 @@ class WaveGroup:
 
     def _runnable(self) -> list[int]:
         alive = [wave for wave in self.waves if not wave.ended]
-        if alive and all(wave.waiting for wave in alive):
-            self.note_barriers({wave.pc - 1: wave.number for wave in reversed(alive)})
-            for wave in alive:
+        arrived = min((wave.signals for wave in alive), default=0)
+        opened = [wave for wave in alive if wave.waiting and wave.epoch <= arrived]
+        if opened:
+            self.note_barriers({wave.pc - 1: wave.number for wave in reversed(opened)})
+            for wave in opened:
                 wave.waiting = False
-        return [wave.number for wave in alive if not wave.waiting]
+        running = [wave.number for wave in alive if not wave.waiting]
+        if alive and not running:  # a wave waits at a barrier that it never arrived at
+            raise _report_deadlock(self, 1)
+        return running
 
     def note_barriers(self, places: dict[int, int]) -> None:
         if len(places) > 1:
@@ -302,6 +307,7 @@ def run_dispatch(
         kernarg_at=memory.address(len(own) - 2),
         packet_at=memory.address(len(own) - 1),
         entry=first_instruction(facts, [step.instruction for step in program.steps]),
+        lanes=program.architecture.lanes.value,
     )
     memory.fill(len(own) - 2, segment)
     memory.fill(len(own) - 1, build_packet(facts, sizes, dispatch.kernarg_at))
@@ -322,7 +328,7 @@ def run_dispatch(
                 lds=lds,
                 at_issue=driver.at_issue(),
                 workgroup=place[1],
-                private=Private(facts.descriptor.private_bytes + (_STACK if facts.dynamic_stack else 0)),
+                private_bytes=facts.descriptor.private_bytes + (_STACK if facts.dynamic_stack else 0),
             )
             for number in range(dispatch.waves)
         ]
@@ -435,7 +441,7 @@ def _run_wave(  # noqa: C901  # the inner loop
     wave.executed += start - left
     wave.pc = pc
     if wave.ended:
-        for pending in (*wave.vm, *wave.ds, *wave.flat):
+        for pending in wave.landing:
             wave.land(pending)
     elif wave.executed >= most:
         fix = "run a smaller problem, or allow more instructions if the kernel is that long"

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from rota.isa.binary.kernel_facts import LANES
 from rota.isa.disassembly import Instruction
-from rota.isa.memory.atomic_ops import Combine, lds_atomic
-from rota.isa.memory.memories import POISON_BYTE, Width
+from rota.isa.memory.atomic_ops import Combine, combine_of
+from rota.isa.memory.memories import POISON_BYTE, to_registers
+from rota.isa.opcodes import Access, Space, Verb
 from rota.isa.wave.operand import Operand, parse_operand, unknown
-from rota.isa.wave.wave import ALL, Step, Wave, make_step
+from rota.isa.wave.wave import Step, Wave, make_step
 from rota.targets.architecture import Architecture
 
 Octets = NDArray[np.uint8]
@@ -30,11 +31,11 @@ _LDS_ADDRESS = 0xFFFF_FFFF  # addresses and offsets are added in 32 bits
 def reach(
     wave: Wave, instruction: Instruction, address: NDArray[np.int64], places: NDArray[np.int64], align: int = 1
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Byte numbers, lanes by places, and the lanes that take part: the object `ALL` if all do."""
+    """Byte numbers, lanes by places, and the lanes that take part: the object `wave.all` if all do."""
     lds, taking = wave.lds, wave.active
     index = (address[:, None] + places) & _LDS_ADDRESS
     inside: NDArray[np.bool_] = np.asarray((index < lds.size).all(axis=1))
-    if taking is ALL and align == 1 and inside.all():
+    if taking is wave.all and align == 1 and inside.all():
         return index, taking
     if not inside[taking].all():
         lds.report_outside(index[taking & ~inside][0, 0], instruction)
@@ -60,7 +61,7 @@ def read(
 ) -> None:
     """Issues a read; `arrange` turns its bytes into registers when it lands."""
     lds, number, issued = wave.lds, wave.number, wave.active
-    touched = index if lanes is ALL else index[lanes]
+    touched = index if lanes is wave.all else index[lanes]
     access = lds.order.begin_read(touched, number, wave.epoch, instruction)
     before, marked = lds.sample(touched, number)
 
@@ -70,13 +71,13 @@ def read(
         if bad.any():
             lds.order.mark_seen(access, touched[bad])
             now[bad] = POISON_BYTE
-        if lanes is not ALL:
-            spread = np.full((LANES, index.shape[1]), POISON_BYTE, np.uint8)
+        if lanes is not wave.all:
+            spread = np.full((wave.lanes, index.shape[1]), POISON_BYTE, np.uint8)
             spread[lanes] = now
             now = spread
-        np.copyto(wave.v[rows[0] : rows[0] + len(rows)], arrange(now), where=True if issued is ALL else issued)
+        np.copyto(wave.v[rows[0] : rows[0] + len(rows)], arrange(now), where=True if issued is wave.all else issued)
 
-    wave.launch("ds", instruction, partial(lds.order.cover, access), rows=rows, finish=finish)
+    wave.launch(instruction, partial(lds.order.cover, access), rows=rows, finish=finish)
 
 
 def write_bytes(
@@ -122,29 +123,24 @@ _GROUP = 32
 _QUAD_BIT, _ROTATE = 0x8000, 0xC000
 
 
-def decode_exchange(instruction: Instruction) -> Step | None:
-    if instruction.opcode == "ds_swizzle_b32":
+def decode_exchange(instruction: Instruction) -> Step:
+    if instruction.spec.root == "swizzle":
         target, source = (parse_operand(text.split()[0], instruction) for text in instruction.operands[:2])
         pattern = source_lanes(instruction)
 
         def swizzle(wave: Wave) -> NDArray[np.uint32]:  # an inactive lane reads as zero
-            return np.where(wave.active, wave.v[source.first], np.uint32(0))[pattern]
+            return np.where(wave.active, wave.v[source.first], np.uint32(0))[pattern[: wave.lanes]]
 
         act = _exchange(instruction, target.rows, swizzle)
         return make_step(instruction, act)
-    if instruction.opcode not in {"ds_bpermute_b32", "ds_permute_b32"}:
-        return None
-    for modifier in instruction.modifiers:
-        if not modifier.startswith("offset:"):
-            raise unknown(instruction, f"modifier {modifier!r}")
+    offset = offsets(instruction).get("offset", 0)
     target, address, source = (parse_operand(text, instruction) for text in instruction.operands)
-    offset = sum(int(modifier.partition(":")[2], 0) for modifier in instruction.modifiers)
-    gathers = instruction.opcode == "ds_bpermute_b32"
+    gathers = instruction.spec.root == "bpermute"
 
     def move(wave: Wave) -> NDArray[np.uint32]:
         active = wave.active
-        lane = (wave.v[address.first].astype(np.int64) + offset) >> 2 & (LANES - 1)
-        moved = np.zeros(LANES, np.uint32)
+        lane = (wave.v[address.first].astype(np.int64) + offset) >> 2 & (wave.lanes - 1)
+        moved = np.zeros(wave.lanes, np.uint32)
         if gathers:
             moved[:] = np.where(active, wave.v[source.first], np.uint32(0))[lane]
             return moved
@@ -163,7 +159,7 @@ def _exchange(
         def finish() -> None:
             np.copyto(wave.v[rows[0]], moved, where=issued)
 
-        wave.launch("ds", instruction, rows=rows, finish=finish)
+        wave.launch(instruction, rows=rows, finish=finish)
 
     return act
 
@@ -218,7 +214,7 @@ _TEAM = 16
 
 def transpose_registers(bits: int, element: int) -> Callable[[NDArray[np.uint8]], NDArray[np.uint32]]:
     count = bits // element
-    lane = np.arange(LANES)[:, None]
+    lane = np.arange(LANES)[:, None]  # only machines with waves of this size have such reads
     column = np.arange(count)
     member = lane % _TEAM
     source = lane // _TEAM * _TEAM + column * (_TEAM // count) + member // count
@@ -232,48 +228,33 @@ def transpose_registers(bits: int, element: int) -> Callable[[NDArray[np.uint8]]
     return registers
 
 
-_WORDS = re.compile(r"^ds_(?P<verb>read|write)(?P<two>2?)(?P<far>st64)?_b(?P<bits>32|64|96|128)$")
-_SHORT_READ = re.compile(r"^ds_read_(?P<sign>[ui])(?P<bits>8|16)(?P<half>_d16(?P<high>_hi)?)?$")
-_SHORT_WRITE = re.compile(r"^ds_write_b(?P<bits>8|16)(?P<high>_d16_hi)?$")
-_TRANSPOSED = re.compile(r"^ds_read_b(?P<bits>\d+)_tr_b(?P<element>\d+)$")
-_TRANSPOSED_ALIGN = {64: 8, 96: 16}  # AMD's rocRoller pads rows of 96 bits to 128 for it
+_TRANSPOSED_ALIGN = {8: 8, 12: 16}  # by bytes; AMD's rocRoller pads rows of 96 bits to 128 for it
 
 
 def decode_shared(instruction: Instruction, architecture: Architecture) -> Step | None:
-    if not instruction.opcode.startswith("ds_"):
+    access = instruction.spec.access
+    if access is None or access.space is not Space.LDS or access.m0:
         return None
-    if instruction.opcode == "ds_nop":
-        return make_step(instruction, lambda _: None)
-    if (exchange := decode_exchange(instruction)) is not None:
-        return exchange
+    if access.verb is Verb.EXCHANGE:
+        return decode_exchange(instruction)
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
-    if (atomic := lds_atomic(instruction.opcode)) is not None:
-        return _decode_atomic(instruction, operands, atomic)
-    return _decode_move(instruction, operands, architecture)
+    if access.verb is Verb.ATOMIC:
+        combine = combine_of(access)
+        return None if combine is None else _decode_atomic(instruction, operands, access, combine)
+    places, row = _byte_offsets(instruction, access), operands[0].first
+    if access.verb is Verb.STORE:
+        return _decode_write(instruction, operands, places, 16 if access.high else 0)
+    if access.transposed:
+        if instruction.opcode not in architecture.transposed_reads:
+            raise unknown(instruction, f"form on {architecture.arch}")
+        arrange = transpose_registers(8 * access.size, access.transposed)
+        return _decode_read(instruction, operands, places, lambda _: arrange, _TRANSPOSED_ALIGN[access.size])
 
+    def extend(wave: Wave) -> Arrange:
+        old = wave.other_half(row)
+        return lambda octets: to_registers(access, octets, old)
 
-def _decode_move(instruction: Instruction, operands: tuple[Operand, ...], architecture: Architecture) -> Step | None:
-    if (found := _WORDS.match(instruction.opcode)) is not None:
-        return _decode_words(instruction, operands, found)
-    if (found := _SHORT_READ.match(instruction.opcode)) is not None:
-        size, row = int(found["bits"]) // 8, operands[0].first
-        width = Width(size=size, signed=found["sign"] == "i", half=bool(found["half"]), high=bool(found["high"]))
-
-        def extend(wave: Wave) -> Arrange:
-            old = wave.other_half(row)
-            return lambda octets: width.registers(octets, old)
-
-        return _decode_read(instruction, operands, _byte_offsets(instruction, size), extend)
-    if (found := _SHORT_WRITE.match(instruction.opcode)) is not None:
-        places = _byte_offsets(instruction, int(found["bits"]) // 8)
-        return _decode_write(instruction, operands, places, 16 if found["high"] else 0)
-    if (found := _TRANSPOSED.match(instruction.opcode)) is None:
-        return None
-    if instruction.opcode not in architecture.transposed_reads:
-        raise unknown(instruction, f"form on {architecture.arch}")
-    bits = int(found["bits"])
-    arrange, places = transpose_registers(bits, int(found["element"])), _byte_offsets(instruction, bits // 8)
-    return _decode_read(instruction, operands, places, lambda _: arrange, _TRANSPOSED_ALIGN[bits])
+    return _decode_read(instruction, operands, places, extend)
 
 
 def offsets(instruction: Instruction) -> dict[str, int]:
@@ -286,21 +267,10 @@ def offsets(instruction: Instruction) -> dict[str, int]:
     return found
 
 
-def _byte_offsets(instruction: Instruction, size: int) -> NDArray[np.int64]:
-    return offsets(instruction).get("offset", 0) + np.arange(size)
-
-
-def _decode_words(instruction: Instruction, operands: tuple[Operand, ...], found: re.Match[str]) -> Step:
-    size = int(found["bits"]) // 8
-    if not found["two"]:
-        places = _byte_offsets(instruction, size)
-    else:
-        at, unit = offsets(instruction), size * (64 if found["far"] else 1)
-        starts = np.array([at.get("offset0", 0), at.get("offset1", 0)]) * unit
-        places = (starts[:, None] + np.arange(size)).reshape(-1)
-    if found["verb"] == "read":
-        return _decode_read(instruction, operands, places, lambda _: lambda octets: octets.view(np.uint32).T)
-    return _decode_write(instruction, operands, places)
+def _byte_offsets(instruction: Instruction, access: Access) -> NDArray[np.int64]:
+    at, names = offsets(instruction), ("offset",) if access.pieces == 1 else ("offset0", "offset1")
+    starts = np.array([at.get(name, 0) for name in names]) * access.unit
+    return (starts[:, None] + np.arange(access.size)).reshape(-1)
 
 
 def _decode_read(
@@ -330,25 +300,24 @@ def _decode_write(
     def act(wave: Wave) -> None:
         index, lanes = reach(wave, instruction, wave.v[row].astype(np.int64), places)
         data = (np.ascontiguousarray(wave.v[rows].T) >> np.uint32(shift)).view(np.uint8)[:, :size]
-        if lanes is not ALL:
+        if lanes is not wave.all:
             index, data = index[lanes], data[lanes]
         finish, cover = write_bytes(wave, instruction, index, data)
-        wave.launch("ds", instruction, cover, finish=finish)
+        wave.launch(instruction, cover, finish=finish)
 
     return make_step(instruction, act)
 
 
-def _decode_atomic(instruction: Instruction, operands: tuple[Operand, ...], atomic: tuple[Combine, int, bool]) -> Step:
-    combine, size, returns = atomic
-    targets, rest = (operands[:1], operands[1:]) if returns else ((), operands)
+def _decode_atomic(instruction: Instruction, operands: tuple[Operand, ...], access: Access, combine: Combine) -> Step:
+    targets, rest, size = operands[: access.returns], operands[access.returns :], access.size
     row, sources = rest[0].first, [source.first for source in rest[1:]]
-    words, places = size // 4, _byte_offsets(instruction, size)
+    words, places = size // 4, _byte_offsets(instruction, access)
     rows = tuple(each for target in targets for each in target.rows)
 
     def act(wave: Wave) -> None:
         index, lanes = reach(wave, instruction, wave.v[row].astype(np.int64), places, size)
         taken = [np.ascontiguousarray(wave.v[first : first + words].T).view(f"<u{size}")[:, 0] for first in sources]
-        given, issued = np.array(taken).reshape(len(sources), LANES).T, wave.active
+        given, issued = np.array(taken).reshape(len(sources), wave.lanes).T, wave.active
         found = np.full(index.shape, POISON_BYTE, np.uint8)
         end, cover = change_bytes(wave, instruction, index, lanes, combine, given, found)
 
@@ -357,6 +326,6 @@ def _decode_atomic(instruction: Instruction, operands: tuple[Operand, ...], atom
             if rows:
                 np.copyto(wave.v[rows[0] : rows[0] + len(rows)], found.view(np.uint32).T, where=issued)
 
-        wave.launch("ds", instruction, cover, rows=rows, finish=finish)
+        wave.launch(instruction, cover, rows=rows, finish=finish)
 
     return make_step(instruction, act)

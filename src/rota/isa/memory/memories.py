@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rota.isa.disassembly import Instruction
+from rota.isa.opcodes import Access
 from rota.isa.races import AccessOrder, GlobalOrder
 from rota.isa.wave.wave import Faults
 
@@ -24,29 +24,22 @@ Octets = NDArray[np.int64]
 _HIGH = np.uint32(0xFFFF_0000)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Width:
-    """Bytes per lane, and which part of a register they fill or come from."""
+def to_registers(access: Access, octets: NDArray[np.uint8], old: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Rows by lanes, from what was loaded, lanes by bytes; `old` is what the register held."""
+    if access.size >= 4:
+        return octets.view(np.uint32).T
+    kind = np.dtype(f"<{'i' if access.signed else 'u'}{access.size}")
+    value: NDArray[np.uint32] = octets.view(kind)[:, 0].astype(np.int32).view(np.uint32)
+    if access.half:
+        low, high = (old, value << np.uint32(16)) if access.high else (value, old)
+        value = low & ~_HIGH | high & _HIGH
+    return value[None]
 
-    size: int
-    signed: bool = False
-    half: bool = False  # the other half of the register stays
-    high: bool = False
 
-    def registers(self, octets: NDArray[np.uint8], old: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        if self.size >= 4:
-            return octets.view(np.uint32).T
-        kind = np.dtype(f"<{'i' if self.signed else 'u'}{self.size}")
-        value: NDArray[np.uint32] = octets.view(kind)[:, 0].astype(np.int32).view(np.uint32)
-        if self.half:
-            low, high = (old, value << np.uint32(16)) if self.high else (value, old)
-            value = low & ~_HIGH | high & _HIGH
-        return value[None]
-
-    def to_bytes(self, registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
-        """Lanes by bytes, from rows by lanes; a whole word even if fewer bytes are stored."""
-        values = np.ascontiguousarray(registers.T)
-        return (values >> np.uint32(16) if self.high else values).view(np.uint8)
+def to_bytes(access: Access, registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """Lanes by bytes, from rows by lanes; a whole word even if fewer bytes are stored."""
+    values = np.ascontiguousarray(registers.T)
+    return (values >> np.uint32(16) if access.high else values).view(np.uint8)
 
 
 BASE = 0x7E00_0000_0000

@@ -2,49 +2,45 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
 from rota.isa.disassembly import Instruction
-from rota.isa.memory.atomic_ops import Combine, memory_atomic
+from rota.isa.memory.atomic_ops import Combine, combine_of
+from rota.isa.opcodes import Space, Unit, Verb
 from rota.isa.races import MemoryUse, scope_of
 from rota.isa.wave.operand import Operand, parse_operand, scalar_reader, unknown
 from rota.isa.wave.wave import POISON, Step, Wave, make_step
 
-_MOVE = re.compile(r"^s_(?P<buffer>buffer_)?(?P<verb>load|store)_dword(?:x(?P<count>2|4|8|16))?$")
-_CLOCKS = frozenset({"s_memtime", "s_memrealtime"})
-_HINTS = frozenset({"s_dcache_inv", "s_dcache_wb", "s_dcache_inv_vol", "s_dcache_wb_vol"})
 _MOST_STORED = 4
 
 
 def decode_scalar_memory(instruction: Instruction) -> Step | None:
-    opcode = instruction.opcode
-    if opcode in _HINTS:
-        return make_step(instruction, lambda _: None)
-    if opcode in _CLOCKS:
+    spec, access = instruction.spec, instruction.spec.access
+    if spec.unit is Unit.SMEM and spec.targets:
         return _clock(instruction)
-    if opcode.startswith("s_atomic_") and (atomic := memory_atomic(opcode)) is not None:
-        return _atomic(instruction, *atomic[:2])
-    found = _MOVE.match(opcode)
-    if found is None:
+    if access is None or access.space is not Space.SCALAR or access.private:
         return None
-    count = int(found["count"] or 1)
-    if found["verb"] == "load":
-        return _load(instruction, count, buffer=bool(found["buffer"]))
-    return _store(instruction, count) if not found["buffer"] and count <= _MOST_STORED else None
+    count = access.size // 4
+    if access.verb is Verb.LOAD:
+        return _load(instruction, count, buffer=access.buffer)
+    combine = combine_of(access)
+    if combine is not None and not access.buffer and access.atomic != "cmpswap":
+        return _atomic(instruction, combine, access.size)
+    stores = access.verb is Verb.STORE and not access.buffer and count <= _MOST_STORED
+    return _store(instruction, count) if stores else None
 
 
 def _address(instruction: Instruction, base: Operand, offset: Operand) -> Callable[[Wave], int]:
     """Base, scalar or literal offset, and a second literal offset; glc has no effect on values."""
     near = 0
-    for modifier in instruction.modifiers:
-        if modifier.startswith("offset:"):
-            near = int(modifier.partition(":")[2], 0)
-        elif modifier != "glc":
-            raise unknown(instruction, f"modifier {modifier!r}")
+    for name, value in instruction.fields.items():
+        if name == "offset":
+            near = int(value, 0)
+        elif name != "glc":
+            raise unknown(instruction, f"modifier {name!r}")
     start, more = scalar_reader(base, wide=True), scalar_reader(offset)
     literal = signed_offset(offset.literal) if not offset.rows else None
     return lambda wave: start(wave) + (more(wave) if literal is None else literal) + near
@@ -70,7 +66,7 @@ def _load(instruction: Instruction, count: int, *, buffer: bool) -> Step:
         def finish() -> None:
             wave.s[first : first + count] = words
 
-        wave.launch("sm", instruction, partial(wave.memory.order.cover, number), rows=target.rows, finish=finish)
+        wave.launch(instruction, partial(wave.memory.order.cover, number), rows=target.rows, finish=finish)
 
     return make_step(instruction, act)
 
@@ -114,7 +110,7 @@ def _store(instruction: Instruction, count: int) -> Step:
             spot = np.array([place])
             wave.memory.order.touch(number, spot, 4 * count, wave.memory.get(spot, 4 * count) == data)
             wave.memory.put(spot, data)
-        wave.launch("sm", instruction, partial(wave.memory.order.cover, number))
+        wave.launch(instruction, partial(wave.memory.order.cover, number))
 
     return make_step(instruction, act)
 
@@ -142,7 +138,7 @@ def _atomic(instruction: Instruction, combine: Combine, size: int) -> Step:
                 wave.s[data.first : data.first + words] = found
 
         rows = data.rows if returns else ()
-        wave.launch("sm", instruction, partial(wave.memory.order.cover, number), rows=rows, finish=finish)
+        wave.launch(instruction, partial(wave.memory.order.cover, number), rows=rows, finish=finish)
 
     return make_step(instruction, act)
 
@@ -157,6 +153,6 @@ def _clock(instruction: Instruction) -> Step:
         def finish() -> None:
             wave.s[target.first : target.first + 2] = [now & 0xFFFF_FFFF, now >> 32]
 
-        wave.launch("sm", instruction, rows=target.rows, finish=finish)
+        wave.launch(instruction, rows=target.rows, finish=finish)
 
     return make_step(instruction, act)

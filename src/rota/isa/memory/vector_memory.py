@@ -6,7 +6,6 @@ and stores may start at any byte, atomics at multiples of their size.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -15,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rota.isa.binary.kernel_facts import LANES
 from rota.isa.disassembly import Instruction
-from rota.isa.memory.atomic_ops import Combine, memory_atomic
+from rota.isa.memory.atomic_ops import Combine, combine_of
 from rota.isa.memory.lds_ops import change_bytes, combine_bytes, reach, report_misaligned, write_bytes
-from rota.isa.memory.memories import Width
+from rota.isa.memory.memories import to_bytes, to_registers
 from rota.isa.memory.scalar_memory import decode_scalar_memory
+from rota.isa.opcodes import Access, Space, Unit, Verb
 from rota.isa.races import MemoryUse, Scope, scope_of
 from rota.isa.wave.operand import M0, PRIVATE_BASE, SHARED_BASE, File, Operand, parse_operand, scalar_reader, unknown
 from rota.isa.wave.wave import Act, Step, Wave, make_step
@@ -28,29 +27,6 @@ from rota.targets.architecture import Architecture
 
 Lanes = NDArray[np.bool_]
 _APERTURE = 1 << 32  # bytes of LDS and of private memory among flat addresses
-SIZES = {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16, "byte": 1, "short": 2}
-_WORDS = ("dword", "dwordx2", "dwordx3", "dwordx4")
-_LOADS = frozenset(
-    (
-        *_WORDS,
-        *(sign + name for sign in "us" for name in ("byte", "short")),
-        *(name + half for name in ("ubyte", "sbyte", "short") for half in ("_d16", "_d16_hi")),
-    )
-)
-_STORES = frozenset((*_WORDS, "byte", "short", "byte_d16_hi", "short_d16_hi"))
-
-
-def width_of(verb: str, text: str) -> Width | None:
-    """The width of that name, such as dwordx2 or sbyte_d16_hi; None if `verb` (load or store) has none."""
-    if text not in (_LOADS if verb == "load" else _STORES):
-        return None
-    name, _, half = text.partition("_")
-    plain = name if name in SIZES else name[1:]
-    return Width(
-        size=SIZES[plain], signed=name in {"sbyte", "sshort"}, half=bool(half) and verb == "load", high=half == "d16_hi"
-    )
-
-
 # Addresses. A buffer resource (CDNA3 ISA, "Buffer Addressing") adds its base, offsets of the lane, a scalar and the
 # instruction, and index times stride, swizzled if it says so. Accesses outside `num_records` read zero and write
 # nothing. Without a stride or an index, records are bytes and each word is checked by itself. With both and a swizzle,
@@ -74,8 +50,9 @@ class Modifiers(NamedTuple):
 def read_modifiers(instruction: Instruction) -> Modifiers:
     offset, flags = 0, set()
     for modifier in instruction.modifiers:
-        if modifier.startswith("offset:"):
-            offset = int(modifier.partition(":")[2], 0)
+        name, _, value = modifier.partition(":")
+        if name == "offset":
+            offset = int(value, 0)
         elif modifier in _FLAGS:
             flags.add(modifier)
         else:
@@ -115,7 +92,7 @@ def buffer_addresses(operands: list[Operand], modifiers: Modifiers, instruction:
         low, high, count, last = wave.s[first : first + 4]
         base, records, stride = np.uint64(low | (high & 0xFFFF) << 32), np.uint64(count), np.uint64(high >> 16 & 0x3FFF)
         swizzled, moved, wrong = high >> 31, np.uint64(soffset(wave)), ""
-        offset = np.full(LANES, modifiers.offset, np.uint64)
+        offset = np.full(wave.lanes, modifiers.offset, np.uint64)
         if offen:
             offset += wave.v[offset_row]
         if last >> 23 & 1:
@@ -124,12 +101,12 @@ def buffer_addresses(operands: list[Operand], modifiers: Modifiers, instruction:
             wrong = "is swizzled, but it has no index"
         if wrong:
             report(wave, wrong)
-            return offset, np.zeros(LANES, np.uint64)
+            return offset, np.zeros(wave.lanes, np.uint64)
         if not idxen or not stride:  # an offset is out of range from num_records - soffset on
             inside = offset + moved
             return inside + base, records - np.minimum(inside, records)
         index = wave.v[lane.first].astype(np.uint64)
-        counted, settled = index < records, np.ones(LANES, np.bool_)  # settled if all public accounts agree
+        counted, settled = index < records, np.ones(wave.lanes, np.bool_)  # settled if all public accounts agree
         if swizzled:
             group, element = np.uint64(8 << (last >> 21 & 3)), np.uint64(_ELEMENT)
             at = (index // group * stride + offset // element * element) * group
@@ -146,15 +123,9 @@ def buffer_addresses(operands: list[Operand], modifiers: Modifiers, instruction:
 
 # Private memory. Each lane has its own bytes; a kernel can't see how the device interleaves them.
 
-_SCRATCH_OPCODE = re.compile(r"^scratch_(?P<verb>load|store)_(?P<width>\w+)$")
 
-
-def decode_scratch(instruction: Instruction) -> Step | None:
-    found = _SCRATCH_OPCODE.match(instruction.opcode)
-    width = width_of(found["verb"], found["width"]) if found else None
-    if found is None or width is None:
-        return None
-    loads, offset = found["verb"] == "load", read_modifiers(instruction).offset
+def _decode_scratch(instruction: Instruction, access: Access) -> Step:
+    loads, offset = access.verb is Verb.LOAD, read_modifiers(instruction).offset
     first, second, base = (parse_operand(text, instruction) for text in instruction.operands)
     data, lane = (first, second) if loads else (second, first)
     scalar = scalar_reader(base) if base.file is not File.NONE else (lambda _: 0)
@@ -162,19 +133,19 @@ def decode_scratch(instruction: Instruction) -> Step | None:
 
     def act(wave: Wave) -> None:
         private, issued = wave.private, wave.active
-        at = np.full(LANES, scalar(wave) + offset, np.int64)
+        at = np.full(wave.lanes, scalar(wave) + offset, np.int64)
         at = at if lane.file is File.NONE else at + wave.v[lane.first]
-        index, lanes = private.index(wave, instruction, at, width.size, issued)
+        index, lanes = private.index(wave, instruction, at, access.size, issued)
         if not loads:
-            private.put(index, lanes, width.to_bytes(wave.v[registers])[:, : width.size])
-            wave.launch("vm", instruction)
+            private.put(index, lanes, to_bytes(access, wave.v[registers])[:, : access.size])
+            wave.launch(instruction)
             return
         fetched, old = private.get(index, lanes), wave.other_half(data.first)
 
         def finish() -> None:
-            np.copyto(wave.v[registers], width.registers(fetched, old), where=issued)
+            np.copyto(wave.v[registers], to_registers(access, fetched, old), where=issued)
 
-        wave.launch("vm", instruction, rows=data.rows, finish=finish)
+        wave.launch(instruction, rows=data.rows, finish=finish)
 
     if loads:
         return make_step(instruction, act)
@@ -185,32 +156,29 @@ def decode_scratch(instruction: Instruction) -> Step | None:
 # any other global memory. They count in vmcnt and in lgkmcnt and return in no order, so that only waits for zero on
 # both counters cover them.
 
-_FLAT_OPCODE = re.compile(r"^flat_(?P<verb>load|store)_(?P<width>\w+)$")
 
-
-def decode_flat(instruction: Instruction) -> Step | None:
-    if not instruction.opcode.startswith("flat_"):
-        return None
+def _decode_flat(instruction: Instruction, access: Access) -> Step | None:
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
     modifiers = read_modifiers(instruction)
     if not modifiers.flags <= {"sc0", "sc1", "nt"}:
         raise unknown(instruction, "modifier")
     flat = _Flat(instruction=instruction, offset=modifiers.offset, scope=scope_of(modifiers.flags))
-    if (atomic := memory_atomic(instruction.opcode)) is not None:
-        combine, size, compares = atomic
-        target, rest = (operands[0], operands[1:]) if "sc0" in modifiers.flags else (None, operands)
-        lane, data = rest
-        if data.count != (2 if compares else 1) * size // 4:
-            raise unknown(instruction, f"operand {data.text!r}")
-        act = _flat_atomic(flat, lane, data, target, atomic=(combine, size))
-        return make_step(instruction, act)
-    found = _FLAT_OPCODE.match(instruction.opcode)
-    width = width_of(found["verb"], found["width"]) if found else None
-    if found is None or width is None:
+    if access.verb is Verb.LOAD:
+        return make_step(instruction, _load_flat(flat, operands, access))
+    if access.verb is Verb.STORE:
+        return make_step(instruction, _store_flat(flat, operands, access))
+    if (combine := combine_of(access)) is None:
         return None
-    if found["verb"] == "load":
-        return make_step(instruction, _load_flat(flat, operands, width))
-    return make_step(instruction, _store_flat(flat, operands, width))
+    target, rest = (operands[0], operands[1:]) if instruction.returns else (None, operands)
+    lane, data = rest
+    _check_data(instruction, access, data)
+    return make_step(instruction, _flat_atomic(flat, lane, data, target, atomic=(combine, access.size)))
+
+
+def _check_data(instruction: Instruction, access: Access, data: Operand) -> None:
+    """The data of cmpswap holds what is expected, too."""
+    if data.count != (2 if access.atomic == "cmpswap" else 1) * access.size // 4:
+        raise unknown(instruction, f"operand {data.text!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,14 +205,14 @@ def _places_in_lds(
     return index, lanes & inside
 
 
-def _load_flat(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act:
+def _load_flat(flat: _Flat, operands: tuple[Operand, ...], access: Access) -> Act:
     target, lane = operands
-    instruction, size, first = flat.instruction, width.size, target.first
+    instruction, size, first = flat.instruction, access.size, target.first
 
     def act(wave: Wave) -> None:
         memory, lds, issued = wave.memory, wave.lds, wave.active
         address, outside, in_lds, in_private = flat.split(wave, lane)
-        out = np.full((LANES, size), 0xFF, np.uint8)
+        out = np.full((wave.lanes, size), 0xFF, np.uint8)
         number = memory.order.begin(wave, instruction, MemoryUse.READ, flat.scope)
         place, reached = memory.places(address, size, outside, instruction)
         memory.order.touch(number, place, size)
@@ -265,21 +233,21 @@ def _load_flat(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act:
         old = wave.other_half(first)
 
         def finish() -> None:
-            np.copyto(wave.v[first : first + target.count], width.registers(out, old), where=issued)
+            np.copyto(wave.v[first : first + target.count], to_registers(access, out, old), where=issued)
 
-        wave.launch("flat", instruction, *covers, rows=target.rows, finish=finish)
+        wave.launch(instruction, *covers, rows=target.rows, finish=finish)
 
     return act
 
 
-def _store_flat(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act:
+def _store_flat(flat: _Flat, operands: tuple[Operand, ...], access: Access) -> Act:
     lane, source = operands
-    instruction, size = flat.instruction, width.size
+    instruction, size = flat.instruction, access.size
 
     def act(wave: Wave) -> None:
         memory = wave.memory
         address, outside, in_lds, in_private = flat.split(wave, lane)
-        data = width.to_bytes(wave.v[source.first : source.first + source.count])[:, :size]
+        data = to_bytes(access, wave.v[source.first : source.first + source.count])[:, :size]
         number = memory.order.begin(wave, instruction, MemoryUse.WRITE, flat.scope)
         place, reached = memory.places(address, size, outside, instruction)
         memory.order.touch(number, place, size, memory.get(place, size) == data[reached])
@@ -294,7 +262,7 @@ def _store_flat(flat: _Flat, operands: tuple[Operand, ...], width: Width) -> Act
             index, lanes = _places_in_lds(wave, flat, address, in_lds, size)
             finish, cover = write_bytes(wave, instruction, index[lanes], data[lanes])
             covers.append(cover)
-        wave.launch("flat", instruction, *covers, finish=finish)
+        wave.launch(instruction, *covers, finish=finish)
 
     return act
 
@@ -313,7 +281,7 @@ def _flat_atomic(
         if ((outside | in_lds) & ~even).any():
             report_misaligned(wave, instruction, f"its address is not a multiple of {size}")
         given = np.ascontiguousarray(wave.v[data.first : data.first + data.count].T).view(f"<u{size}")
-        found = np.full((LANES, size), 0xFF, np.uint8)
+        found = np.full((wave.lanes, size), 0xFF, np.uint8)
         place, reached = memory.places(address, size, outside & even, instruction)
         covers = [_change_memory(wave, instruction, place, reached, combine, given, found, returns=target is not None)]
         ends: list[Callable[[], None]] = []
@@ -330,7 +298,7 @@ def _flat_atomic(
                 rows = slice(target.first, target.first + target.count)
                 np.copyto(wave.v[rows], found.view(np.uint32).T, where=issued)
 
-        wave.launch("flat", instruction, *covers, rows=() if target is None else target.rows, finish=finish)
+        wave.launch(instruction, *covers, rows=() if target is None else target.rows, finish=finish)
 
     return act
 
@@ -357,15 +325,13 @@ def _change_memory(  # noqa: PLR0917
     return partial(memory.order.cover, number)
 
 
-_OPCODE = re.compile(r"^(?P<space>buffer|global)_(?P<verb>load|store)_(?P<lds>lds_)?(?P<width>\w+)$")
-_HINTS = frozenset({"buffer_inv", "buffer_wbl2", "buffer_wbinvl1", "buffer_wbinvl1_vol", "buffer_invl2"})
+_SIZES = frozenset({1, 2, 4, 8, 12, 16})  # bytes per lane
 _DMA_SIZES = frozenset({4, 12, 16})
 SHORT_M0 = 1 << 16  # LDS bytes that 16 bits of M0 can name
-_LANE = np.arange(LANES, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Access:
+class _Site:
     instruction: Instruction
     size: int
     addresses: Addresses
@@ -373,137 +339,112 @@ class _Access:
 
 
 def decode_memory(instruction: Instruction, architecture: Architecture) -> Step | None:
-    for decode in (decode_scalar_memory, decode_scratch, decode_flat):
-        if (step := decode(instruction)) is not None:
-            return step
-    if instruction.opcode in _HINTS:
-        return make_step(instruction, lambda _: None)
-    if (atomic := memory_atomic(instruction.opcode)) is not None:
-        return _decode_atomic(instruction, *atomic)
-    found = _OPCODE.match(instruction.opcode)
-    width = width_of(found["verb"], found["width"]) if found else None
-    if found is None or width is None:
+    if (scalar := decode_scalar_memory(instruction)) is not None:
+        return scalar
+    spec, access = instruction.spec, instruction.spec.access
+    if access is None or spec.unit is not Unit.VMEM or (access.verb is not Verb.ATOMIC and access.size not in _SIZES):
         return None
-    return _decode_plain(instruction, found, width, architecture)
+    if access.space is Space.PRIVATE:
+        return None if access.verb is Verb.ATOMIC or access.to_lds else _decode_scratch(instruction, access)
+    if access.space is Space.FLAT:
+        return _decode_flat(instruction, access)
+    return _decode_global(instruction, access, architecture)
 
 
-def _decode_plain(
-    instruction: Instruction, found: re.Match[str], width: Width, architecture: Architecture
-) -> Step | None:
-    modifiers = read_modifiers(instruction)
-    to_lds = bool(found["lds"]) or "lds" in modifiers.flags
+def _decode_global(instruction: Instruction, access: Access, architecture: Architecture) -> Step | None:
+    modifiers, returns = read_modifiers(instruction), instruction.returns
     operands = [parse_operand(text, instruction) for text in instruction.operands]
-    stores = found["verb"] == "store"
-    if to_lds:
-        data, rest = None, operands
-    elif found["space"] == "global" and stores:
-        data, rest = operands[1], [operands[0], *operands[2:]]
-    else:
-        data, rest = operands[0], operands[1:]
-    access = _access(instruction, found["space"], rest, width.size)
-    if data is None:
-        if stores or width.size not in _DMA_SIZES or width.size > architecture.dma_width.value:
+    target = operands[0] if returns else None
+    if returns and not (access.verb is Verb.ATOMIC and access.buffer):
+        operands = operands[1:]
+    # A buffer instruction names its data first, a store or an atomic on pointers after the address.
+    place = 0 if access.buffer else 1
+    data = None if instruction.to_lds or access.verb is Verb.LOAD else operands.pop(place)
+    where = (
+        buffer_addresses(operands, modifiers, instruction)
+        if access.buffer
+        else pointer_addresses(operands[0], operands[1], modifiers.offset)
+    )
+    site = _Site(instruction=instruction, size=access.size, addresses=where, scope=scope_of(modifiers.flags))
+    if instruction.to_lds:
+        widest = architecture.dma_width.value
+        if access.verb is Verb.STORE or access.size not in _DMA_SIZES or access.size > widest:
             raise unknown(instruction, "width of a load to LDS")
-        return make_step(instruction, _dma(access, modifiers.offset, architecture))
-    if stores:
-        return make_step(instruction, _store(access, data, width))
-    return make_step(instruction, _load(access, data, width))
+        return make_step(instruction, _dma(site, modifiers.offset, architecture))
+    if data is None and target is not None:
+        return make_step(instruction, _load(site, target, access))
+    if data is None or access.verb is Verb.STORE:
+        return None if data is None else make_step(instruction, _store(site, data, access))
+    combine = combine_of(access)
+    _check_data(instruction, access, data)
+    if target is not None:
+        target = Operand(text=target.text, file=target.file, first=target.first, count=access.size // 4)
+    return None if combine is None else make_step(instruction, _atomic(site, data, target, combine))
 
 
-def _access(instruction: Instruction, space: str, rest: list[Operand], size: int) -> _Access:
-    modifiers = read_modifiers(instruction)
-    if space == "buffer":
-        where = buffer_addresses(rest, modifiers, instruction)
-    else:
-        where = pointer_addresses(rest[0], rest[1], modifiers.offset)
-    return _Access(instruction=instruction, size=size, addresses=where, scope=scope_of(modifiers.flags))
-
-
-def _fetch(access: _Access, wave: Wave) -> tuple[NDArray[np.uint8], int, NDArray[np.uint64]]:
+def _fetch(site: _Site, wave: Wave) -> tuple[NDArray[np.uint8], int, NDArray[np.uint64]]:
     """Lanes by bytes, zero beyond the end of a buffer resource; the number of the access; the addresses."""
-    memory, (address, room) = wave.memory, access.addresses(wave)
-    out = np.zeros((LANES, access.size), np.uint8)
-    number = memory.order.begin(wave, access.instruction, MemoryUse.READ, access.scope)
-    unit = access.size if room is None or bool((room >= access.size).all()) else min(4, access.size)
-    for at in range(0, access.size, unit):
+    memory, (address, room) = wave.memory, site.addresses(wave)
+    out = np.zeros((wave.lanes, site.size), np.uint8)
+    number = memory.order.begin(wave, site.instruction, MemoryUse.READ, site.scope)
+    unit = site.size if room is None or bool((room >= site.size).all()) else min(4, site.size)
+    for at in range(0, site.size, unit):
         wanted = wave.active if room is None else wave.active & (room >= at + unit)
-        place, reached = memory.places(address + np.uint64(at), unit, wanted, access.instruction)
+        place, reached = memory.places(address + np.uint64(at), unit, wanted, site.instruction)
         out[reached, at : at + unit] = memory.get(place, unit)
         out[wanted & ~reached, at : at + unit] = 0xFF
         memory.order.touch(number, place, unit)
     return out, number, address
 
 
-def _load(access: _Access, data: Operand, width: Width) -> Act:
+def _load(site: _Site, data: Operand, access: Access) -> Act:
     first = data.first
 
     def act(wave: Wave) -> None:
-        fetched, number, _ = _fetch(access, wave)
+        fetched, number, _ = _fetch(site, wave)
         issued, old = wave.mask, wave.other_half(first)
 
         def finish() -> None:
-            registers = width.registers(fetched, old)
+            registers = to_registers(access, fetched, old)
             np.copyto(wave.v[first : first + data.count], registers, where=True if issued is None else issued)
 
         cover = partial(wave.memory.order.cover, number)
-        wave.launch("vm", access.instruction, cover, rows=data.rows, finish=finish)
+        wave.launch(site.instruction, cover, rows=data.rows, finish=finish)
 
     return act
 
 
-def _store(access: _Access, data: Operand, width: Width) -> Act:
-    first, size = data.first, access.size
+def _store(site: _Site, data: Operand, access: Access) -> Act:
+    first, size = data.first, site.size
 
     def act(wave: Wave) -> None:
-        memory, (address, room) = wave.memory, access.addresses(wave)
-        octets = width.to_bytes(wave.v[first : first + data.count])
-        number = memory.order.begin(wave, access.instruction, MemoryUse.WRITE, access.scope)
+        memory, (address, room) = wave.memory, site.addresses(wave)
+        octets = to_bytes(access, wave.v[first : first + data.count])
+        number = memory.order.begin(wave, site.instruction, MemoryUse.WRITE, site.scope)
         unit = size if room is None else min(4, size)
         for at in range(0, size, unit):
             wanted = wave.active if room is None else wave.active & (room >= at + unit)
-            place, reached = memory.places(address + np.uint64(at), unit, wanted, access.instruction)
+            place, reached = memory.places(address + np.uint64(at), unit, wanted, site.instruction)
             part = octets[reached, at : at + unit]
             memory.order.touch(number, place, unit, memory.get(place, unit) == part)
             memory.put(place, part)
-        wave.launch("vm", access.instruction, partial(memory.order.cover, number))
+        wave.launch(site.instruction, partial(memory.order.cover, number))
 
     return act
 
 
-def _decode_atomic(instruction: Instruction, combine: Combine, size: int, compares: bool) -> Step:
-    """The old value returns if sc0 (glc) is set; the data may hold an expected value too."""
-    modifiers = read_modifiers(instruction)
-    returns = not modifiers.flags.isdisjoint({"sc0", "glc"})
-    operands = [parse_operand(text, instruction) for text in instruction.operands]
-    buffer = instruction.opcode.startswith("buffer")
-    target = None
-    if buffer:
-        data, rest = operands[0], operands[1:]
-        if returns:
-            target = Operand(text=data.text, file=data.file, first=data.first, count=size // 4)
-    else:
-        if returns:
-            target, operands = operands[0], operands[1:]
-        data, rest = operands[1], [operands[0], *operands[2:]]
-    if data.count != (2 if compares else 1) * size // 4:
-        raise unknown(instruction, f"operand {data.text!r}")
-    access = _access(instruction, "buffer" if buffer else "global", rest, size)
-    act = _atomic(access, data, target, combine)
-    return make_step(instruction, act)
-
-
-def _atomic(access: _Access, data: Operand, target: Operand | None, combine: Combine) -> Act:
-    size, instruction = access.size, access.instruction
+def _atomic(site: _Site, data: Operand, target: Operand | None, combine: Combine) -> Act:
+    size, instruction = site.size, site.instruction
 
     def act(wave: Wave) -> None:
-        memory, (address, room) = wave.memory, access.addresses(wave)
+        memory, (address, room) = wave.memory, site.addresses(wave)
         wanted = wave.active if room is None else wave.active & (room >= size)
         if (address[wanted] % np.uint64(size)).any():
             report_misaligned(wave, instruction, f"its address is not a multiple of {size}")
             wanted = wanted & (address % np.uint64(size) == 0)
         place, reached = memory.places(address, size, wanted, instruction)
         given = np.ascontiguousarray(wave.v[data.first : data.first + data.count].T).view(f"<u{size}")
-        found = np.zeros((LANES, size), np.uint8)
+        found = np.zeros((wave.lanes, size), np.uint8)
         found[wanted & ~reached] = 0xFF
         cover = _change_memory(wave, instruction, place, reached, combine, given, found, returns=target is not None)
         issued = wave.active
@@ -513,32 +454,32 @@ def _atomic(access: _Access, data: Operand, target: Operand | None, combine: Com
                 rows = slice(target.first, target.first + target.count)
                 np.copyto(wave.v[rows], found.view(np.uint32).T, where=issued)
 
-        wave.launch("vm", instruction, cover, rows=() if target is None else target.rows, finish=finish)
+        wave.launch(instruction, cover, rows=() if target is None else target.rows, finish=finish)
 
     return act
 
 
-def _dma(access: _Access, offset: int, architecture: Architecture) -> Act:
+def _dma(site: _Site, offset: int, architecture: Architecture) -> Act:
     """Loads from memory to LDS: lane i writes at M0 + offset + i * size, whatever its source address.
 
     M0's upper bits are ignored where 16 bits address all of LDS (CDNA3 ISA), else M0 is taken whole.
     """
-    size = access.size
+    size = site.size
     mask = SHORT_M0 - 1 if architecture.lds_bytes.value <= SHORT_M0 else 0xFFFF_FFFF
 
     def act(wave: Wave) -> None:
         lds = wave.lds
-        fetched, read, address = _fetch(access, wave)
+        fetched, read, address = _fetch(site, wave)
         start = (wave.s[M0] & mask) + offset
         if start & 3:
-            report_misaligned(wave, access.instruction, "m0 plus its offset is not a multiple of 4")
+            report_misaligned(wave, site.instruction, "m0 plus its offset is not a multiple of 4")
             start &= ~3
-        at = start + _LANE * size
+        at = start + np.arange(wave.lanes) * size
         active = wave.active.copy()
-        active[active] = lds.within(at[active], size, access.instruction)
+        active[active] = lds.within(at[active], size, site.instruction)
         index = (at[:, None] + np.arange(size))[active]
         source = np.where(active, address, 0).tobytes() + at.tobytes() + active.tobytes()
-        number = lds.order.begin_load(index, wave.number, wave.epoch, access.instruction, source)
+        number = lds.order.begin_load(index, wave.number, wave.epoch, site.instruction, source)
         serial = lds.begin(index, wave.number, dma=True)
 
         def finish() -> None:
@@ -546,6 +487,6 @@ def _dma(access: _Access, offset: int, architecture: Architecture) -> Act:
             lds.end(index, serial)
 
         covers = partial(lds.order.cover, number), partial(wave.memory.order.cover, read)
-        wave.launch("vm", access.instruction, *covers, finish=finish)
+        wave.launch(site.instruction, *covers, finish=finish)
 
     return act

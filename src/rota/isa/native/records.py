@@ -7,7 +7,6 @@ doesn't run programs with memory or control-flow instructions that it lacks.
 from __future__ import annotations
 
 import ctypes
-import re
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -20,15 +19,14 @@ from rota.isa.binary.kernel_facts import LANES
 from rota.isa.decoded import KernelProgram
 from rota.isa.disassembly import Instruction
 from rota.isa.matrix import BITS, fields_of, index_start
-from rota.isa.memory.atomic_ops import lds_atomic, memory_atomic
+from rota.isa.memory.atomic_ops import combine_of
 from rota.isa.memory.lds_ops import source_lanes
 from rota.isa.memory.scalar_memory import signed_offset
-from rota.isa.memory.vector_memory import SHORT_M0, SIZES
+from rota.isa.memory.vector_memory import SHORT_M0
+from rota.isa.opcodes import Flow, Space, Trait, Unit, Verb, wait_counts
 from rota.isa.valu.access import crossing_of
 from rota.isa.valu.vector import lane_bits
-from rota.isa.wave.control import wait_counts
 from rota.isa.wave.operand import File, parse_operand
-from rota.isa.wave.scalar import decode_scalar
 from rota.isa.wave.wave import Step
 from rota.native_library import load
 from rota.targets.architecture import ANY, Architecture, Float8
@@ -117,95 +115,46 @@ def matrix_record(record: Any, instruction: Instruction, architecture: Architect
 # keep their names.
 
 _LOST = 2  # a load of half a register that loses the other one
-_MEMORY = re.compile(
-    r"^(?P<space>buffer|global|scratch)_(?:load|store)_(?:lds_)?"
-    r"(?P<width>dword(?:x[234])?|[us]?byte|[us]?short)(?P<half>_d16)?(?P<high>_hi)?$"
-)
-_LDS = re.compile(
-    r"^ds_(?P<verb>read|write)(?P<two>2)?(?P<far>st64)?_(?P<kind>[bui])(?P<bits>\d+)"
-    r"(?:_tr_b(?P<element>8|16))?(?P<half>_d16)?(?P<high>_hi)?$"
-)
-_ATOMIC = re.compile(
-    r"^(?:ds_(?P<lds>\w+?)(?:_rtn)?_(?P<type>[uib]\d+|b?f\d+)|(?:buffer|global)_atomic_(?P<verb>\w+?)(?P<wide>_x2)?)$"
-)
 _VERBS = (
     "add", "sub", "rsub", "inc", "dec", "umin", "umax", "smin", "smax", "and", "or", "xor", "swap", "mskor", "cmpswap",
     "add_f32", "add_f64", "pk_add_f16", "pk_add_bf16", "min_f32", "max_f32", "min_f64", "max_f64",
 )  # fmt: skip  # as in atomic.c
-_LDS_NAMES = {"wrxchg": "swap", "cmpst": "cmpswap"}
 
 
 def memory_record(record: Any, instruction: Instruction, architecture: Architecture) -> str | None:  # noqa: ANN401
     """The routine for an atomic; None for instructions that the core knows by their own name."""
-    opcode = instruction.opcode
-    fields = dict(modifier.partition(":")[::2] for modifier in instruction.modifiers)
-    if opcode.startswith(("s_load_", "s_buffer_load_")):
-        offset = parse_operand(instruction.operands[2], instruction)
-        near = int(fields.get("offset", "0"), 0)
-        record["offset"] = near + (signed_offset(offset.literal) if offset.file is File.LITERAL else 0)
-        record["buffer"] = opcode.startswith("s_buffer")
+    access, fields = instruction.spec.access, instruction.fields
+    if access is None or access.verb is Verb.EXCHANGE:
+        if instruction.spec.root == "swizzle":
+            record["dpp_source"] = source_lanes(instruction)
+        elif access is not None:
+            record["offset"] = instruction.offset
         return None
-    if opcode == "ds_swizzle_b32":
-        record["dpp_source"] = source_lanes(instruction)
+    record["offset"], record["buffer"] = instruction.offset, access.buffer
+    if access.space is Space.SCALAR:
+        if access.verb is Verb.LOAD:
+            offset = parse_operand(instruction.operands[2], instruction)
+            record["offset"] += signed_offset(offset.literal) if offset.file is File.LITERAL else 0
         return None
-    if not opcode.startswith(("ds_", "buffer_", "global_", "scratch_")):
-        return None
-    record["offset"] = int(fields.get("offset", "0"), 0)
-    if (found := _MEMORY.match(opcode)) is not None:
-        width = found["width"]
-        record["buffer"] = found["space"] == "buffer"
-        record["sign"] = width[0] == "s" and width != "short"
-        record["size"] = SIZES[width if width in SIZES else width[1:]]
-        record["to_lds"], record["offen"] = "lds" in fields or "_lds_" in opcode, "offen" in fields
-        record["align_m0"] = SHORT_M0 - 1 if architecture.lds_bytes.value <= SHORT_M0 else -1
-    elif (found := _LDS.match(opcode)) is not None:
-        _pieces(record, found, fields)
-    else:
-        return _atomic(record, instruction, fields)
-    halves = bool(found["half"]) and "_store_" not in opcode
-    record["half"], record["high"] = halves * (1 if architecture.d16_kept.value else _LOST), bool(found["high"])
+    record["size"], record["offen"] = access.size, "offen" in fields
+    names = ("offset",) if access.pieces == 1 else ("offset0", "offset1")
+    if access.space is Space.LDS:
+        record["pieces"] = access.pieces
+        record["pieces_offset"][: access.pieces] = [int(fields.get(name, "0"), 0) * access.unit for name in names]
+    if access.verb is Verb.ATOMIC:
+        if combine_of(access) is None or access.space is Space.FLAT:
+            return None
+        record["verb"], record["returns"] = _VERBS.index(access.atomic), instruction.returns
+        return "rota_lds_atomic" if access.space is Space.LDS else "rota_memory_atomic"
+    record["sign"], record["element"] = access.signed, access.transposed
+    record["to_lds"] = instruction.to_lds
+    record["align_m0"] = SHORT_M0 - 1 if architecture.lds_bytes.value <= SHORT_M0 else -1
+    record["half"], record["high"] = access.half * (1 if architecture.d16_kept.value else _LOST), access.high
     return None
 
 
-def _pieces(record: Any, found: re.Match[str], fields: dict[str, str]) -> None:  # noqa: ANN401
-    record["size"] = size = int(found["bits"]) // 8
-    record["sign"] = found["kind"] == "i"
-    record["element"] = int(found["element"] or 0)
-    record["pieces"] = 2 if found["two"] else 1
-    unit = size * (64 if found["far"] else 1)
-    names = ("offset0", "offset1") if found["two"] else ("offset",)
-    for piece, name in enumerate(names):
-        record["pieces_offset"][piece] = int(fields.get(name, "0"), 0) * (unit if found["two"] else 1)
-
-
-def _atomic(record: Any, instruction: Instruction, fields: dict[str, str]) -> str | None:  # noqa: ANN401
-    opcode = instruction.opcode
-    on_lds, found = lds_atomic(opcode), _ATOMIC.match(opcode)
-    known = on_lds or memory_atomic(opcode)
-    if known is None or found is None:
-        return None
-    record["size"] = known[1]
-    if on_lds is None:
-        record["verb"] = _VERBS.index(found["verb"])
-        record["buffer"], record["offen"] = opcode.startswith("buffer"), "offen" in fields
-        record["returns"] = not fields.keys().isdisjoint({"sc0", "glc"})
-        return "rota_memory_atomic"
-    record["returns"], record["pieces"] = on_lds[2], 1
-    record["pieces_offset"][0] = int(fields.get("offset", "0"), 0)
-    verb, kind = _LDS_NAMES.get(found["lds"], found["lds"]), found["type"]
-    if "f" in kind:
-        verb = f"{verb}_{kind}"
-    elif verb in {"min", "max"}:
-        verb = ("s" if kind[0] == "i" else "u") + verb
-    record["verb"] = _VERBS.index(verb)
-    return "rota_lds_atomic"
-
-
-_OTHER_SCALARS = ("s_setreg", "s_getreg", "s_memtime", "s_memrealtime")
-_INDEXING = ("s_set_gpr_idx", "s_movrel")  # the core reads registers by their names
-_CALLS = ("s_getpc", "s_setpc", "s_swappc", "s_call")
-_BARE = ("s_branch", "s_cbranch", "s_nop", "s_setprio", "s_sleep", "s_endpgm", "s_sendmsg", "s_barrier", "buffer_inv")
 _BY_NUMPY = "rota_numpy"
+_QUEUES = ["vmcnt", "lgkmcnt"]  # that the core has
 _SELECTIONS = {f"BYTE_{n}": n for n in range(4)} | {"WORD_0": 4, "WORD_1": 5, "DWORD": 6}
 _UNUSED = {"UNUSED_PAD": 0, "UNUSED_SEXT": 1, "UNUSED_PRESERVE": 2}
 _FILES = {File.NONE: 0, File.VECTOR: 1, File.SCALAR: 2, File.LITERAL: 3}
@@ -264,7 +213,8 @@ class Packed(NamedTuple):
 
 def pack(program: KernelProgram) -> Packed | None:
     """The records of a program; None without a core, or if it lacks a memory or control-flow instruction."""
-    if not opcodes():
+    architecture = program.architecture
+    if not opcodes() or architecture.lanes.value != LANES or [each.counter for each in architecture.queues] != _QUEUES:
         return None
     ops = np.zeros(len(program.steps), OP)
     pool: list[int] = []
@@ -278,7 +228,7 @@ def pack(program: KernelProgram) -> Packed | None:
             name = _BY_NUMPY
         record = ops[number]
         record["opcode"] = opcodes()[name][0]
-        record["vector"] = step.instruction.opcode.startswith("v_")
+        record["vector"] = step.instruction.spec.unit in {Unit.VALU, Unit.MATRIX}
         record["fnuz"] = program.architecture.float8 is Float8.FNUZ
         record["touches_at"], record["touches"] = len(pool), len(step.touches)
         pool.extend(sorted(step.touches))
@@ -295,12 +245,10 @@ def _places(program: KernelProgram) -> NDArray[np.int32]:
 
 
 def only_registers(instruction: Instruction) -> bool:
-    opcode = instruction.opcode
-    if opcode.startswith(_INDEXING):
+    spec = instruction.spec
+    if Trait.INDEXES in spec.traits:  # the core reads registers by their names
         return False
-    if opcode.startswith(("v_", *_OTHER_SCALARS)):
-        return True
-    return opcode.startswith("s_") and not opcode.startswith(_BARE) and decode_scalar(instruction) is not None
+    return spec.unit in {Unit.SALU, Unit.VALU, Unit.MATRIX} or (spec.unit is Unit.SMEM and spec.targets > 0)
 
 
 def _fill(record: Any, step: Step, architecture: Architecture) -> str | None:  # noqa: ANN401  # a record of an array
@@ -309,7 +257,7 @@ def _fill(record: Any, step: Step, architecture: Architecture) -> str | None:  #
     record["states"] = step.states
     record["target"] = -1 if instruction.target is None else instruction.target
     record["dst_sel"] = record["src_sel"][:] = 6
-    if instruction.opcode.startswith(("v_mfma_", "v_smfmac_")):
+    if instruction.spec.unit is Unit.MATRIX:
         name = matrix_record(record, instruction, architecture)
         return name if name is not None and _fill_operands(record, instruction, accepts=0) else None
     name = memory_record(record, instruction, architecture) or instruction.mnemonic
@@ -319,20 +267,21 @@ def _fill(record: Any, step: Step, architecture: Architecture) -> str | None:  #
 
 
 def _fill_rest(record: Any, instruction: Instruction, architecture: Architecture, *, accepts: int) -> bool:  # noqa: ANN401, PLR0911
-    opcode = instruction.opcode
-    if opcode == "s_waitcnt":
-        counts = (-1 if count is None else count for count in wait_counts(instruction, architecture))
-        record["immediate"], record["immediate1"] = counts
+    spec = instruction.spec
+    if spec.flow is Flow.WAIT:
+        counts = wait_counts(spec, instruction.text, architecture)
+        record["immediate"], record["immediate1"] = (counts.get(each.counter, -1) for each in architecture.queues)
         return True
-    if opcode.startswith(_BARE) or accepts == _ANY:
+    calls = spec.flow.is_call or spec.flow.is_indirect or spec.name == "s_getpc_b64"
+    if (spec.unit is Unit.CONTROL and not calls) or spec.is_hint or accepts == _ANY:
         return True
-    if opcode.startswith(_CALLS):
+    if calls:
         if instruction.follows is None:
             return False
         record["behind"] = CODE_BASE + instruction.follows
     if not _fill_operands(record, instruction, accepts=accepts):
         return False
-    if opcode.endswith("_dpp"):
+    if instruction.is_dpp:
         if not accepts & _DPP or any(each.partition(":")[0] in _MODIFIERS for each in instruction.modifiers):
             return False
         crossing = crossing_of(instruction)
@@ -345,12 +294,13 @@ def _fill_rest(record: Any, instruction: Instruction, architecture: Architecture
 
 def _fill_operands(record: Any, instruction: Instruction, *, accepts: int) -> bool:  # noqa: ANN401
     texts = instruction.operands
-    if instruction.opcode == "ds_swizzle_b32":
+    swizzles = instruction.spec.root == "swizzle"
+    if swizzles:
         texts = tuple(text.split()[0] for text in texts[:2])
     if len(texts) > _MOST_OPERANDS:
         return False
     record["operands"] = len(texts)
-    wide = instruction.opcode.startswith("v_") and "64" in instruction.opcode
+    wide = instruction.spec.unit is Unit.VALU and any(each.endswith("64") for each in instruction.spec.types)
     for slot, text in zip(record["o"], texts, strict=False):
         extended = text.startswith("sext(")
         operand = parse_operand(text.removeprefix("sext(").removesuffix(")") if extended else text, instruction)
@@ -368,13 +318,13 @@ def _fill_operands(record: Any, instruction: Instruction, *, accepts: int) -> bo
 
 
 def _fill_modifiers(record: Any, instruction: Instruction, accepts: int) -> bool:  # noqa: ANN401
-    packed = instruction.opcode.startswith("v_pk_")
+    packed = instruction.spec.words[:1] == ("pk",)
     if packed:
         record["op_sel_hi"] = 0b111
     needs = 0
     for modifier in instruction.modifiers:
         name, _, value = modifier.partition(":")
-        if instruction.opcode.startswith("ds_swizzle"):
+        if instruction.spec.root == "swizzle":
             continue  # its pattern is in the record already
         if name not in _MODIFIERS:
             return False

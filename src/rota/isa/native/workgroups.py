@@ -30,7 +30,7 @@ from rota.isa.launch.processes import MIN_FORK_SECONDS, Tell, check_time, run_fo
 from rota.isa.memory.memories import BASE, MOST_WAVES, Memory
 from rota.isa.native.records import FAULT, OP, OPERAND, OTHER, Packed, library, pack
 from rota.isa.wave.operand import EXEC
-from rota.isa.wave.wave import COUNTERS, INDEXED, ROWS, START, Faults, Wave
+from rota.isa.wave.wave import INDEXED, ROWS, START, Faults, Wave
 
 if TYPE_CHECKING:
     from rota.isa.launch.run import WaveGroup
@@ -221,7 +221,7 @@ class _Core:
         core = self._core
         core.rota_group_start(self._group, group.number)
         rank = np.array([interleaving.rank(number) for number in range(MOST_WAVES)], np.int32)
-        held = [self._program.architecture.no_wait(name) for name in COUNTERS]
+        held = [self._program.architecture.no_wait(each.counter) for each in self._program.architecture.queues]
         seed = (interleaving.seed or 0) * 0x9E37_79B9 + group.number & 0xFFFF_FFFF
         drawn = interleaving.seed is not None
         core.rota_group_order(self._group, _LANDINGS[interleaving.landing], drawn, seed, rank.ctypes.data, most, *held)

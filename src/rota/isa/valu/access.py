@@ -51,9 +51,9 @@ def op_sel(instruction: Instruction, sources: int) -> tuple[int, int, int, int]:
     raise unknown(instruction, "op_sel")
 
 
-# DPP. Lane i of a row of 16 reads another lane of its row, or of the wave. A lane whose source is outside the row or
-# inactive reads zero with bound_ctrl:1, else it doesn't write (AMD, CDNA3 ISA, "Data Parallel Processing"). Rows and
-# banks outside the masks don't write either.
+# DPP, for the largest wave; a smaller one has fewer rows. Lane i of a row of 16 reads another lane of its row, or of
+# the wave. A lane whose source is outside the row or inactive reads zero with bound_ctrl:1, else it doesn't write (AMD,
+# CDNA3 ISA, "Data Parallel Processing"). Rows and banks outside the masks don't write either.
 
 _LANE = np.arange(LANES)
 _ROW, _PLACE = _LANE // 16, _LANE % 16
@@ -69,15 +69,16 @@ class LaneCrossing:
     zero: bool  # what a lane without a source reads; otherwise it doesn't write
 
     def read(self, wave: Wave, values: Any) -> Any:  # noqa: ANN401
-        moved = np.broadcast_to(values, LANES)[np.maximum(self.source, 0)]
+        moved = np.broadcast_to(values, wave.lanes)[np.maximum(self.source[: wave.lanes], 0)]
         return np.where(self._found(wave), moved, moved.dtype.type(0))
 
     def writes(self, wave: Wave) -> NDArray[np.bool_]:
-        some = wave.active & self.enabled
+        some = wave.active & self.enabled[: wave.lanes]
         return some if self.zero else some & self._found(wave)
 
     def _found(self, wave: Wave) -> NDArray[np.bool_]:
-        return (self.source >= 0) & wave.active[np.maximum(self.source, 0)]
+        source = self.source[: wave.lanes]
+        return (source >= 0) & wave.active[np.maximum(source, 0)]
 
 
 def crossing_of(instruction: Instruction) -> LaneCrossing:

@@ -13,19 +13,10 @@ from rota.errors import Finding, IsaError, Severity
 from rota.isa.binary.elf import CODE_BASE
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import SKIPPING, Instruction
-from rota.isa.wave.operand import (
-    EXEC,
-    SCC_BIT,
-    VCC,
-    File,
-    named_register,
-    parse_operand,
-    scalar_reader,
-    scalar_writer,
-    unknown,
-)
+from rota.isa.opcodes import Flow, wait_counts
+from rota.isa.wave.operand import EXEC, VCC, File, parse_operand, scalar_reader, scalar_writer, unknown
 from rota.isa.wave.wave import AT_BARRIER, AT_END, START, Step, Wave, make_step
-from rota.targets.architecture import Architecture, WaitEncoding
+from rota.targets.architecture import Architecture
 
 # Float modes. The interpreter rounds to nearest even, keeps or flushes denormals of 32 bits as MODE says, and keeps
 # those of 16 and 64 bits. A difference that only rare values show is a warning.
@@ -63,46 +54,48 @@ def is_supported_mode(bits: int) -> bool:
     return not bits & 0xF and bits >> 4 & 3 in {0, _KEPT} and bits >> 6 & 3 == _KEPT
 
 
-_COUNTS = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
-_COUNTED = re.compile(r"(?:(?:vmcnt|lgkmcnt|expcnt)\(\d+\)(?:\s*[&,]?\s*|$))+")
 _NOP_BITS = 0xF  # s_nop looks at the low bits of its number
-# These only affect timing and traces.
-_HINTS = frozenset({"s_setprio", "s_sleep", "s_icache_inv", "s_ttracedata", "s_incperflevel", "s_decperflevel"})
-_ASKED = {"scc": SCC_BIT, "vcc": named_register("vcc"), "exe": named_register("exec")}  # by part of the opcode
-_CONDITIONS: dict[str, Callable[[Wave], bool]] = {
-    "s_branch": lambda _: True,
-    "s_cbranch_scc0": lambda wave: wave.scc == 0,
-    "s_cbranch_scc1": lambda wave: wave.scc == 1,
-    "s_cbranch_vccz": lambda wave: wave.s[VCC] | wave.s[VCC + 1] == 0,
-    "s_cbranch_vccnz": lambda wave: wave.s[VCC] | wave.s[VCC + 1] != 0,
-    "s_cbranch_execz": lambda wave: wave.s[EXEC] | wave.s[EXEC + 1] == 0,
-    "s_cbranch_execnz": lambda wave: wave.s[EXEC] | wave.s[EXEC + 1] != 0,
+
+
+def _always(_: Wave) -> bool:
+    return True
+
+
+_ASKED: dict[str, Callable[[Wave], bool]] = {
+    "scc": lambda wave: wave.scc == 1,
+    "vcc": lambda wave: wave.s[VCC] | wave.s[VCC + 1] != 0,
+    "exec": lambda wave: wave.s[EXEC] | wave.s[EXEC + 1] != 0,
 }
-_CALLS = frozenset({"s_getpc_b64", "s_setpc_b64", "s_swappc_b64", "s_call_b64"})
 _MODE = re.compile(r"^hwreg\(HW_REG_MODE(?:,\s*(?P<offset>\d+),\s*(?P<size>\d+))?\)$")
 _MODE_BITS = 10  # that the interpreter models: rounding, denormals, DX10_CLAMP and IEEE
 
 
 def decode_control(instruction: Instruction, places: Mapping[int, int], architecture: Architecture) -> Step | None:
-    opcode = instruction.opcode
-    if opcode in _CONDITIONS:
-        condition, target = _CONDITIONS[opcode], instruction.target
+    spec, target = instruction.spec, instruction.target
+    if spec.flow is Flow.JUMP or spec.condition is not None:
         if target is None:
             raise unknown(instruction, "target")
-        return make_step(instruction, lambda wave: target if condition(wave) else None)
-    if opcode in _CALLS:
+        ask, holds = (_always, True) if spec.condition is None else (_ASKED[spec.condition[0]], spec.condition.holds)
+        return make_step(instruction, lambda wave: target if ask(wave) == holds else None)
+    if spec.known and (spec.flow.is_call or spec.flow.is_indirect or spec.name == "s_getpc_b64"):
         return _call(instruction, places)
-    decoder = _DECODERS.get(opcode)
-    return None if decoder is None else decoder(instruction, architecture)
+    if spec.flow is Flow.WAIT:
+        return _wait(instruction, architecture)
+    if spec.flow in {Flow.BARRIER, Flow.SIGNAL, Flow.JOIN}:
+        return _barrier(instruction, architecture)
+    if (decoder := _DECODERS.get(spec.name)) is not None:
+        return decoder(instruction, architecture)
+    return make_step(instruction, lambda _: None) if spec.is_hint else None
 
 
 def _call(instruction: Instruction, places: Mapping[int, int]) -> Step:
     operands = [parse_operand(text, instruction) for text in instruction.operands[:2]]
-    gives = () if instruction.opcode == "s_setpc_b64" else operands[:1]
-    takes = operands[-1:] if instruction.opcode in {"s_setpc_b64", "s_swappc_b64"} else ()
+    flow = instruction.spec.flow
+    gives = () if flow is Flow.INDIRECT else operands[:1]
+    takes = operands[-1:] if flow.is_indirect else ()
     if instruction.follows is None or any(each.file is not File.SCALAR or each.count != 2 for each in (*gives, *takes)):
         raise unknown(instruction, "address" if instruction.follows is None else "form")
-    if instruction.opcode == "s_call_b64" and instruction.target is None:
+    if flow is Flow.CALL and instruction.target is None:
         raise unknown(instruction, "target")
     return_address, target = CODE_BASE + instruction.follows, instruction.target
     put = [scalar_writer(each, wide=True) for each in gives]
@@ -133,31 +126,28 @@ def _trap(instruction: Instruction, _: Architecture) -> Step:
     return make_step(instruction, act)
 
 
-def wait_counts(instruction: Instruction, architecture: Architecture) -> tuple[int | None, int | None]:
-    """The vector memory and LDS ops that a wait leaves in flight; None for a counter it doesn't wait on."""
-    written = instruction.text.partition(" ")[2].strip()
-    if _COUNTED.fullmatch(written):
-        counts = {name: int(count) for name, count in _COUNTS.findall(written)}
-    elif architecture.wait_encoding is WaitEncoding.SPLIT_VMCNT and len(instruction.operands) == 1:
-        bits = int(written, 0)
-        counts = {"vmcnt": bits & 0xF | bits >> 10 & 0x30, "lgkmcnt": bits >> 8 & 0xF}
-    else:
-        raise unknown(instruction, "count")
-    vm, lgkm = (
-        None if (count := counts.get(name)) is None or count >= architecture.no_wait(name) else count
-        for name in ("vmcnt", "lgkmcnt")
-    )
-    return vm, lgkm
-
-
 def _wait(instruction: Instruction, architecture: Architecture) -> Step:
-    vm, lgkm = wait_counts(instruction, architecture)
+    try:
+        counts = wait_counts(instruction.spec, instruction.text, architecture)
+    except ValueError as error:
+        raise unknown(instruction, "count") from error
 
     def act(wave: Wave) -> None:
-        if vm is not None:
-            wave.wait_vm(vm)
-        if lgkm is not None:
-            wave.wait_lgkm(lgkm)
+        for counter, most in counts.items():
+            wave.wait(counter, most)
+
+    return make_step(instruction, act)
+
+
+def _barrier(instruction: Instruction, architecture: Architecture) -> Step:
+    """Arrives at a barrier, waits there, or both; only that of all waves, -1, is known."""
+    flow = instruction.spec.flow
+    if architecture.split_barrier == (flow is Flow.BARRIER) or instruction.operands not in {(), ("-1",), ("0xffff",)}:
+        raise unknown(instruction, f"barrier on {architecture.arch}")
+
+    def act(wave: Wave) -> int | None:
+        wave.signals += flow is not Flow.JOIN
+        return None if flow is Flow.SIGNAL else AT_BARRIER
 
     return make_step(instruction, act)
 
@@ -213,15 +203,12 @@ def _mode(instruction: Instruction, _: Architecture) -> Step:
 
 
 _DECODERS: dict[str, Callable[[Instruction, Architecture], Step]] = {
-    "s_waitcnt": _wait,
     "s_nop": lambda instruction, _: make_step(
         instruction, lambda _: None, states=(int(instruction.operands[0], 0) & _NOP_BITS) + 1
     ),
-    "s_barrier": lambda instruction, _: make_step(instruction, lambda _: AT_BARRIER),
     "s_endpgm": lambda instruction, _: make_step(instruction, lambda _: AT_END),
     "s_trap": _trap,
     "s_setvskip": _skip,
     "s_sendmsg": _message,
     **dict.fromkeys(("s_setreg_imm32_b32", "s_setreg_b32", "s_getreg_b32"), _mode),
-    **dict.fromkeys(_HINTS, lambda instruction, _: make_step(instruction, lambda _: None)),
 }

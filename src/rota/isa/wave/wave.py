@@ -7,7 +7,7 @@ when a wait of the same wave retires it, or earlier if the interleaving says so.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.errors import Finding, Severity
-from rota.isa.binary.kernel_facts import LANES
 from rota.isa.disassembly import Instruction
 from rota.isa.hazards.spacing import NOTHING, Spacing
-from rota.isa.wave.operand import EXEC, M0, SCALAR, Reader
-from rota.targets.architecture import Architecture, Pipe
+from rota.isa.opcodes import Unit
+from rota.isa.registers import EXEC, M0, SCALAR, row_name
+from rota.isa.wave.operand import Reader
+from rota.targets.architecture import Architecture, Pipe, Traffic
 
 if TYPE_CHECKING:
     from rota.isa.launch.run import Visit
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 class Private:
     """The private memory of a wave: `size` bytes per lane, at first poison."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, lanes: int) -> None:
         self.size = size
-        self.bytes = np.full((LANES, max(size, 1)), 0xFF, np.uint8)
+        self.bytes = np.full((lanes, max(size, 1)), 0xFF, np.uint8)
 
     def index(
         self, wave: Wave, instruction: Instruction, offset: NDArray[np.int64], size: int, active: NDArray[np.bool_]
@@ -46,7 +47,7 @@ class Private:
         return np.where(inside, offset, 0)[:, None] + np.arange(size), inside
 
     def get(self, index: NDArray[np.int64], lanes: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        taken = self.bytes[np.arange(LANES)[:, None], np.minimum(index, self.bytes.shape[1] - 1)]
+        taken = self.bytes[np.arange(len(self.bytes))[:, None], np.minimum(index, self.bytes.shape[1] - 1)]
         taken[~lanes] = 0xFF
         return taken
 
@@ -106,6 +107,9 @@ def clamp_float(wave: Wave, value: Any) -> Any:  # noqa: ANN401
     return np.where(low > 1, kind(1), low)
 
 
+_INDEXED_UNITS = frozenset({Unit.VALU, Unit.MATRIX})
+
+
 def with_indexing(step: Step, decode: Callable[[Instruction], Step]) -> Step:
     """Gives a vector step an `indexed` one, so that waits and wait states apply to the registers really used."""
     seen = dict[tuple[int, int], "Step"]()
@@ -115,7 +119,7 @@ def with_indexing(step: Step, decode: Callable[[Instruction], Step]) -> Step:
         if key not in seen:
             operands = list(step.instruction.operands)
             for place, bit in enumerate((3, 0, 1, 2)):  # the destination's bit is the last one
-                if which >> bit & 1 and place < len(operands) and step.instruction.opcode.startswith("v_"):
+                if which >> bit & 1 and place < len(operands) and step.instruction.spec.unit in _INDEXED_UNITS:
                     operands[place] = _shift_operand(operands[place], index)
             seen[key] = decode(replace(step.instruction, operands=tuple(operands)))
         return seen[key]
@@ -136,9 +140,6 @@ def _shift_operand(text: str, index: int) -> str:
 
 
 ROWS = 512
-COUNTERS = ("vmcnt", "lgkmcnt")  # the counters of the interpreter; it refuses code for devices with others
-ALL = np.ones(LANES, np.bool_)  # every lane is active
-ALL.flags.writeable = False
 POISON = 0xFFFF_FFFF  # a NaN as f32, as two f16 or bf16, and as four OCP fp8
 
 
@@ -199,7 +200,8 @@ class Pending:
     finish: Callable[[], None]
     covers: tuple[Callable[[int], None], ...] = ()  # called with the epoch of the wait that covers it
     landed: bool = False
-    counter: str = ""  # vm, ds, sm or flat
+    counter: str = ""  # for flat ops none
+    in_order: bool = True
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -212,7 +214,9 @@ class Wave:
     memory: Memory
     lds: Lds
     at_issue: Callable[[], bool]  # True if the next memory op lands at once
-    v: NDArray[np.uint32] = field(default_factory=lambda: np.full((ROWS, LANES), POISON, np.uint32))
+    lanes: int = field(init=False)
+    all: NDArray[np.bool_] = field(init=False)  # every lane is active
+    v: NDArray[np.uint32] = field(init=False)
     i: NDArray[np.int32] = field(init=False)
     f: NDArray[np.float32] = field(init=False)
     s: list[int] = field(default_factory=lambda: [POISON] * 128)
@@ -227,79 +231,88 @@ class Wave:
     spinning: bool = False  # came back to a place with nothing changed
     branches: int = 0  # backward ones that were taken
     visit: Visit | None = None  # what the wave was at one of them
-    epoch: int = 0  # barriers reached
+    epoch: int = 0  # barriers that it waits at, or has passed
+    signals: int = 0  # barriers that it has arrived at
     busy: dict[int, Pending] = field(default_factory=dict)
-    vm: deque[Pending] = field(default_factory=deque)
-    ds: deque[Pending] = field(default_factory=deque)
-    sm: list[Pending] = field(default_factory=list)
+    ordered: dict[str, deque[Pending]] = field(init=False)  # by counter
+    unordered: dict[str, list[Pending]] = field(init=False)
     flat: dict[Pending, set[str]] = field(default_factory=dict)  # and the counters that were waited for since
     workgroup: tuple[int, int, int] = (0, 0, 0)
-    private: Private = field(default_factory=lambda: Private(0))
+    private_bytes: int = 0  # per lane
+    private: Private = field(init=False)
     m0_at: int = -9  # when M0 was set last
     recent: list[tuple[int, int, Step]] = field(default_factory=list)  # steps that later ones may need to wait for
     stalled: int = 0  # wait states for which MFMAs waited for their unit, besides `now`
     unit: tuple[Pipe | None, int, int] = (None, 0, 0)  # of the last MFMA, when that began, and when it is free
-    vm_most: int = field(init=False)  # what the counters hold; issuing past them stalls until the oldest is back
-    lgkm_most: int = field(init=False)
+    most: dict[str, int] = field(init=False)  # what counters hold; issuing past it stalls until the oldest is back
 
     def __post_init__(self) -> None:
-        self.vm_most, self.lgkm_most = (self.architecture.no_wait(name) for name in COUNTERS)
+        self.lanes = self.architecture.lanes.value
+        self.all = np.ones(self.lanes, np.bool_)
+        self.all.flags.writeable = False
+        self.v = np.full((ROWS, self.lanes), POISON, np.uint32)
+        self.private = Private(self.private_bytes, self.lanes)
+        counters = [queue.counter for queue in self.architecture.queues]
+        self.most = {name: self.architecture.no_wait(name) for name in counters}
+        self.ordered, self.unordered = {name: deque() for name in counters}, {name: [] for name in counters}
         self.i = self.v.view(np.int32)
         self.f = self.v.view(np.float32)
         self.s[EXEC] = self.s[EXEC + 1] = 0xFFFF_FFFF
 
     def update_mask(self) -> None:
         bits = self.s[EXEC] | self.s[EXEC + 1] << 32
-        full = bits == 0xFFFF_FFFF_FFFF_FFFF
-        self.mask = None if full else np.array([bits >> lane & 1 for lane in range(LANES)], np.bool_)
+        some = [bits >> lane & 1 for lane in range(self.lanes)]
+        self.mask = None if all(some) else np.array(some, np.bool_)
 
     @property
     def active(self) -> NDArray[np.bool_]:
-        return ALL if self.mask is None else self.mask
+        return self.all if self.mask is None else self.mask
 
     def other_half(self, row: int) -> NDArray[np.uint32]:
         """What a load of half a register finds in the other half: the old value, or poison if the device drops it."""
-        return self.v[row].copy() if self.architecture.d16_kept.value else np.full(LANES, POISON, np.uint32)
+        return self.v[row].copy() if self.architecture.d16_kept.value else np.full(self.lanes, POISON, np.uint32)
 
     def launch(
         self,
-        counter: str,
         instruction: Instruction,
         *covers: Callable[[int], None],
         rows: tuple[int, ...] = (),
         finish: Callable[[], None] = lambda: None,
     ) -> None:
-        """Issues a memory op on vm, ds, sm or flat; its registers are poison until it lands."""
-        pending = Pending(instruction=instruction, rows=rows, finish=finish, covers=covers, counter=counter)
+        """Issues a memory op; its registers are poison until it lands."""
+        traffic = instruction.traffic
+        queue = None if traffic is None else self.architecture.queue_of(traffic)
+        counter, in_order = ("", False) if queue is None else (queue.counter, traffic in queue.in_order)
+        pending = Pending(
+            instruction=instruction, rows=rows, finish=finish, covers=covers, counter=counter, in_order=in_order
+        )
         for row in rows:
-            if (holder := self.busy.get(row)) is not None and holder.counter != counter:
+            holder = self.busy.get(row)
+            if holder is not None and (holder.counter, holder.in_order) != (counter, in_order):
                 self.report_early_use(instruction, row)
             self.busy[row] = pending
             if row < SCALAR:
                 np.copyto(self.v[row], POISON, where=True if self.mask is None else self.mask)
             else:
                 self.s[row - SCALAR] = POISON
-        if counter == "flat":
+        if queue is None:
             self.flat[pending] = set()
+        elif in_order:
+            self.ordered[counter].append(pending)
         else:
-            queue: deque[Pending] | list[Pending] = getattr(self, counter)
-            queue.append(pending)
+            self.unordered[counter].append(pending)
         if self.at_issue():
             self.land(pending)
-        if counter == "vm" and len(self.vm) > self.vm_most:
-            self.wait_vm(self.vm_most)
-        elif counter == "ds" and len(self.ds) > self.lgkm_most:
-            self._retire(self.ds, self.lgkm_most)
+        if in_order and len(self.ordered[counter]) > self.most[counter]:
+            self._retire(self.ordered[counter], self.most[counter])
 
     def land(self, pending: Pending) -> None:
         """Completes a memory op, after older ones that write the same registers."""
         if pending.landed:
             return
         pending.landed = True
-        if pending.rows:
-            # Only vm and ds return in order.
-            queue = self.vm if pending.counter == "vm" else self.ds if pending.counter == "ds" else ()
-            for other in [*takewhile(lambda each: each is not pending, queue)]:
+        if pending.rows and pending.in_order:
+            for other in [*takewhile(lambda each: each is not pending, self.ordered[pending.counter])]:
                 if not set(pending.rows).isdisjoint(other.rows):
                     self.land(other)
         for row in pending.rows:
@@ -309,25 +322,28 @@ class Wave:
 
     def report_early_use(self, instruction: Instruction, row: int) -> None:
         holder = self.busy[row].instruction
-        name = f"v{row}" if row < ROWS // 2 else f"a{row - ROWS // 2}" if row < SCALAR else f"s{row - SCALAR}"
-        message = f"{instruction.opcode} uses {name}, but no wait covers the {holder.opcode} in flight to it"
+        message = f"{instruction.opcode} uses {row_name(row)}, but no wait covers the {holder.opcode} in flight to it"
         under_way = ("under way", f"{holder.text} (line {holder.line})")
         self.faults.add("I103", instruction, message, under_way, ("wave", self.number))
 
-    def wait_vm(self, most: int) -> None:
-        """Leaves at most `most` vector memory ops in flight; they return in order, as LLVM assumes."""
-        self._retire(self.vm, most)
+    def wait(self, counter: str, most: int) -> None:
+        """Leaves at most `most` ops of a counter in flight; those that return in any order are covered by 0 alone."""
+        self._retire(self.ordered[counter], most)
         if most == 0:
-            self._drain_flat("vm")
-
-    def wait_lgkm(self, most: int) -> None:
-        """Leaves at most `most` LDS ops in flight; scalar loads return in any order, so only 0 covers them."""
-        self._retire(self.ds, most)
-        if most == 0:
-            for pending in self.sm:
+            for pending in self.unordered[counter]:
                 self._complete(pending)
-            self.sm.clear()
-            self._drain_flat("lgkm")
+            self.unordered[counter].clear()
+            self._drain_flat(counter)
+
+    @property
+    def in_flight(self) -> int:
+        return len(self.flat) + sum(map(len, (*self.ordered.values(), *self.unordered.values())))
+
+    @property
+    def landing(self) -> Iterator[Pending]:
+        """The ops in flight that may land by themselves; scalar loads land when they are waited for."""
+        for queue in (*self.ordered.values(), self.flat):
+            yield from tuple(queue)
 
     def _retire(self, queue: deque[Pending], most: int) -> None:
         while len(queue) > most:
@@ -337,12 +353,17 @@ class Wave:
     def _complete(self, pending: Pending) -> None:
         self.land(pending)
         for cover in pending.covers:
-            cover(self.epoch)
+            cover(self.signals)
 
     def _drain_flat(self, counter: str) -> None:
-        """Retires flat ops, which count on both counters, once a wait has drained both."""
+        """Retires flat ops once waits have drained all counters that they count on."""
         for pending, waited in tuple(self.flat.items()):
             waited.add(counter)
-            if len(waited) == len(COUNTERS):
+            if waited >= self._flat_counters(pending):
                 del self.flat[pending]
                 self._complete(pending)
+
+    def _flat_counters(self, pending: Pending) -> set[str]:
+        access = pending.instruction.spec.access
+        own = Traffic.LOAD if access is None else access.traffic
+        return {self.architecture.queue_of(each).counter for each in (own, Traffic.LDS)}
