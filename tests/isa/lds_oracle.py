@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from rota.isa.wave.operand import EXEC
+from rota.isa.registers import EXEC
 from tests.isa.plain_memory import LANES, Rows, combination, extended, half
 from tests.isa.single import LDS_BYTES, execute, fresh
 

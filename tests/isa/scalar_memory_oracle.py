@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from rota.isa.wave.operand import EXEC, M0
+from rota.isa.registers import EXEC, M0
 from rota.isa.wave.wave import Wave
 from tests.isa.plain_memory import LANES, combination
 from tests.isa.single import execute, fresh

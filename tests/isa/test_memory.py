@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rota.isa.memory.memories import BASE
-from rota.isa.wave.operand import EXEC, M0
+from rota.isa.registers import EXEC, M0
 from rota.isa.wave.wave import POISON, Faults, Wave
 from tests.isa.single import LDS_BYTES, codes, execute, fresh, written_lds
 

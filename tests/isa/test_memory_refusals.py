@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.isa.wave.operand import M0
+from rota.isa.registers import M0
 from tests.findings.smallest import raised
 from tests.isa.single import codes, execute, fresh, loaded
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from rota.isa.decoded import waves_at
-from rota.isa.wave.operand import EXEC, M0, PRIVATE_BASE, SHARED_BASE, VCC
+from rota.isa.registers import EXEC, M0, VCC
+from rota.isa.wave.operand import PRIVATE_BASE, SHARED_BASE
 from rota.isa.wave.wave import DENORM32, DX10_CLAMP, IEEE, POISON, Wave
 from rota.targets.cdna4 import CDNA4
 from tests.isa.single import codes, execute, fresh, loaded

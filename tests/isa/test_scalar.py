@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from rota.isa.wave.operand import EXEC, M0, VCC
+from rota.isa.registers import EXEC, M0, VCC
 from tests.isa.single import execute, fresh
 
 A, B = 0x8765_4321, 0x0FED_CBA9

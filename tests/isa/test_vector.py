@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rota.errors import IsaError
-from rota.isa.wave.operand import EXEC, VCC
+from rota.isa.registers import EXEC, VCC
 from tests.isa.single import codes, execute, fresh
 from tests.wording.golden import worded
 

@@ -15,7 +15,8 @@ from functools import partial
 
 import numpy as np
 
-from rota.isa.wave.operand import EXEC, PRIVATE_BASE, SHARED_BASE
+from rota.isa.registers import EXEC
+from rota.isa.wave.operand import PRIVATE_BASE, SHARED_BASE
 from rota.isa.wave.wave import Private
 from tests.isa.lds_oracle import tame_number
 from tests.isa.plain_memory import LANES, Rows, combination, extended, half

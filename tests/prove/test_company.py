@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.isa.disassembly import read_listing
-from rota.isa.wave.operand import SCALAR
+from rota.isa.registers import SCALAR
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.operation import read_operation

@@ -22,7 +22,7 @@ from rota.errors import ProgramError, several
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction, expand_vskip
 from rota.isa.matrix import BITS, BY_FIELD
-from rota.isa.wave.operand import ACC
+from rota.isa.registers import ACC
 from rota.lift.natural_loops import (
     MATRIX,
     LdsUses,

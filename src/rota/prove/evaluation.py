@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rota.isa.wave.operand import EXEC, SCALAR, VCC, File, Operand, constant_bits
+from rota.isa.registers import EXEC, SCALAR, VCC
+from rota.isa.wave.operand import File, Operand, constant_bits
 from rota.prove.decisions import Decisions
 from rota.prove.operation import SLOTS
 from rota.prove.state import Half, Mask, Masks, WaveSet, lanes_of

@@ -13,7 +13,8 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from rota.isa.wave.operand import M0, SCALAR, SHARED_BASE, File
+from rota.isa.registers import M0, SCALAR
+from rota.isa.wave.operand import SHARED_BASE, File
 from rota.prove.decisions import (
     ALL,
     Arc,

@@ -12,7 +12,8 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from rota.isa.binary.elf import CODE_BASE
-from rota.isa.wave.operand import M0, SCALAR, named_register
+from rota.isa.registers import M0, SCALAR
+from rota.isa.wave.operand import named_register
 from rota.prove.decisions import Decisions, StateGraph
 from rota.prove.evaluation import Evaluator, WaveView
 from rota.prove.judge import Judge

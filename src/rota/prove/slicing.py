@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rota.isa.wave.operand import EXEC, SCALAR, File, Operand
+from rota.isa.registers import EXEC, SCALAR
+from rota.isa.wave.operand import File, Operand
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.operation import EXEC_BITS, M0_BIT, VECTORS, Operation, OperationKind, rows_of

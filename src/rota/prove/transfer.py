@@ -14,7 +14,8 @@ from operator import or_
 import numpy as np
 
 from rota.isa.binary.elf import CODE_BASE
-from rota.isa.wave.operand import ACC, EXEC, M0, SCALAR, File, Operand, named_register
+from rota.isa.registers import ACC, EXEC, M0, SCALAR
+from rota.isa.wave.operand import File, Operand, named_register
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.operation import (

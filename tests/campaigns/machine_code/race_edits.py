@@ -9,7 +9,6 @@ from random import Random
 
 from rota.isa.decoded import KernelProgram, decode, load_program
 from rota.isa.disassembly import Instruction
-from rota.isa.wave.operand import SCC_BIT
 from rota.isa.wave.wave import Step
 from tests.campaigns.machine_code.race_argument import Change, Facts, rotated
 
@@ -174,7 +173,7 @@ def _destination(program: KernelProgram, number: int) -> Iterator[Mutant]:
 
 
 def _scc_is_free(steps: Sequence[Step], number: int) -> bool:
-    scc = set(SCC_BIT.rows)
+    scc = SCC_ROWS
     for step in steps[number + 1 :]:
         if scc & step.sources or step.instruction.target is not None:
             return False

@@ -25,7 +25,7 @@ import numpy as np
 
 from rota.isa.decoded import KernelProgram
 from rota.isa.launch.loaded_kernel import load_kernel
-from rota.isa.wave.operand import SCALAR
+from rota.isa.registers import SCALAR
 from rota.prove import kernel_proof as proving
 from rota.prove.operation import EXEC_BITS, Operation, OperationKind
 from rota.prove.paths import Explorer, ForkError

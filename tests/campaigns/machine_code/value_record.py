@@ -20,7 +20,7 @@ from rota.isa.launch import run as launching
 from rota.isa.launch.interleaving import EARLIEST
 from rota.isa.launch.loaded_kernel import LoadedKernel
 from rota.isa.races import AccessOrder
-from rota.isa.wave.operand import EXEC, SCALAR, SCC
+from rota.isa.registers import EXEC, SCALAR, SCC
 from rota.isa.wave.wave import Step, Wave
 from tests.campaigns.machine_code.race_trace import bits
 

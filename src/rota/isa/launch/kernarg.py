@@ -17,7 +17,7 @@ from rota.errors import Concern, IsaError
 from rota.isa.binary.kernel_facts import Argument, KernelFacts
 from rota.isa.decoded import KernelProgram
 from rota.isa.disassembly import Instruction
-from rota.isa.wave.operand import EXEC
+from rota.isa.registers import EXEC
 from rota.isa.wave.wave import POISON, Wave
 
 Triple = tuple[int, int, int]

@@ -21,7 +21,8 @@ from rota.isa.memory.memories import to_bytes, to_registers
 from rota.isa.memory.scalar_memory import decode_scalar_memory
 from rota.isa.opcodes import Access, Space, Unit, Verb
 from rota.isa.races import MemoryUse, Scope, scope_of
-from rota.isa.wave.operand import M0, PRIVATE_BASE, SHARED_BASE, File, Operand, parse_operand, scalar_reader, unknown
+from rota.isa.registers import M0
+from rota.isa.wave.operand import PRIVATE_BASE, SHARED_BASE, File, Operand, parse_operand, scalar_reader, unknown
 from rota.isa.wave.wave import Act, Step, Wave, make_step
 from rota.targets.architecture import Architecture
 

@@ -29,7 +29,7 @@ from rota.isa.launch.kernarg import Triple
 from rota.isa.launch.processes import MIN_FORK_SECONDS, Tell, check_time, run_forked
 from rota.isa.memory.memories import BASE, MOST_WAVES, Memory
 from rota.isa.native.records import FAULT, OP, OPERAND, OTHER, Packed, library, pack
-from rota.isa.wave.operand import EXEC
+from rota.isa.registers import EXEC
 from rota.isa.wave.wave import INDEXED, ROWS, START, Faults, Wave
 
 if TYPE_CHECKING:

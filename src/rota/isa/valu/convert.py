@@ -8,7 +8,6 @@ the ISA, which lets the mantissa wrap and rounds once more, contradicts that.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -238,11 +237,7 @@ def float8_readers(float8: Float8) -> dict[str, Function]:
 # small format divides by it, one from a small format multiplies; both round once (AMD, CDNA4 ISA; edge cases as in
 # AMD's host emulation, amd_hip_ocp_host.hpp).
 
-_NAME = re.compile(
-    r"^v_cvt_scalef32_(?P<sr>sr_)?(?:(?P<count>2xpk16|pk32|pk)_)?"
-    r"(?P<to>f32|f16|bf16|fp8|bf8|fp6|bf6|fp4)_(?P<of>f32|f16|bf16|fp8|bf8|fp6|bf6|fp4)(?:_e64)?$"
-)
-_COUNTS = {"2xpk16": 32, "pk32": 32, "pk": 2, None: 1}
+_COUNTS = {"2xpk16": 32, "pk32": 32, "pk": 2, "scalef32": 1, "sr": 1}  # by the last word of the name
 _SMALL = frozenset({"fp8", "bf8", "fp6", "bf6", "fp4"})
 _BITS = {"f32": 32, "f16": 16, "bf16": 16, "fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6, "fp4": 4}
 _RANDOM = INTEGER["v_prng_b32"].compute
@@ -250,23 +245,24 @@ Codes = list[Any]
 
 
 def decode_scaled(instruction: Instruction, architecture: Architecture) -> Step | None:
-    found = _NAME.match(instruction.opcode)
-    if found is None:
+    words, types = instruction.spec.words, instruction.spec.types
+    if words[:2] != ("cvt", "scalef32") or words[-1] not in _COUNTS or not set(types) <= _BITS.keys():
         return None
+    (to, of), stochastic = types, "sr" in words
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
     target, scale = operands[0], reader(operands[-1], "u")
     if target.file is not File.VECTOR or any(each.signed for each in operands):
         raise unknown(instruction, "operand")
-    random = reader(operands[-2], "u") if found["sr"] else None
-    given = operands[1 : -2 if found["sr"] else -1]
-    count, chosen = _COUNTS[found["count"]], op_sel(instruction, len(operands) - 1)
-    take = _read_codes(instruction, given, found["of"], count, chosen)
-    put = _write_codes(instruction, target, found["to"], count, chosen)
-    convert = _conversion(found["of"], found["to"], architecture.float8)
+    random = reader(operands[-2], "u") if stochastic else None
+    given = operands[1 : -2 if stochastic else -1]
+    count, chosen = _COUNTS[words[-1]], op_sel(instruction, len(operands) - 1)
+    take = _read_codes(instruction, given, of, count, chosen)
+    put = _write_codes(instruction, target, to, count, chosen)
+    convert = _conversion(of, to, architecture.float8)
 
     def act(wave: Wave) -> None:
-        power = np.broadcast_to(scale(wave), 64) >> np.uint32(23) & np.uint32(0xFF)
-        seed = None if random is None else np.array(np.broadcast_to(random(wave), 64))
+        power = np.broadcast_to(scale(wave), wave.lanes) >> np.uint32(23) & np.uint32(0xFF)
+        seed = None if random is None else np.array(np.broadcast_to(random(wave), wave.lanes))
         out = []
         for code in take(wave):
             out.append(convert(code, power.astype(np.int32), seed))

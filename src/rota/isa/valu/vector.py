@@ -6,7 +6,6 @@ pairs or cross lanes are below.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -16,6 +15,8 @@ import numpy as np
 
 from rota.isa.binary.kernel_facts import LANES
 from rota.isa.disassembly import Instruction
+from rota.isa.opcodes import Unit
+from rota.isa.registers import M0, VCC
 from rota.isa.valu.access import access, check_modifiers, flags, half_reader, op_sel, parse_operands
 from rota.isa.valu.convert import (
     BF16,
@@ -29,8 +30,6 @@ from rota.isa.valu.convert import (
 from rota.isa.valu.floating import FLOATING, PACKED_HALF, multiply_add, signalling
 from rota.isa.valu.integer import DOT, HALFWORD, INTEGER, PACKED_HALFWORD, Function, population, saturate
 from rota.isa.wave.operand import (
-    M0,
-    VCC,
     File,
     Operand,
     Reader,
@@ -47,9 +46,6 @@ from rota.isa.wave.operand import (
 from rota.isa.wave.wave import DENORM32, IEEE, Step, Wave, clamp_float, flush_denormals, make_step, obey_mode
 from rota.targets.architecture import Architecture, Float8
 
-_COMPARE_NAME = re.compile(
-    r"^v_cmp(?P<x>x?)_(?P<order>class|tru|f|t|n?lt|n?le|n?eq|n?gt|n?ge|n?lg|ne|u|o)_(?P<kind>[uif])(?P<bits>16|32|64)$"
-)
 _KINDS = {
     "u16": "w", "i16": "s", "f16": "h", "u32": "u", "i32": "i", "f32": "f", "u64": "U", "i64": "I", "f64": "d",
 }  # fmt: skip
@@ -59,39 +55,47 @@ _ORDERS: dict[str, Callable[[Any, Any], Any]] = {
     "neq": np.not_equal, "ngt": lambda a, b: ~np.greater(a, b), "nge": lambda a, b: ~np.greater_equal(a, b),
     "nlg": lambda a, b: ~((a < b) | (a > b)),
     "u": lambda a, b: np.isnan(a) | np.isnan(b), "o": lambda a, b: ~(np.isnan(a) | np.isnan(b)),
-    "f": lambda *_: np.zeros(LANES, np.bool_), "t": lambda *_: np.ones(LANES, np.bool_),
+    "f": lambda *_: np.False_, "t": lambda *_: np.True_,
 }  # fmt: skip
 _ORDERS["tru"] = _ORDERS["t"]
-_BIT = np.uint64(1) << np.arange(LANES, dtype=np.uint64)
+_BIT = np.uint64(1) << np.arange(64, dtype=np.uint64)
 
 
 def lane_bits(lanes: Any) -> int:  # noqa: ANN401
-    return int(np.bitwise_or.reduce(np.where(lanes, _BIT, np.uint64(0))))
+    return int(np.bitwise_or.reduce(np.where(lanes, _BIT[: len(lanes)], np.uint64(0))))
 
 
-def lanes_of(bits: int) -> Any:  # noqa: ANN401
-    return np.uint64(bits) & _BIT != 0
+def _lanes_of(wave: Wave, bits: int) -> Any:  # noqa: ANN401
+    return np.uint64(bits) & _BIT[: wave.lanes] != 0
 
 
-def decode_compare(instruction: Instruction, opcode: str) -> Step | None:
-    """Decodes a comparison; `opcode` comes without its encoding suffix, here and below."""
-    found = _COMPARE_NAME.match(opcode)
-    if found is None:
+def _mask_reader(operand: Operand) -> Callable[[Wave], int]:
+    """Reads a bit per lane: from two registers, or one where waves have 32 lanes."""
+    return scalar_reader(operand, wide=operand.count > 1)
+
+
+def _mask_writer(operand: Operand) -> Callable[[Wave, int], None]:
+    return scalar_writer(operand, wide=operand.count > 1)
+
+
+def decode_compare(instruction: Instruction, _: str) -> Step | None:
+    words, types = instruction.spec.words, instruction.spec.types
+    if len(words) != 2 or words[0] not in {"cmp", "cmpx"} or types[0] not in _KINDS:
         return None
+    (verb, name), kind = words, _KINDS[types[0]]
+    is_class = name == "class"
     target, *sources = parse_operands(instruction)
-    kind = _KINDS[found["kind"] + found["bits"]]
-    is_class = found["order"] == "class"
     form = access(instruction, None, "u", tuple(sources), kind + ("u" if is_class else kind))
     if form.clamp or "op_sel" in instruction.text:
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
     left, right = map(obey_mode, form.readers) if kind == "f" and not is_class else form.readers
-    order, put = _of_class if is_class else _ORDERS[found["order"]], scalar_writer(target, wide=True)
-    new_exec = scalar_writer(named_register("exec"), wide=True)
+    order, put = _of_class if is_class else _ORDERS[name], _mask_writer(target)
+    new_exec = scalar_writer(named_register("exec"), wide=target.count > 1)
 
     def act(wave: Wave) -> None:
-        bits = lane_bits(np.broadcast_to(order(left(wave), right(wave)), LANES) & wave.active)
+        bits = lane_bits(np.broadcast_to(order(left(wave), right(wave)), wave.lanes) & wave.active)
         put(wave, bits)
-        if found["x"]:
+        if verb == "cmpx":
             new_exec(wave, bits)
 
     return make_step(instruction, act)
@@ -123,7 +127,7 @@ def decode_carry(instruction: Instruction, opcode: str) -> Step | None:
     if opcode in _SUMS:
         return _decode_sum(instruction, _SUMS[opcode])
     if opcode in {"v_mad_u64_u32", "v_mad_i64_i32"}:
-        return _multiply_add(instruction, signed="i64" in opcode)
+        return _multiply_add(instruction, signed=opcode == "v_mad_i64_i32")
     return _decode_select(instruction) if opcode == "v_cndmask_b32" else None
 
 
@@ -133,14 +137,14 @@ def _decode_sum(instruction: Instruction, compute: Callable[[Any, Any, Any], Any
     if form.clamp or form.crossing is not None or "op_sel" in instruction.text:
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
     first, second = form.readers
-    into = scalar_reader(rest[2], wide=True) if len(rest) > 2 else None
-    out = scalar_writer(carry, wide=True)
+    into = _mask_reader(rest[2]) if len(rest) > 2 else None
+    out = _mask_writer(carry)
 
     def act(wave: Wave) -> None:
-        more = lanes_of(into(wave)).astype(np.int64) if into is not None else np.int64(0)
+        more = _lanes_of(wave, into(wave)).astype(np.int64) if into is not None else np.int64(0)
         total = compute(np.asarray(first(wave), np.int64), np.asarray(second(wave), np.int64), more)
-        form.put(wave, np.broadcast_to(total, LANES).astype(np.uint32))
-        out(wave, lane_bits(np.broadcast_to((total < 0) | (total >> 32 != 0), LANES) & wave.active))
+        form.put(wave, np.broadcast_to(total, wave.lanes).astype(np.uint32))
+        out(wave, lane_bits(np.broadcast_to((total < 0) | (total >> 32 != 0), wave.lanes) & wave.active))
 
     return make_step(instruction, act)
 
@@ -151,11 +155,11 @@ def _multiply_add(instruction: Instruction, *, signed: bool) -> Step:
     target, carry, left, right, addend = parse_operands(instruction)
     narrow, wide, kind = ("i", "I", np.int64) if signed else ("u", "U", np.uint64)
     first, second, third = reader(left, narrow), reader(right, narrow), reader(addend, wide)
-    put, out = writer(target, wide), scalar_writer(carry, wide=True)
+    put, out = writer(target, wide), _mask_writer(carry)
 
     def act(wave: Wave) -> None:
-        product = np.broadcast_to(np.asarray(first(wave), kind) * np.asarray(second(wave), kind), LANES)
-        more = np.broadcast_to(third(wave), LANES)
+        product = np.broadcast_to(np.asarray(first(wave), kind) * np.asarray(second(wave), kind), wave.lanes)
+        more = np.broadcast_to(third(wave), wave.lanes)
         total = product + more
         if signed:
             over = (product ^ total) & (more ^ total) < 0
@@ -174,16 +178,16 @@ def _decode_select(instruction: Instruction) -> Step:
     if form.clamp or "op_sel" in instruction.text:
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
     when_clear, when_set = form.readers
-    bits = scalar_reader(which, wide=True)
+    bits = _mask_reader(which)
 
     def act(wave: Wave) -> None:
-        form.put(wave, np.where(lanes_of(bits(wave)), when_set(wave), when_clear(wave)))
+        form.put(wave, np.where(_lanes_of(wave, bits(wave)), when_set(wave), when_clear(wave)))
 
     return make_step(instruction, act)
 
 
 def decode_crosslane(instruction: Instruction, opcode: str) -> Step | None:
-    if opcode not in _CROSSLANE or instruction.opcode.endswith(("_dpp", "_sdwa")):
+    if opcode not in _CROSSLANE or instruction.is_dpp or instruction.is_sdwa:
         return None
     check_modifiers(instruction, ())
     return _CROSSLANE[opcode](instruction, parse_operands(instruction))
@@ -196,7 +200,7 @@ def _read_lane(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
     which = scalar_reader(lane[0]) if lane else lambda wave: 0 if wave.mask is None else int(wave.mask.argmax())
 
     def act(wave: Wave) -> None:
-        put(wave, int(np.broadcast_to(take(wave), LANES)[which(wave) & 63]))
+        put(wave, int(np.broadcast_to(take(wave), wave.lanes)[which(wave) & wave.lanes - 1]))
         if target.first == M0:
             wave.m0_at = wave.now
 
@@ -210,7 +214,7 @@ def _write_lane(instruction: Instruction, operands: tuple[Operand, ...]) -> Step
         raise unknown(instruction, f"operand {target.text!r}")
 
     def act(wave: Wave) -> None:
-        wave.v[target.first, which(wave) & 63] = value(wave)
+        wave.v[target.first, which(wave) & wave.lanes - 1] = value(wave)
 
     return make_step(instruction, act)
 
@@ -219,12 +223,12 @@ def _count_below(instruction: Instruction, operands: tuple[Operand, ...]) -> Ste
     """Counts the bits of a mask below each lane's own number, in the low or the high half of the wave."""
     target, mask, addend = operands
     take, more, put = reader(mask, "u"), reader(addend, "u"), writer(target, "u")
-    base = 32 if "_hi_" in instruction.opcode else 0
+    base = 32 if instruction.spec.words[-1] == "hi" else 0
     width = np.clip(np.arange(LANES) - base, 0, 32).astype(np.uint64)
     below = ((np.uint64(1) << width) - np.uint64(1)).astype(np.uint32)
 
     def act(wave: Wave) -> None:
-        put(wave, population(take(wave) & below) + more(wave))
+        put(wave, population(take(wave) & below[: wave.lanes]) + more(wave))
 
     return make_step(instruction, act)
 
@@ -245,12 +249,12 @@ def _decode_lane_swap(instruction: Instruction, operands: tuple[Operand, ...]) -
     left, right = operands
     if left.file is not File.VECTOR or right.file is not File.VECTOR:
         raise unknown(instruction, "operand")
-    rows = 32 if "32_swap" in instruction.opcode else 16
-    lanes = np.arange(LANES)
-    even = lanes[lanes // rows % 2 == 0]
-    odd = even + rows
+    rows = 32 if instruction.spec.words[0] == "permlane32" else 16
 
     def act(wave: Wave) -> None:
+        lanes = np.arange(wave.lanes)
+        even = lanes[lanes // rows % 2 == 0]
+        odd = even + rows
         if wave.mask is not None:
             message = f"the effect of {instruction.opcode} with inactive lanes is not known"
             wave.faults.add("I102", instruction, message, ("wave", wave.number))
@@ -275,8 +279,6 @@ _CROSSLANE: dict[str, Callable[[Instruction, tuple[Operand, ...]], Step]] = {
 # compiled divisions give correct quotients, which tests check: a denominator with a denormal inverse is scaled down,
 # the scale of v_div_fmas undoes that of v_div_scale, and a quotient that overflows on the way is infinite.
 
-_DIVISION_NAME = re.compile(r"^v_div_(?P<part>scale|fmas|fixup|fixup_legacy)_(?P<kind>f16|f32|f64)$")
-
 
 class _Format(NamedTuple):
     letter: str
@@ -300,16 +302,16 @@ _FORMATS = {
 }
 
 
-def decode_division(instruction: Instruction, opcode: str) -> Step | None:
-    found = _DIVISION_NAME.match(opcode)
-    if found is None:
+def decode_division(instruction: Instruction, _: str) -> Step | None:
+    part, types = instruction.spec.root, instruction.spec.types
+    if part not in {"div_scale", "div_fmas", "div_fixup", "div_fixup_legacy"} or types[0] not in _FORMATS:
         return None
-    form = _FORMATS[found["kind"]]
-    if found["part"] == "scale":
+    form = _FORMATS[types[0]]
+    if part == "div_scale":
         return _scale(instruction, form)
-    if found["part"] == "fmas":
+    if part == "div_fmas":
         return _fmas(instruction, form)
-    return _fixup(instruction, form, halves=form.letter == "h" and found["part"] == "fixup")
+    return _fixup(instruction, form, halves=form.letter == "h" and part == "div_fixup")
 
 
 def _scale(instruction: Instruction, form: _Format) -> Step:
@@ -317,10 +319,10 @@ def _scale(instruction: Instruction, form: _Format) -> Step:
     if instruction.modifiers or any(each.absolute for each in sources):
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
     reached = access(instruction, target, form.letter, tuple(sources), 3 * form.letter)
-    out = scalar_writer(flag, wide=True)
+    out = _mask_writer(flag)
 
     def act(wave: Wave) -> None:
-        chosen, below, above = (np.broadcast_to(take(wave), LANES) for take in reached.readers)
+        chosen, below, above = (np.broadcast_to(take(wave), wave.lanes) for take in reached.readers)
         scaled, back = _scale_operand(form, chosen, below, above)
         reached.put(wave, scaled)
         out(wave, lane_bits(back & wave.active))
@@ -344,8 +346,10 @@ def _scale_operand(form: _Format, chosen: Any, below: Any, above: Any) -> tuple[
         (form.exponent(above) <= form.tiny, up, False),
     )
     conditions = [case[0] for case in cases]
-    values = np.select(conditions, [np.broadcast_to(case[1], LANES) for case in cases], chosen)
-    return values.astype(form.kind), np.select(conditions, [np.full(LANES, case[2]) for case in cases], np.False_)
+    values = np.select(conditions, [np.broadcast_to(case[1], chosen.shape) for case in cases], chosen)
+    return values.astype(form.kind), np.select(
+        conditions, [np.full(chosen.shape, case[2]) for case in cases], np.False_
+    )
 
 
 def _fmas(instruction: Instruction, form: _Format) -> Step:
@@ -354,9 +358,9 @@ def _fmas(instruction: Instruction, form: _Format) -> Step:
     readers = tuple(map(obey_mode, reached.readers)) if form.letter == "f" else reached.readers
 
     def act(wave: Wave) -> None:
-        a, b, c = (np.broadcast_to(take(wave), LANES) for take in readers)
+        a, b, c = (np.broadcast_to(take(wave), wave.lanes) for take in readers)
         total = multiply_add(a, b, c, form.kind)
-        back = lanes_of(wave.s[VCC] | wave.s[VCC + 1] << 32)
+        back = _lanes_of(wave, wave.s[VCC] | wave.s[VCC + 1] << 32)
         power = np.where(form.exponent(c) > form.bias, form.scale, -form.scale)
         result = np.where(back, np.ldexp(total, power.astype(np.int32)), total)
         reached.put(wave, clamp_float(wave, result) if reached.clamp else result)
@@ -369,7 +373,7 @@ def _fixup(instruction: Instruction, form: _Format, *, halves: bool) -> Step:
     reached = access(instruction, target, form.letter, tuple(sources), 3 * form.letter, halves=halves)
 
     def act(wave: Wave) -> None:
-        result = _fix_quotient(form, *(np.broadcast_to(take(wave), LANES) for take in reached.readers))
+        result = _fix_quotient(form, *(np.broadcast_to(take(wave), wave.lanes) for take in reached.readers))
         reached.put(wave, clamp_float(wave, result) if reached.clamp else result)
 
     return make_step(instruction, act)
@@ -388,7 +392,7 @@ def _fix_quotient(form: _Format, quotient: Any, below: Any, above: Any) -> Any: 
         ((above == 0) | np.isinf(below) | vanishes, sign * nothing),
         (np.isnan(quotient) & (form.scale > 0), sign * infinite),
     )
-    values = [np.broadcast_to(value, LANES) for _, value in cases]
+    values = [np.broadcast_to(value, quotient.shape) for _, value in cases]
     return np.select([case for case, _ in cases], values, np.copysign(quotient, sign)).astype(form.kind)
 
 
@@ -404,17 +408,19 @@ DOT2 = {"v_dot2_f32_f16": "h", "v_dot2c_f32_f16": "h", "v_dot2_f32_bf16": "e", "
 
 def decode_packed(instruction: Instruction, opcode: str) -> Step | None:
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
-    if instruction.opcode.endswith(("_dpp", "_sdwa")):
+    if instruction.is_dpp or instruction.is_sdwa:
         return None
     if opcode in _HALVES:
-        return _halves(instruction, operands, _HALVES[opcode], accumulates="fmac" in opcode)
+        return _halves(instruction, operands, _HALVES[opcode], accumulates=instruction.spec.tied)
     if opcode in _SINGLES:
         return _singles(instruction, operands, _SINGLES[opcode])
     if opcode == "v_pk_mov_b32":
         return _decode_move(instruction, operands)
     if opcode in {"v_fma_mix_f32", "v_fma_mixlo_f16", "v_fma_mixhi_f16"}:
         return _decode_mix(instruction, operands, opcode)
-    return _decode_dot(instruction, operands, DOT2[opcode], accumulates="2c" in opcode) if opcode in DOT2 else None
+    return (
+        _decode_dot(instruction, operands, DOT2[opcode], accumulates=instruction.spec.tied) if opcode in DOT2 else None
+    )
 
 
 def _choices(instruction: Instruction, count: int, high: int = 1) -> tuple[list[list[int]], bool]:
@@ -525,7 +531,7 @@ def _decode_mix(instruction: Instruction, operands: tuple[Operand, ...], opcode:
     place = {"v_fma_mix_f32": None, "v_fma_mixlo_f16": 0, "v_fma_mixhi_f16": 1}[opcode]
 
     def act(wave: Wave) -> None:
-        a, b, c = (np.broadcast_to(take(wave), LANES) for take in takes)
+        a, b, c = (np.broadcast_to(take(wave), wave.lanes) for take in takes)
         value = multiply_add(a, b, c, np.float32)
         value = value if wave.mode & DENORM32 == DENORM32 else flush_denormals(value)
         if place is None:
@@ -582,7 +588,7 @@ _FAMILIES = (decode_compare, decode_carry, decode_division, decode_packed, decod
 
 
 def decode_vector(instruction: Instruction, architecture: Architecture) -> Step | None:  # noqa: PLR0911
-    if not instruction.opcode.startswith("v_"):
+    if instruction.spec.unit is not Unit.VALU:
         return None
     opcode = instruction.mnemonic
     if opcode == "v_nop":
@@ -591,8 +597,8 @@ def decode_vector(instruction: Instruction, architecture: Architecture) -> Step 
     if opcode in _ON_ITSELF:
         return _pure(instruction, (*operands, operands[0]), _FUNCTIONS[_ON_ITSELF[opcode]])
     if opcode in {"v_bitop3_b32", "v_bitop3_b16"}:
-        others = tuple(each for each in instruction.modifiers if not each.startswith("bitop3:"))
-        table = _truth_table(instruction, wide=opcode.endswith("32"))
+        others = tuple(each for each in instruction.modifiers if each.partition(":")[0] != "bitop3")
+        table = _truth_table(instruction, wide=instruction.spec.type == "b32")
         return _pure(replace(instruction, modifiers=others), operands, table)
     name = _WITH_CONSTANT.get(opcode, opcode)
     function = _FUNCTIONS.get(name) or _by_format(architecture.float8).get(name)

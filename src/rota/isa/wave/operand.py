@@ -1,9 +1,8 @@
 """Operands of instructions, and the functions that read and write them.
 
-Registers of a wave are numbered in rows: 0 to 255 the VGPRs, 256 to 511 the AGPRs, and from 512 the scalar registers. A
-reader or writer is made once per instruction and then called per wave; its kind is one letter: u, i and f for 32 bits;
-U, I and d for 64; w, s and h for 16, of which a register holds the low half and zeros; read only, b for 32 bits that
-may be a float's, and p for two 16-bit floats. A constant's bits depend on the kind that it is read as.
+A reader or writer is made once per instruction and then called per wave; its kind is one letter: u, i and f for 32
+bits; U, I and d for 64; w, s and h for 16, of which a register holds the low half and zeros; read only, b for 32 bits
+that may be a float's, and p for two 16-bit floats. A constant's bits depend on the kind that it is read as.
 """
 
 from __future__ import annotations
@@ -19,23 +18,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rota.errors import IsaError
+from rota.isa.registers import EXEC, FLAGS, NAMED, SCALAR, SCC, parse_range
 
 if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
     from rota.isa.wave.wave import Wave
 
-ACC, SCALAR = 256, 512
-VCC, M0, EXEC, SCC = 106, 124, 126, 253  # numbers of the scalar operands in the encoding
-_NAMED = {
-    "vcc": (VCC, 2), "vcc_lo": (VCC, 1), "vcc_hi": (VCC + 1, 1), "m0": (M0, 1),
-    "exec": (EXEC, 2), "exec_lo": (EXEC, 1), "exec_hi": (EXEC + 1, 1),
-    "flat_scratch": (102, 2), "flat_scratch_lo": (102, 1), "flat_scratch_hi": (103, 1),
-    "xnack_mask": (104, 2), "xnack_mask_lo": (104, 1), "xnack_mask_hi": (105, 1),
-}  # fmt: skip
 SHARED_BASE, PRIVATE_BASE = 1 << 48, 2 << 48
 """Where LDS and scratch lie among flat addresses: src_shared_base and src_private_base, as ROCm's driver sets them."""
 _APERTURES = {"src_shared_base": SHARED_BASE, "src_private_base": PRIVATE_BASE}
-_REGISTER = re.compile(r"^(?P<file>[vas])(?:(?P<one>\d+)|\[(?P<first>\d+):(?P<last>\d+)\])$")
 _WRAPPED = re.compile(r"^(?P<minus>-)?(?P<bars>\|)?(?P<inner>[^|]+)\|?$")
 _NEGATED = re.compile(r"^neg\((?P<inner>.+)\)$")  # constants: a plain minus would be part of the number
 _LITERAL = re.compile(r"^(?:lit\()?(?P<bits>0x[0-9a-f]+)\)?$")
@@ -80,10 +71,6 @@ class Operand:
         return ()
 
 
-SCC_BIT = Operand(text="scc", file=File.SCALAR, first=SCC)
-"""The scalar condition code, which instructions read and write without naming it."""
-
-
 def parse_operand(text: str, instruction: Instruction) -> Operand:
     if text in {"off", "null"}:
         return Operand(text=text, file=File.NONE)
@@ -104,19 +91,16 @@ def unknown(instruction: Instruction, what: str = "") -> IsaError:
 
 
 def named_register(text: str) -> Operand:
-    first, count = _NAMED[text]
+    first, count = NAMED[text]
     return Operand(text=text, file=File.SCALAR, first=first, count=count)
 
 
 @lru_cache(maxsize=4096)  # an unrolled loop names the same registers again and again
 def _register(text: str) -> Operand | None:
-    if text in _NAMED:
-        return named_register(text)
-    if (found := _REGISTER.match(text)) is None:
+    if (found := parse_range(text)) is None:
         return None
-    first, last = (int(found["one"] or found[end]) for end in ("first", "last"))
-    file = File.SCALAR if found["file"] == "s" else File.VECTOR
-    return Operand(text=text, file=file, first=first + ACC * (found["file"] == "a"), count=last - first + 1)
+    file, first = (File.SCALAR, found.first) if found.file == "s" else (File.VECTOR, found.rows.start)
+    return Operand(text=text, file=file, first=first, count=found.size)
 
 
 def _constant(text: str) -> Operand | None:
@@ -124,9 +108,9 @@ def _constant(text: str) -> Operand | None:
         return Operand(text=text, file=File.LITERAL, literal=int(literal["bits"], 16), written=True)
     if text in _APERTURES:
         return Operand(text=text, file=File.LITERAL, literal=_APERTURES[text], count=2)
-    if text in {"src_scc", "src_vccz", "src_execz"}:
-        first = {"src_scc": SCC, "src_vccz": VCC, "src_execz": EXEC}[text]
-        return Operand(text=text, file=File.STATUS, first=first, count=1 if first == SCC else 2)
+    if text in FLAGS:
+        first, count = FLAGS[text]
+        return Operand(text=text, file=File.STATUS, first=first, count=count)
     try:
         value = float(text) if "." in text else None
         bits = int(text, 0) if value is None else int.from_bytes(struct.pack("<f", value), "little")

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from rota.isa.disassembly import Instruction
-from rota.isa.wave.operand import M0, Operand, named_register, parse_operand, scalar_reader, scalar_writer, unknown
+from rota.isa.opcodes import Opcode, Unit
+from rota.isa.registers import M0
+from rota.isa.wave.operand import Operand, named_register, parse_operand, scalar_reader, scalar_writer, unknown
 from rota.isa.wave.wave import INDEXED, Step, Wave, make_step
 
 # Registers indexed by M0. In index mode vector instructions add M0 to their VGPRs; see `wave.with_indexing`.
@@ -15,7 +17,6 @@ from rota.isa.wave.wave import INDEXED, Step, Wave, make_step
 _NAMES = re.compile(r"gpr_idx\((?P<names>[A-Z0-9,]*)\)")
 _PLACES = {"SRC0": 1, "SRC1": 2, "SRC2": 4, "DST": 8}
 _LAST = 101  # the last scalar register that an index may reach
-_M0 = named_register("m0")
 
 
 def _which(instruction: Instruction) -> int:
@@ -30,7 +31,7 @@ _KEPT = {"on": 0xFFFF_0F00, "mode": 0xFFFF_0FFF, "idx": 0xFFFF_FF00}  # bits of 
 
 
 def _index(instruction: Instruction) -> Step:
-    name = instruction.opcode.removeprefix("s_set_gpr_idx_")
+    name = instruction.spec.words[-1]
     sources = () if name == "mode" else (parse_operand(instruction.operands[0], instruction),)
     takes, which = [scalar_reader(each) for each in sources], 0 if name == "idx" else _which(instruction)
 
@@ -211,9 +212,6 @@ _ON_ITSELF: dict[str, _Function] = {
         }
     ),
 }
-_TAKES_SCC = frozenset(
-    {"s_addc_u32", "s_subb_u32", "s_cselect_b32", "s_cselect_b64", "s_cmovk_i32", "s_cmov_b32", "s_cmov_b64"}
-)
 _ORDER: dict[str, Callable[[int, int], bool]] = {
     "eq": lambda a, b: a == b,
     "lg": lambda a, b: a != b,
@@ -222,50 +220,51 @@ _ORDER: dict[str, Callable[[int, int], bool]] = {
     "lt": lambda a, b: a < b,
     "le": lambda a, b: a <= b,
 }
-_COMPARE = re.compile(r"^s_cmp(?P<k>k?)_(?P<order>eq|lg|gt|ge|lt|le)_(?P<kind>[iu])(?P<bits>32|64)$")
-_SAVE = re.compile(r"^s_(?P<op>and|or|xor|andn[12]|orn[12]|nand|nor|xnor)_(?P<kept>saveexec|wrexec)_b64$")
 
 
 def decode_scalar(instruction: Instruction) -> Step | None:  # noqa: PLR0911  # one line per family
-    opcode = instruction.opcode
+    opcode, words = instruction.opcode, instruction.spec.words
+    if instruction.spec.unit is not Unit.SALU:
+        return None
     if opcode in _DECODERS:
         return _DECODERS[opcode](instruction)
-    operands = tuple(parse_operand(text, instruction) for text in instruction.operands) if opcode[:2] == "s_" else ()
+    operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
     if opcode in _TWO or opcode in _ONE:
         return _decode_function(instruction, operands[0], operands[1:], {**_TWO, **_ONE}[opcode])
     if opcode in _ON_ITSELF:
         return _decode_function(instruction, operands[0], operands, _ON_ITSELF[opcode])
-    if (compare := _COMPARE.match(opcode)) is not None:
-        return _decode_compare(instruction, operands, compare)
-    if opcode.startswith("s_bitcmp") and len(operands) == 2:
-        wanted, last = int(opcode[8]), 63 if opcode.endswith("64") else 31
+    if words[0] in {"cmp", "cmpk"} and words[-1] in _ORDER:
+        return _decode_compare(instruction, operands)
+    if words[0] in {"bitcmp0", "bitcmp1"} and len(operands) == 2:
+        wanted, last = int(words[0] == "bitcmp1"), 63 if instruction.spec.is_wide else 31
         value, place = scalar_reader(operands[0], wide=last == 63), scalar_reader(operands[1])
 
         def compare_bit(wave: Wave) -> None:
             wave.scc = int(value(wave) >> (place(wave) & last) & 1 == wanted)
 
         return make_step(instruction, compare_bit)
-    if (save := _SAVE.match(opcode)) is not None:
-        return _decode_save_exec(instruction, operands, save["op"], new=save["kept"] == "wrexec")
+    if words[-1] in {"saveexec", "wrexec"}:
+        return _decode_save_exec(instruction, operands, words[0], new=words[-1] == "wrexec")
     return None
 
 
-def _wide(opcode: str, place: int) -> bool:
+_SHIFTS = frozenset({"lshl", "lshr", "ashr", "bfe", "bitset0", "bitset1"})  # by a number of 32 bits
+
+
+def _wide(spec: Opcode, place: int) -> bool:
     """True if an operand has 64 bits; shift amounts, field descriptors and counts have 32."""
-    if "_i32_b64" in opcode or "_i32_i64" in opcode:
-        return place > 0
-    if opcode.startswith(("s_bfm", "s_bitreplicate")):
-        return place == 0 and "b64" in opcode
-    narrow = ("s_lsh", "s_ash", "s_bfe", "s_bitset")
-    return opcode.endswith("64") and not (place == 2 and opcode.startswith(narrow))
+    result, source = spec.types[0].endswith("64"), spec.is_wide
+    if spec.words[0] == "bfm":
+        return place == 0 and result
+    return result if place == 0 else source and not (place == 2 and spec.words[0] in _SHIFTS)
 
 
 def _decode_function(
     instruction: Instruction, target: Operand, sources: tuple[Operand, ...], function: _Function
 ) -> Step:
-    first = scalar_reader(sources[0], wide=_wide(instruction.opcode, 1))
-    second = scalar_reader(sources[1], wide=_wide(instruction.opcode, 2)) if len(sources) > 1 else lambda _: 0
-    put = scalar_writer(target, wide=_wide(instruction.opcode, 0))
+    first = scalar_reader(sources[0], wide=_wide(instruction.spec, 1))
+    second = scalar_reader(sources[1], wide=_wide(instruction.spec, 2)) if len(sources) > 1 else lambda _: 0
+    put = scalar_writer(target, wide=_wide(instruction.spec, 0))
     sets_m0 = target.first == M0
 
     def act(wave: Wave) -> None:
@@ -279,14 +278,14 @@ def _decode_function(
     return make_step(instruction, act)
 
 
-def _decode_compare(instruction: Instruction, operands: tuple[Operand, ...], found: re.Match[str]) -> Step:
-    wide, order = found["bits"] == "64", _ORDER[found["order"]]
+def _decode_compare(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
+    (verb, name), wide = instruction.spec.words, instruction.spec.is_wide
     left, right = (scalar_reader(operand, wide=wide) for operand in operands)
-    short = bool(found["k"])
+    order, short, is_signed = _ORDER[name], verb == "cmpk", instruction.spec.type[0] == "i"
 
     def act(wave: Wave) -> None:
         a, b = left(wave), right(wave)
-        if found["kind"] == "i":
+        if is_signed:
             a, b = signed(a), signed(b & 0xFFFF, 16) if short else signed(b)
         elif short:
             b &= 0xFFFF
@@ -296,14 +295,14 @@ def _decode_compare(instruction: Instruction, operands: tuple[Operand, ...], fou
 
 
 def _decode_save_exec(instruction: Instruction, operands: tuple[Operand, ...], name: str, *, new: bool) -> Step:
-    exec_, turned = named_register("exec"), name.endswith("n1")
-    saved, put = (scalar_writer(each, wide=True) for each in (operands[0], exec_))
-    source, old = (scalar_reader(each, wide=True) for each in (operands[1], exec_))
-    combine = _LOGIC[name.replace("n1", "n2")]
+    exec_, wide, turned = named_register("exec"), instruction.spec.is_wide, name in {"andn1", "orn1"}
+    saved, put = (scalar_writer(each, wide=wide) for each in (operands[0], exec_))
+    source, old = (scalar_reader(each, wide=wide) for each in (operands[1], exec_))
+    combine, every = _LOGIC[{"andn1": "andn2", "orn1": "orn2"}.get(name, name)], _M64 if wide else _M32
 
     def act(wave: Wave) -> None:
         before, mask = old(wave), source(wave)
-        result = (combine(before, mask) if turned else combine(mask, before)) & _M64
+        result = (combine(before, mask) if turned else combine(mask, before)) & every
         saved(wave, result if new else before)
         put(wave, result)
         wave.scc = int(result != 0)
