@@ -28,6 +28,8 @@ from rota.prove.memory_steps import MemorySteps, TouchedBytes
 from rota.prove.operation import (
     Operation,
     UnknownOperationError,
+    list_queues,
+    mark_counted,
     mark_flat,
     mark_spills,
     parse_rows,
@@ -54,7 +56,7 @@ from rota.prove.verdict import (
     status_of,
 )
 from rota.prove.widening import ProductState, Recorder
-from rota.targets.architecture import SOURCES, Architecture
+from rota.targets.architecture import SOURCES, Architecture, Traffic
 from rota.targets.registry import architecture_named
 
 Triple = tuple[int, int, int]
@@ -216,6 +218,9 @@ class ReadsAtBarrier(enum.Enum):
     )
 
 
+_VECTOR_MEMORY = (Traffic.LOAD, Traffic.STORE, Traffic.TO_LDS)
+
+
 class VmcntOrder(enum.Enum):
     IN_ORDER = "vector memory ops return in the order of their issue"
     ANY_ORDER = "vector memory ops return in any order, so that only vmcnt(0) guarantees anything"
@@ -347,7 +352,8 @@ class _Proof:
                 refused.setdefault(each.opcode, _make_finding("I401", message, each))
         if not refused:
             try:
-                return mark_flat(mark_spills(mark_indexed(operations)))
+                marked = mark_flat(mark_spills(mark_indexed(operations)))
+                return mark_counted(marked, architecture)
             except UnknownOperationError as error:
                 message = f"the proof doesn't model {error.instruction.opcode} in index mode"
                 refused[error.instruction.opcode] = _make_finding("I401", message, error.instruction)
@@ -358,18 +364,20 @@ class _Proof:
         sliced = derive_slice(operations, full=full)
         evaluator = Evaluator()
         start, kernarg_row = self._make_start(evaluator, waves)
+        start.queues = {**list_queues(architecture)}
         strict = self.policies.reads is ReadsAtBarrier.STRICT
         agreement = Agreement(operations, start.copy(), full=full)
         judge = Judge(operations, agreement, strict_reads=strict, stops=self.stops)
         self.lds_bytes = self._find_lds_size(operations, architecture)
+        doubted = frozenset(architecture.queue_of(each).counter for each in _VECTOR_MEMORY)
         memory = MemorySteps(
             evaluator,
             TouchedBytes(self.lds_bytes, evaluator.masks),
             judge,
-            most=(architecture.no_wait("vmcnt"), architecture.no_wait("lgkmcnt")),
+            most={each.counter: architecture.no_wait(each.counter) for each in architecture.queues},
             constants=self._constants(),
             evaluated=sliced.evaluated,
-            in_order=self.policies.order is VmcntOrder.IN_ORDER,
+            doubted=doubted if self.policies.order is VmcntOrder.ANY_ORDER else frozenset(),
             flat_lds=any("src_shared_base" in each.text for each in self.instructions),
             m0_is_short=architecture.lds_bytes.value <= 1 << 16,
             lds_in_bounds=self.policies.lds_in_bounds,

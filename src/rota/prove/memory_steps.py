@@ -1,8 +1,8 @@
 """Issues and retires memory ops, and finds the bytes of LDS that they access.
 
-Vector memory ops return in order (unless the policy says otherwise), LDS ops in order among themselves, scalar loads in
-any order.  A flat op counts on both counters: its registers are valid after waits for both, its LDS access is complete
-after a wait for lgkmcnt.  A scalar store may read its data until a wait covers it.
+The architecture says which counter counts an op, and whether those on it return in order (unless the policy says
+otherwise).  A flat op counts on two: its registers are valid after waits for both, its LDS access is complete after one
+for the counter of LDS.  A scalar store may read its data until a wait covers it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rota.prove.decisions import (
 )
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import Judge
-from rota.prove.operation import VECTORS, Operation, OperationKind, rows_of
+from rota.prove.operation import VECTORS, CountedBy, Operation, OperationKind, rows_of
 from rota.prove.state import Accesses, Half, InFlight, LdsUse, Mask, Masks, WaveSet, lanes_of
 from rota.prove.symbol import GROUP, LANE, M32, WAVE, Lanes, Linear, Symbol, Value, key_of, plus, spread_of
 from rota.prove.widening import ProductState, Recorder
@@ -132,16 +132,19 @@ _SHORT = re.compile(r"^(?:ds_read_|[a-z]+_load_)u(?P<size>8|16|byte|short)$")  #
 
 
 class MemorySteps:
-    """`most` are the largest counts of vmcnt and lgkmcnt, `constants` words of the kernarg segment that are known."""
+    """`most` are the ops that each counter can hold, `doubted` the counters on which the policy trusts no order.
+
+    `constants` are words of the kernarg segment that are known.
+    """
 
     def __init__(
-        self, evaluator: Evaluator, touched: TouchedBytes, judge: Judge, *, most: tuple[int, int],
-        constants: dict[int, int], evaluated: Sequence[bool], in_order: bool = True, flat_lds: bool = False,
+        self, evaluator: Evaluator, touched: TouchedBytes, judge: Judge, *, most: dict[str, int],
+        constants: dict[int, int], evaluated: Sequence[bool], doubted: frozenset[str], flat_lds: bool = False,
         m0_is_short: bool = False, lds_in_bounds: bool = False, recorder: Recorder | None = None,
     ) -> None:  # fmt: skip
         self._recorder = recorder
         self._evaluator, self._touched, self._judge, self._most = evaluator, touched, judge, most
-        self._constants, self._in_order, self.flat_lds = constants, in_order, flat_lds
+        self._constants, self._doubted, self.flat_lds = constants, doubted, flat_lds
         self._short_m0, self._lds_in_bounds = m0_is_short, lds_in_bounds
         self.accesses = touched.accesses
         self._evaluated, self._rows = evaluated, dict[int, tuple[int, ...]]()
@@ -152,16 +155,17 @@ class MemorySteps:
     # Waits.
 
     def wait(self, wave_set: WaveSet, operation: Operation) -> None:
-        vm, lgkm = operation.waits
-        if vm is not None and (self._in_order or vm == 0):
-            wave_set.vm = self._retire(wave_set, wave_set.vm, vm)
-        if lgkm is not None:
-            wave_set.ds = self._retire(wave_set, wave_set.ds, lgkm)
-            if lgkm == 0:
-                wave_set.sm = ()
+        waits = dict(operation.waits)
+        zero = frozenset(counter for counter, count in operation.waits if count == 0)
+        queues = dict(wave_set.queues)
+        for by, queue in wave_set.queues.items():
+            most = waits.get(by.counters[0])
+            if not by.in_order:
+                queues[by] = self._retire_unordered(wave_set, by, queue, zero)
+            elif most is not None and (most == 0 or by.counters[0] not in self._doubted):
+                queues[by] = self._retire(wave_set, queue, most)
+        wave_set.queues = queues
         self._judge.record_wait(wave_set, operation)
-        if wave_set.flat:
-            self._retire_flat(wave_set, operation)
         wave_set.update_pending()
 
     def _retire(self, wave_set: WaveSet, queue: tuple[InFlight, ...], most: int) -> tuple[InFlight, ...]:
@@ -170,17 +174,21 @@ class MemorySteps:
         self._complete(wave_set, queue[:count])
         return queue[count:]
 
-    def _retire_flat(self, wave_set: WaveSet, operation: Operation) -> None:
-        waited = {name for name, count in zip(("vm", "lgkm"), operation.waits, strict=True) if count == 0}
-        left = []
-        for each, seen in wave_set.flat:
-            now, flight = seen | waited, each
-            if "lgkm" in waited:  # lgkmcnt alone orders LDS, whichever instruction accessed it
+    def _retire_unordered(
+        self, wave_set: WaveSet, by: CountedBy, queue: tuple[InFlight, ...], zero: frozenset[str]
+    ) -> tuple[InFlight, ...]:
+        """Complete the ops whose counters waits have all seen at 0; `zero` are those of this wait."""
+        left, is_flat = [], len(by.counters) > 1
+        if not is_flat and by.counters[0] not in zero:
+            return queue
+        for each in queue:
+            waited, flight = each.waited | zero.intersection(by.counters), each
+            if by.counters[-1] in zero:  # the counter of LDS alone orders LDS, whichever instruction accessed it
                 self._complete(wave_set, (flight,))
                 flight = flight._replace(access=None)
-            if len(now) < 2 and not flight.only_counts:
-                left.append((flight, frozenset(now)))
-        wave_set.flat = tuple(left)
+            if len(waited) < len(by.counters) and not (is_flat and flight.only_counts):
+                left.append(flight._replace(waited=waited))
+        return tuple(left)
 
     def _complete(self, wave_set: WaveSet, flights: tuple[InFlight, ...]) -> None:
         for flight in flights:
@@ -193,17 +201,15 @@ class MemorySteps:
 
     def find_refilled(self, wave_set: WaveSet, operation: Operation) -> int:
         """Registers that an earlier load on the same counter fills: in order, the later load returns later."""
-        if operation.kind is OperationKind.VMEM and not self._in_order:
+        by, rows, others = operation.counted_by, 0, 0
+        if not by.in_order or by.counters[0] in self._doubted:
             return 0
-        same, other = wave_set.vm, wave_set.ds
-        if operation.kind is not OperationKind.VMEM:
-            same, other = other, same
-        rows = 0
-        for each in same:
+        for each in wave_set.queues[by]:
             rows |= each.rows
-        for each in (*other, *wave_set.sm, *(flight for flight, _ in wave_set.flat)):
-            rows &= ~each.rows
-        return rows & operation.data
+        for other, queue in wave_set.queues.items():
+            for each in queue if other != by else ():
+                others |= each.rows
+        return rows & ~others & operation.data
 
     # Issues.
 
@@ -213,11 +219,25 @@ class MemorySteps:
             address = self._evaluator.read_row(wave_set, operation.operands[0].rows[0], product.known)
             access = self._access(wave_set, operation, operation.verb, address, product)
         self._forget_rows(wave_set, operation)
-        wave_set.ds = (*wave_set.ds, InFlight(operation.number, operation.data, access, product.epoch))
+        self._issue(wave_set, operation, access, product)
+
+    def _issue(self, wave_set: WaveSet, operation: Operation, access: LdsUse | None, product: ProductState) -> None:
+        flight, by = InFlight(operation.number, operation.data, access, product.epoch), operation.counted_by
+        queue = wave_set.queues[by]
+        if queue or not (by.in_order and flight.only_counts):
+            queue = (*queue, flight)
         wave_set.pending |= operation.data
-        if len(wave_set.ds) > self._most[1]:
-            wave_set.ds = self._retire(wave_set, wave_set.ds, self._most[1])
+        if by.in_order and len(queue) > self._most[by.counters[0]]:
+            wave_set.queues = wave_set.queues | {by: self._retire(wave_set, queue, self._most[by.counters[0]])}
             wave_set.update_pending()
+            return
+        if not by.in_order and len(queue) > _MOST_UNORDERED:  # the counter saturates: merge the two oldest
+            first, second, *rest = queue
+            a, b = first.access, second.access
+            if a is b is None or (a and b and a.how == b.how):
+                both = first._replace(rows=first.rows | second.rows, waited=first.waited & second.waited)
+                queue = (both, *rest)
+        wave_set.queues = wave_set.queues | {by: queue}
 
     def _access(
         self, wave_set: WaveSet, operation: Operation, how: str, address: Value, product: ProductState
@@ -279,21 +299,7 @@ class MemorySteps:
         self._forget_rows(wave_set, operation)
         if operation.slots and self._evaluated[operation.number]:
             self._spill(wave_set, operation, product.known)
-        flight = InFlight(operation.number, operation.data, access, product.epoch)
-        wave_set.pending |= operation.data
-        if operation.flat:
-            wave_set.flat = (*wave_set.flat, (flight, frozenset[str]()))
-            if len(wave_set.flat) > _MOST_UNORDERED:  # the counter saturates: merge the two oldest
-                (first, seen), (second, seen_too), *rest = wave_set.flat
-                a, b = first.access, second.access
-                if a is b is None or (a and b and a.how == b.how):
-                    wave_set.flat = ((first._replace(rows=first.rows | second.rows), seen & seen_too), *rest)
-            return
-        if wave_set.vm or not flight.only_counts:
-            wave_set.vm = (*wave_set.vm, flight)
-        if len(wave_set.vm) > self._most[0]:
-            wave_set.vm = self._retire(wave_set, wave_set.vm, self._most[0])
-            wave_set.update_pending()
+        self._issue(wave_set, operation, access, product)
 
     def _access_flat(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> LdsUse | None:
         """The LDS access of a flat op, if the high word of its address points there."""
@@ -334,19 +340,15 @@ class MemorySteps:
 
     # Scalar loads.
 
-    def issue_scalar(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
+    def issue_scalar(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
         """Issue a scalar memory op; a load without glc reads arguments, or memory that the launch doesn't write."""
         rows = [row for row in range(SCALAR, SCALAR + 128) if operation.data >> row & 1]
         if operation.verb == "load" and "glc" not in operation.instruction.modifiers:
-            self._load(wave_set, operation, rows, known)
+            self._load(wave_set, operation, rows, product.known)
         elif not operation.holds_data:
             for row in rows:
                 wave_set.registers[row] = self._evaluator.symbols.fresh(operation.name, WAVE)
-        wave_set.sm = (*wave_set.sm, InFlight(operation.number, operation.data, None, 0))
-        if len(wave_set.sm) > _MOST_UNORDERED:  # the counter saturates: merge the two oldest
-            first, second, *rest = wave_set.sm
-            wave_set.sm = (first._replace(rows=first.rows | second.rows), *rest)
-        wave_set.pending |= operation.data
+        self._issue(wave_set, operation, None, product)
 
     def _load(self, wave_set: WaveSet, operation: Operation, rows: list[int], known: Decisions) -> None:
         base, offset = operation.operands[1], operation.operands[2]

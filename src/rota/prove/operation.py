@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import or_
+from typing import NamedTuple
 
 from rota.errors import IsaError
 from rota.isa.disassembly import Instruction
 from rota.isa.hazards.spacing import rows_in
 from rota.isa.wave.operand import EXEC, M0, SCALAR, SCC, VCC, Operand, parse_operand
 from rota.prove.verdict import parse_wait_counts
-from rota.targets.architecture import Architecture
+from rota.targets.architecture import Architecture, Traffic
 
 SCC_ROW, M0_ROW = SCALAR + SCC, SCALAR + M0
 EXEC_BITS = 0b11 << SCALAR + EXEC
@@ -42,6 +43,19 @@ class OperationKind(enum.Enum):
     INDEX = "sets the register index"
 
 
+class CountedBy(NamedTuple):
+    """The counters that count a memory op, and whether it returns in the order of issue.
+
+    A flat op counts as vector memory and, as the last, as LDS: it is complete after waits for both.
+    """
+
+    counters: tuple[str, ...]
+    in_order: bool = False
+
+
+NOT_COUNTED = CountedBy(())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One instruction: the registers that it reads and writes, its operands, and what it accesses.
@@ -49,7 +63,7 @@ class Operation:
     `extents` are the bytes that an LDS op accesses, as offsets from its address and sizes.  `verb` is read, write or
     atomic for LDS ops, load, store or atomic for others.  `data` are the registers that a load fills, `address` those
     of an LDS address, `slots` the spill slots that it loads or stores.  `to_lds` are the bytes per lane of a load to
-    LDS, `waits` the counts of vmcnt and lgkmcnt, `indexed` the mode bits of index mode.  `keeps_target` says that a
+    LDS, `waits` the counts of a wait by counter, `indexed` the mode bits of index mode.  `keeps_target` says that a
     part of the target stays as it was, `holds_data` that a store reads `data` until a wait covers it.
     """
 
@@ -68,7 +82,8 @@ class Operation:
     flat: bool = False
     address: int = 0
     slots: tuple[int, ...] = ()
-    waits: tuple[int | None, int | None] = (None, None)
+    waits: tuple[tuple[str, int], ...] = ()
+    counted_by: CountedBy = NOT_COUNTED
     indexed: int = 0
     targets: int = 1
     keeps_target: bool = False
@@ -259,6 +274,42 @@ def mark_spills(operations: list[Operation]) -> list[Operation]:
     return marked
 
 
+_FLAT = (Traffic.LOAD, Traffic.STORE)
+
+
+def list_queues(architecture: Architecture) -> dict[CountedBy, tuple[()]]:
+    """The queues of a wave, all empty: those in order first, those of flat ops last."""
+    found = [_count_traffic(architecture, each) for each in Traffic]
+    flat = [_count_flat(architecture, each) for each in _FLAT]
+    return dict.fromkeys((*sorted(found, key=lambda each: not each.in_order), *flat), ())
+
+
+def mark_counted(operations: list[Operation], architecture: Architecture) -> list[Operation]:
+    """Say which counters count each memory op."""
+    by_traffic = {each: _count_traffic(architecture, each) for each in Traffic}
+    flat = {each: _count_flat(architecture, each) for each in _FLAT}
+    marked = list(operations)
+    for number, each in enumerate(operations):
+        if each.kind is OperationKind.VMEM:
+            traffic = Traffic.TO_LDS if each.to_lds else Traffic.LOAD if each.data else Traffic.STORE
+        elif each.kind in {OperationKind.LDS, OperationKind.EXCHANGE, OperationKind.SMEM}:
+            traffic = Traffic.SCALAR if each.kind is OperationKind.SMEM else Traffic.LDS
+        else:
+            continue
+        marked[number] = replace(each, counted_by=(flat if each.flat else by_traffic)[traffic])
+    return marked
+
+
+def _count_traffic(architecture: Architecture, traffic: Traffic) -> CountedBy:
+    queue = architecture.queue_of(traffic)
+    return CountedBy((queue.counter,), traffic in queue.in_order)
+
+
+def _count_flat(architecture: Architecture, traffic: Traffic) -> CountedBy:
+    counters = (architecture.queue_of(each).counter for each in (traffic, Traffic.LDS))
+    return CountedBy(tuple(dict.fromkeys(counters)))
+
+
 def _is_spill(operation: Operation) -> bool:
     named, offset = operation.instruction.operands, _read_offset(operation.instruction)
     places = named[::2] if operation.verb == "store" else named[1:]
@@ -326,12 +377,9 @@ def _read_scalar(instruction: Instruction, number: int, architecture: Architectu
     opcode = instruction.opcode
     make = partial(Operation, number=number, instruction=instruction, name=opcode)
     if opcode == "s_waitcnt":
-        counts = parse_wait_counts(instruction)
-        vm, lgkm = (
-            None if (count := counts.get(name)) is None or count >= architecture.no_wait(name) else count
-            for name in ("vmcnt", "lgkmcnt")
-        )
-        return make(kind=OperationKind.WAIT, waits=(vm, lgkm))
+        counts = parse_wait_counts(instruction).items()
+        waits = tuple((name, count) for name, count in counts if count < architecture.no_wait(name))
+        return make(kind=OperationKind.WAIT, waits=waits)
     if _QUIET.match(opcode):
         reads = parse_rows(instruction.operands[-1]) if opcode == "s_setreg_b32" else 0
         return make(kind=OperationKind.QUIET, reads=reads)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from rota.prove.decisions import Decisions, StateGraph
 from rota.prove.evaluation import Evaluator, WaveView
 from rota.prove.judge import Judge
 from rota.prove.memory_steps import MemorySteps
-from rota.prove.operation import SCC_ROW, Operation, OperationKind
+from rota.prove.operation import SCC_ROW, CountedBy, Operation, OperationKind
 from rota.prove.slicing import BackwardSlice, find_call_targets, find_interacting
 from rota.prove.state import Accesses, Half, InFlight, Mask, Masks, WaveSet, atoms_of
 from rota.prove.symbol import GROUP, LANE, Lanes, Linear, Plain, Symbol, Value, simplify
@@ -192,24 +193,20 @@ def join(wave_sets: list[WaveSet], masks: Masks, accesses: Accesses) -> list[Wav
 
 def _join_two(one: WaveSet, other: WaveSet, masks: Masks, accesses: Accesses) -> WaveSet:
     if one.ended:  # only their barriers and ops in flight matter
-        if any((*one.vm, *other.vm, *one.ds, *other.ds, *one.flat, *other.flat)):
+        if any(one.in_flight) or any(other.in_flight):
             raise _CannotJoinError
         waves = tuple(sorted((*one.waves, *other.waves)))
         nothing = masks.leaf((0,) * len(waves))
-        return WaveSet(waves=waves, at=one.at, registers={}, exec=nothing, ended=True, barriers=one.barriers)
+        return replace(one, waves=waves, registers={}, exec=nothing, covered={}, last_waits={})
     counts = len(one.waves), len(other.waves)
     rows = one.registers.keys() & other.registers.keys()  # others were never written by some of the waves
     registers = {row: _join_values(one.registers[row], other.registers[row], counts, masks) for row in rows}
-    if [each.identity for each in one.sm] != [each.identity for each in other.sm] or one.flat or other.flat:
-        raise _CannotJoinError
     both = WaveSet(
         waves=(*one.waves, *other.waves),
         at=one.at,
         registers=registers,
         exec=_join_masks(one.exec, other.exec, masks),
-        vm=_join_queues(one.vm, other.vm, accesses),
-        ds=_join_queues(one.ds, other.ds, accesses),
-        sm=one.sm,
+        queues={by: _join_queues(by, queue, other.queues[by], accesses) for by, queue in one.queues.items()},
         pending=one.pending,
         barriers=one.barriers,
     )
@@ -217,7 +214,14 @@ def _join_two(one: WaveSet, other: WaveSet, masks: Masks, accesses: Accesses) ->
     return both if order == list(range(len(order))) else both.restrict(order, masks, accesses)
 
 
-def _join_queues(one: tuple[InFlight, ...], other: tuple[InFlight, ...], accesses: Accesses) -> tuple[InFlight, ...]:
+def _join_queues(
+    by: CountedBy, one: tuple[InFlight, ...], other: tuple[InFlight, ...], accesses: Accesses
+) -> tuple[InFlight, ...]:
+    if not by.in_order:
+        are_plain = len(by.counters) == 1 and not any(each.access for each in one)
+        if [each.identity for each in one] != [each.identity for each in other] or (one and not are_plain):
+            raise _CannotJoinError
+        return one
     if len(one) != len(other):
         raise _CannotJoinError
     both = []
@@ -383,7 +387,7 @@ class Explorer:
         self.judge.record_barrier(waiting)
         if len(waiting) < len(product.wave_sets):  # of waves that have ended, only ops in flight can still matter
             self.judge.check_barrier_counts(product.wave_sets)
-            kept = [each for each in product.wave_sets if not each.ended or each.vm or each.ds or each.flat]
+            kept = [each for each in product.wave_sets if not each.ended or any(each.in_flight)]
             product.wave_sets = kept
         product.wave_sets = join(product.wave_sets, self.evaluator.masks, self.memory.accesses)
         product.wave_sets.sort(key=lambda wave_set: wave_set.waves)
@@ -487,7 +491,7 @@ class Explorer:
             self.memory.issue_vector(wave_set, operation, product)
         elif kind is OperationKind.SMEM:
             self.evaluator.symbols.looping = self._looping[operation.number]
-            self.memory.issue_scalar(wave_set, operation, product.known)
+            self.memory.issue_scalar(wave_set, operation, product)
         elif kind is OperationKind.EXCHANGE:
             self.memory.issue_lds(wave_set, operation, product)
         elif kind is OperationKind.BARRIER:

@@ -5,13 +5,15 @@ Lane masks are decision diagrams over unknown conditions (Bryant, 1986), so that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.prove.operation import CountedBy
 from rota.prove.symbol import GROUP, Symbol, Value, select_waves
 
 ALL64 = 0xFFFF_FFFF_FFFF_FFFF
@@ -202,6 +204,7 @@ class InFlight(NamedTuple):
 
     `younger` counts the younger ops in flight at the first barrier after it: a wait for that count would have covered
     it.  `last_wait` is the last wait before that `barrier`, `near_wait` the last one whose count was one too many.
+    `waited` are the counters that a wait has seen at 0 since its issue, if another one counts it, too.
     """
 
     number: int
@@ -213,6 +216,7 @@ class InFlight(NamedTuple):
     near_wait: int = -1
     barrier: int = -1
     other_numbers: tuple[int, ...] = ()
+    waited: frozenset[str] = frozenset()
 
     @property
     def only_counts(self) -> bool:
@@ -220,36 +224,43 @@ class InFlight(NamedTuple):
         return not self.rows and self.access is None
 
     @property
-    def identity(self) -> tuple[object, ...] | None:
-        """What decides how the wave goes on: not the epoch, and nothing at all of an op that only counts."""
-        return None if self.only_counts else (self.number, self.rows, self.access, self.other_numbers)
+    def identity(self) -> Hashable:
+        """What decides how the wave goes on: not the epoch, and of an op that only counts at most its waits."""
+        if self.only_counts:
+            return self.waited or None
+        return (self.number, self.rows, self.access, self.other_numbers, self.waited)
+
+
+Queues = dict[CountedBy, tuple[InFlight, ...]]
+"""By the counters that count them, memory ops in the order of issue."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class WaveSet:
-    """Waves at one place, their registers, and their memory ops in flight in the order of issue.
+    """Waves at one place, their registers, and their memory ops in flight; `queues` are replaced, never changed.
 
     `pending` are the registers that ops in flight fill, as bits.  `covered` are the accesses since the last barrier
-    that a wait has covered, `last_waits` the last waits for vmcnt and lgkmcnt.
+    that a wait has covered, `last_waits` the last wait for each counter.
     """
 
     waves: tuple[int, ...]
     at: int
     registers: dict[int, Value | Half]
     exec: Mask
-    vm: tuple[InFlight, ...] = ()
-    ds: tuple[InFlight, ...] = ()
-    sm: tuple[InFlight, ...] = ()
-    flat: tuple[tuple[InFlight, frozenset[str]], ...] = ()
+    queues: Queues = field(default_factory=dict)
     pending: int = 0
     covered: dict[LdsUse, InFlight] = field(default_factory=dict)
     waiting: bool = False
     ended: bool = False
     barriers: int = 0
-    last_waits: tuple[int, int] = (-1, -1)
+    last_waits: dict[str, int] = field(default_factory=dict)
 
     def copy(self) -> WaveSet:
         return replace(self, registers=dict(self.registers), covered=dict(self.covered))
+
+    @property
+    def in_flight(self) -> Iterator[InFlight]:
+        return chain.from_iterable(self.queues.values())
 
     def restrict(self, rows: list[int], masks: Masks, accesses: Accesses) -> WaveSet:
         def select(value: Value | Half) -> Value | Half:
@@ -270,9 +281,7 @@ class WaveSet:
             waves=tuple(self.waves[row] for row in rows),
             registers={row: select(value) for row, value in self.registers.items()},
             exec=masks.select_waves(self.exec, rows),
-            vm=tuple(map(select_flight, self.vm)),
-            ds=tuple(map(select_flight, self.ds)),
-            flat=tuple((select_flight(each), seen) for each, seen in self.flat),
+            queues={by: tuple(map(select_flight, queue)) for by, queue in self.queues.items()},
             covered=covered,
         )
 
@@ -282,27 +291,21 @@ class WaveSet:
         Nobody uses the result of a read that is still in flight, so it ends with its wave: it counts until the next
         barrier and not after.  A write may still land at any time.
         """
-        for each in (*self.ds, *(each for each, _ in self.flat)):
+        for each in self.in_flight:
             if each.access is not None and each.access.how == "read":
                 self.covered.setdefault(each.access, each._replace(rows=0))
-        self.registers, self.exec, self.sm, self.pending = {}, masks.leaf((0,) * len(self.waves)), (), 0
-        self.vm = tuple(each._replace(rows=0) for each in self.vm if each.access is not None)
-        self.ds = tuple(each._replace(rows=0) for each in self.ds if _changes_lds(each))
-        self.flat = tuple((each._replace(rows=0), seen) for each, seen in self.flat if _changes_lds(each))
+        self.registers, self.exec, self.pending = {}, masks.leaf((0,) * len(self.waves)), 0
+        self.queues = {
+            by: tuple(each._replace(rows=0) for each in queue if each.access is not None and each.access.how != "read")
+            for by, queue in self.queues.items()
+        }
 
     def update_pending(self) -> None:
         """Recompute the pending registers, and drop the oldest ops that only count: no wait can tell them apart."""
         self.pending = 0
-        for name in ("vm", "ds"):
-            queue = getattr(self, name)
-            if queue and queue[0].only_counts:
+        for by, queue in self.queues.items():
+            if by.in_order and queue and queue[0].only_counts:
                 first = next((place for place, each in enumerate(queue) if not each.only_counts), len(queue))
-                setattr(self, name, queue[first:])
-        for each in (*self.vm, *self.ds, *self.sm):
-            self.pending |= each.rows
-        for each, _ in self.flat:
-            self.pending |= each.rows
-
-
-def _changes_lds(flight: InFlight) -> bool:
-    return flight.access is not None and flight.access.how != "read"
+                self.queues = self.queues | {by: queue[first:]}
+            for each in queue:
+                self.pending |= each.rows
