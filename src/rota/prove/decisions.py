@@ -14,7 +14,7 @@ from itertools import product
 
 import numpy as np
 
-from rota.prove.state import ALL64, Leaf, Mask
+from rota.prove.state import Mask
 from rota.prove.symbol import LANE, M32, Linear, Plain, Symbol, Value, parts_of
 
 
@@ -227,10 +227,10 @@ _MIDDLE = re.compile(r"^v_med3_(?P<sign>[ui])32")
 _COUNTED = re.compile(r"^v_mbcnt_(?:lo|hi)_u32_b32")
 
 
-def iterate_leaves(mask: Mask, arcs: Arcs) -> Iterator[tuple[Arcs, Leaf]]:
+def iterate_leaves(mask: Mask, arcs: Arcs) -> Iterator[tuple[Arcs, Mask]]:
     """Every leaf of a mask, with what the comparisons on the way to it say of unknowns."""
     if mask.leaf is not None:
-        yield arcs, mask.leaf
+        yield arcs, mask
     elif mask.atom is not None and mask.high is not None and mask.low is not None:
         for part, holds in ((mask.high, True), (mask.low, False)):
             if (refined := _assume(mask.atom, arcs, holds=holds)) is not None:
@@ -306,8 +306,8 @@ class Spans:
         chooser, one, other = parts_of(symbol)
         if isinstance(chooser, Mask):
             found = [*iterate_leaves(chooser, self._arcs)]
-            chosen = [(one, arcs) for arcs, leaf in found if any(leaf)]
-            chosen += [(other, arcs) for arcs, leaf in found if any(lanes != ALL64 for lanes in leaf)]
+            chosen = [(one, arcs) for arcs, part in found if any(part.leaf or ())]
+            chosen += [(other, arcs) for arcs, part in found if not part.is_full]
         else:
             refined = [_assume(chooser, self._arcs, holds=holds) for holds in (True, False)]
             chosen = [(each, arcs) for each, arcs in zip((one, other), refined, strict=True) if arcs is not None]

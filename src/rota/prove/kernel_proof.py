@@ -15,7 +15,7 @@ import numpy as np
 
 from rota.errors import Concern, Finding, IsaError, Severity
 from rota.isa.binary.code_object import CodeObject
-from rota.isa.binary.kernel_facts import LANES, MOST_WORK_ITEMS, KernelFacts
+from rota.isa.binary.kernel_facts import MOST_WORK_ITEMS, KernelFacts
 from rota.isa.binary.toolchain import read_object
 from rota.isa.disassembly import Instruction, expand_vskip
 from rota.isa.hazards.wait_states import check_spacing
@@ -256,7 +256,8 @@ def prove(
     started = time.process_time()
     policies = policies or Policies()
     chosen, meter = choose_block(facts, instructions, block), Meter(budget or Budget())
-    proof = _Proof(facts, instructions, chosen, dynamic_lds, policies, meter, recorder, stops)
+    architecture = architecture_named(facts.arch)
+    proof = _Proof(facts, instructions, architecture, chosen, dynamic_lds, policies, meter, recorder, stops)
     complete, alarms, ending = proof.run()
     confirmed = proof.confirm(alarms, image, complete=complete) if witness and alarms else report_unconfirmed(alarms)
     findings = (*report_broken_rules(proof.broken_rules), *proof.block.qualify(confirmed.findings), *ending)
@@ -278,6 +279,7 @@ def prove(
 class _Proof:
     facts: KernelFacts
     instructions: Sequence[Instruction]
+    architecture: Architecture | None
     block: ChosenBlock
     dynamic_lds: int | None
     policies: Policies
@@ -305,7 +307,8 @@ class _Proof:
 
     @property
     def waves(self) -> int:
-        return -(-math.prod(self.block.sizes) // LANES)
+        items = math.prod(self.block.sizes)
+        return 1 if self.architecture is None else -(-items // self.architecture.lanes.value)
 
     def confirm(self, alarms: list[Alarm], image: bytes, *, complete: bool) -> Confirmed:
         from rota.prove.confirmation import Replay, confirm
@@ -320,8 +323,7 @@ class _Proof:
 
     def run(self) -> tuple[bool, list[Alarm], tuple[Finding, ...]]:
         """Whether every path was followed to its end, the alarms, and the finding that ended the proof early."""
-        architecture = architecture_named(self.facts.arch)
-        if architecture is None:
+        if (architecture := self.architecture) is None:
             return False, [], (_make_finding("I401", f"the proof doesn't know {self.facts.arch}"),)
         if (too_many := self._check_size()) is not None:
             return False, [], (too_many,)
@@ -360,13 +362,14 @@ class _Proof:
         raise IsaError(*refused.values())
 
     def _explore(self, operations: list[Operation], architecture: Architecture) -> tuple[Judge, tuple[Finding, ...]]:
-        waves, full = self.waves, math.prod(self.block.sizes) % LANES == 0
+        waves, lanes = self.waves, architecture.lanes.value
+        full = math.prod(self.block.sizes) % lanes == 0
         sliced = derive_slice(operations, full=full)
-        evaluator = Evaluator()
+        evaluator = Evaluator(lanes)
         start, kernarg_row = self._make_start(evaluator, waves)
         start.queues = {**list_queues(architecture)}
         strict = self.policies.reads is ReadsAtBarrier.STRICT
-        agreement = Agreement(operations, start.copy(), full=full)
+        agreement = Agreement(operations, start.copy(), lanes, full=full)
         judge = Judge(operations, agreement, strict_reads=strict, stops=self.stops)
         self.lds_bytes = self._find_lds_size(operations, architecture)
         doubted = frozenset(architecture.queue_of(each).counter for each in _VECTOR_MEMORY)
@@ -475,12 +478,13 @@ class _Proof:
             if wanted:
                 registers[at] = evaluator.symbols.argument("workgroup", axis)
                 at += 1
-        item = np.arange(waves * LANES, dtype=np.int64).reshape(waves, LANES)
+        lanes = evaluator.masks.lanes
+        item = np.arange(waves * lanes, dtype=np.int64).reshape(waves, lanes)
         x, y, z = item % block[0], item // block[0] % block[1], item // (block[0] * block[1])
         ids = (x, y, z)[: facts.workitem_ids + 1]
         registers[0] = sum((part << 10 * place for place, part in enumerate(ids)), np.zeros_like(item))
         items = math.prod(block)
-        full = tuple((1 << min(items - LANES * wave, LANES)) - 1 for wave in range(waves))
+        full = tuple((1 << min(items - lanes * wave, lanes)) - 1 for wave in range(waves))
         wave_set = WaveSet(waves=tuple(range(waves)), at=0, registers=registers, exec=evaluator.masks.leaf(full))
         return wave_set, max(kernarg_row, 0)
 

@@ -30,11 +30,9 @@ from rota.prove.decisions import (
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import Judge
 from rota.prove.operation import VECTORS, CountedBy, Operation, OperationKind, rows_of
-from rota.prove.state import Accesses, Half, InFlight, LdsUse, Mask, Masks, WaveSet, lanes_of
+from rota.prove.state import Accesses, Half, InFlight, LdsUse, Mask, Masks, WaveSet
 from rota.prove.symbol import GROUP, LANE, M32, WAVE, Lanes, Linear, Symbol, Value, key_of, plus, spread_of
 from rota.prove.widening import ProductState, Recorder
-
-_LANES = 64
 
 
 class TouchedBytes:
@@ -57,13 +55,13 @@ class TouchedBytes:
         outside: int | None = None
         lanes = self.masks.possible(active)
         if isinstance(address, Linear):  # all bytes between the bounds of the address
-            extent = _extent(_bounds(address, active), operation, stride)
+            extent = self._extent(_bounds(address, active), operation, stride)
             first, last = extent if extent is not None else (0, self.size)
             between = (1 << min(last, self.size)) - (1 << min(first, self.size))
             octets = tuple(between if each else 0 for each in lanes)
         else:
-            waves = len(lanes)
-            places: Lanes = np.broadcast_to(np.asarray(address, np.int64), (waves, _LANES)) + stride * np.arange(_LANES)
+            waves, size = len(lanes), self.masks.lanes
+            places: Lanes = np.broadcast_to(np.asarray(address, np.int64), (waves, size)) + stride * np.arange(size)
             found = [self._find_in_wave(operation, places[wave], lanes[wave]) for wave in range(waves)]
             octets = tuple(used for used, _ in found)
             outside = next((place for _, place in found if place is not None), None)
@@ -76,7 +74,7 @@ class TouchedBytes:
         found = self._one_wave.get(key)
         if found is not None:
             return found
-        chosen, outside = addresses[lanes_of((lanes,))[0]], None
+        chosen, outside = addresses[self.masks.lanes_of((lanes,))[0]], None
         used = np.zeros(self.size, np.uint8)
         for offset, size in operation.extents:
             places = ((chosen[:, None] + (offset + np.arange(size))) & M32).reshape(-1)
@@ -111,19 +109,18 @@ class TouchedBytes:
         return None if self._is_inside(bounds, operation, stride) else bounds
 
     def _is_inside(self, bounds: Span, operation: Operation, stride: int) -> bool:
-        extent = _extent(bounds, operation, stride)
+        extent = self._extent(bounds, operation, stride)
         return extent is not None and extent[1] <= self.size
 
-
-def _extent(bounds: Span, operation: Operation, stride: int) -> Span | None:
-    """The first byte and the one after the last; None if a sum may wrap, and so reach any byte."""
-    first = bounds[0] + min(offset for offset, _ in operation.extents)
-    last = bounds[1] + max(offset + size for offset, size in operation.extents) + stride * (_LANES - 1)
-    return (first, last) if first >= 0 and last <= M32 + 1 else None
+    def _extent(self, bounds: Span, operation: Operation, stride: int) -> Span | None:
+        """The first byte and the one after the last; None if a sum may wrap, and so reach any byte."""
+        first = bounds[0] + min(offset for offset, _ in operation.extents)
+        last = bounds[1] + max(offset + size for offset, size in operation.extents) + stride * (self.masks.lanes - 1)
+        return (first, last) if first >= 0 and last <= M32 + 1 else None
 
 
 def _bounds(address: Linear, active: Mask, held: ArcLookup = lambda symbol: (0, min(symbol.bits, M32))) -> Span:
-    found = [Spans(arcs, held).value(address) for arcs, leaf in iterate_leaves(active, {}) if any(leaf)]
+    found = [Spans(arcs, held).value(address) for arcs, part in iterate_leaves(active, {}) if any(part.leaf or ())]
     return (min(low for low, _ in found), max(high for _, high in found)) if found else (0, 0)
 
 
@@ -274,7 +271,8 @@ class MemorySteps:
         if not isinstance(address, Linear) or not shared or address.base.spread == LANE:
             return known.path
         first, last = plain_span(address.offset)
-        reach = last - first + operation.to_lds * 63 + max(offset + size for offset, size in operation.extents)
+        reach = last - first + operation.to_lds * (self._touched.masks.lanes - 1)
+        reach += max(offset + size for offset, size in operation.extents)
         limit = self._touched.size - reach + 1
         if limit <= 0:
             return known.path

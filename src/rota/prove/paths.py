@@ -520,7 +520,7 @@ class Explorer:
         instruction = operation.instruction
         target = instruction.target
         if instruction.opcode != "s_call_b64":
-            mask = self.evaluator.read_pair(wave_set, operation.operands[-1], product.known)
+            mask = self.evaluator.read_pair(wave_set, operation.operands[-1], product.known, words=2)
             if mask.leaf is None or len(set(mask.leaf)) != 1:
                 raise InconclusiveError("the target of a jump by register isn't known", operation)
             target = self._places.get(mask.leaf[0] - CODE_BASE)
@@ -528,7 +528,7 @@ class Explorer:
                 raise InconclusiveError("a jump by register goes neither to a function nor back from one", operation)
         if instruction.opcode != "s_setpc_b64" and instruction.follows is not None:
             place = self.evaluator.masks.leaf((CODE_BASE + instruction.follows,) * len(wave_set.waves))
-            self.evaluator.write_pair(wave_set, operation.operands[0].rows[0], place)
+            self.evaluator.write_pair(wave_set, operation.operands[0].rows[0], place, words=2)
         assert target is not None  # noqa: S101
         wave_set.at = target
 

@@ -281,9 +281,9 @@ class Agreement:
     nothing after it.
     """
 
-    def __init__(self, operations: Sequence[Operation], start: WaveSet, *, full: bool) -> None:
+    def __init__(self, operations: Sequence[Operation], start: WaveSet, lanes: int, *, full: bool) -> None:
         self._operations, self._start, self._full = operations, start, full
-        self._evaluator = Evaluator()
+        self._evaluator = Evaluator(lanes)
         self._alike: Classes = (0,) * len(start.waves)
         self._alone: Classes = tuple(range(len(start.waves)))
         self._together = self._alike  # waves that no branch so far separates
@@ -371,7 +371,7 @@ class Agreement:
         if operation.kind is OperationKind.VALUE and not operation.name.startswith(_UNKNOWN):
             reads = operation.reads | EXEC_BITS * operation.is_vector
             known = self._compute(operation, state, reads)
-            halves = [state.get(row, self._alone) for row in _EXEC_ROWS]
+            halves = [state.get(row, self._alone) for row in self._evaluator.exec_rows]
             full = not any(isinstance(each, tuple) or bool(np.any(each != M32)) for each in halves)
             kept = written if operation.keeps_target or (operation.is_vector and not full) else 0
             classes = self._agree_on(state, reads | kept)

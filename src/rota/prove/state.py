@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 from rota.prove.operation import CountedBy
 from rota.prove.symbol import GROUP, Symbol, Value, select_waves
 
-ALL64 = 0xFFFF_FFFF_FFFF_FFFF
 Leaf = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mask:
-    """A decision diagram over lanes: a leaf with 64 bits per wave, or a choice by an atom.  Only `Masks` makes them."""
+    """A decision diagram over lanes: a leaf with a number for each wave, or a choice by an atom.
+
+    Only `Masks` makes them.
+    """
 
     leaf: Leaf | None
     atom: Symbol | None = None
@@ -31,28 +33,29 @@ class Mask:
     atoms: frozenset[Symbol] = frozenset()
     shared: bool = False  # the whole workgroup shares one of the atoms
     rows_differ: bool = False  # some leaf has different bits for different waves
-
-    @property
-    def is_full(self) -> bool:
-        return self.leaf is not None and all(number == ALL64 for number in self.leaf)
+    is_full: bool = False  # a leaf with all lanes of all waves
 
 
-_OPS: dict[str, Callable[[int, int], int]] = {
+_OPS: dict[str, Callable[[int, int], int]] = {  # of as many bits as a wave has lanes; others above are dropped
     "and": lambda a, b: a & b,
     "or": lambda a, b: a | b,
     "xor": lambda a, b: a ^ b,
-    "andn2": lambda a, b: a & ~b & ALL64,
-    "orn2": lambda a, b: (a | ~b) & ALL64,
-    "nand": lambda a, b: ~(a & b) & ALL64,
-    "nor": lambda a, b: ~(a | b) & ALL64,
-    "xnor": lambda a, b: ~(a ^ b) & ALL64,
+    "andn2": lambda a, b: a & ~b,
+    "orn2": lambda a, b: a | ~b,
+    "nand": lambda a, b: ~(a & b),
+    "nor": lambda a, b: ~(a | b),
+    "xnor": lambda a, b: ~(a ^ b),
 }
 
 
 class Masks:
-    """All masks of a proof, hash-consed: equal masks are the same object."""
+    """All masks of a proof, hash-consed: equal masks are the same object.
 
-    def __init__(self) -> None:
+    A scalar register holds 32 lanes, so that a mask takes as many `words` as a wave has times 32 lanes.
+    """
+
+    def __init__(self, lanes: int) -> None:
+        self.lanes, self.words, self.all = lanes, lanes // 32, (1 << lanes) - 1
         self._leaves: dict[Leaf, Mask] = {}
         self._choices: dict[tuple[Symbol, Mask, Mask], Mask] = {}
         self._combined: dict[tuple[str, Mask, Mask], Mask] = {}
@@ -61,7 +64,8 @@ class Masks:
     def leaf(self, numbers: Leaf) -> Mask:
         found = self._leaves.get(numbers)
         if found is None:
-            found = self._leaves[numbers] = Mask(numbers, rows_differ=any(each != numbers[0] for each in numbers))
+            differ, is_full = any(each != numbers[0] for each in numbers), all(each == self.all for each in numbers)
+            found = self._leaves[numbers] = Mask(numbers, rows_differ=differ, is_full=is_full)
         return found
 
     def choice(self, atom: Symbol, high: Mask, low: Mask) -> Mask:
@@ -77,11 +81,11 @@ class Masks:
         return found
 
     def unknown(self, atom: Symbol, waves: int) -> Mask:
-        return self.choice(atom, self.leaf((ALL64,) * waves), self.leaf((0,) * waves))
+        return self.choice(atom, self.leaf((self.all,) * waves), self.leaf((0,) * waves))
 
     def from_lanes(self, lanes: NDArray[np.bool_], waves: int) -> Mask:
-        full = np.broadcast_to(lanes, (waves, 64))
-        packed = np.packbits(full, axis=1, bitorder="little").view(np.uint64)
+        full = np.broadcast_to(lanes, (waves, self.lanes))
+        packed = np.packbits(full, axis=1, bitorder="little").view(f"u{self.lanes // 8}")
         return self.leaf(tuple(packed[:, 0].tolist()))
 
     def combine(self, op: str, one: Mask, other: Mask) -> Mask:
@@ -94,7 +98,7 @@ class Masks:
     def _combine(self, op: str, one: Mask, other: Mask) -> Mask:
         if one.leaf is not None and other.leaf is not None:
             do = _OPS[op]
-            return self.leaf(tuple(do(a, b) for a, b in zip(one.leaf, other.leaf, strict=True)))
+            return self.leaf(tuple(do(a, b) & self.all for a, b in zip(one.leaf, other.leaf, strict=True)))
         first = min((each.atom for each in (one, other) if each.atom is not None), key=lambda atom: atom.number)
         highs = [each.high if each.atom is first and each.high is not None else each for each in (one, other)]
         lows = [each.low if each.atom is first and each.low is not None else each for each in (one, other)]
@@ -102,6 +106,10 @@ class Masks:
 
     def invert(self, mask: Mask) -> Mask:
         return self.combine("nor", mask, mask)
+
+    def lanes_of(self, leaf: Leaf) -> NDArray[np.bool_]:
+        octets = np.array(leaf, f"u{self.lanes // 8}")[:, None].view(np.uint8)
+        return np.unpackbits(octets, axis=1, bitorder="little").astype(np.bool_)
 
     def possible(self, mask: Mask) -> Leaf:
         return self._fold(mask, certain=False)
@@ -151,16 +159,11 @@ def atoms_of(mask: Mask) -> list[Symbol]:
     return sorted(mask.atoms, key=lambda atom: atom.number)
 
 
-def lanes_of(leaf: Leaf) -> NDArray[np.bool_]:
-    octets = np.array(leaf, np.uint64)[:, None].view(np.uint8)
-    return np.unpackbits(octets, axis=1, bitorder="little").astype(np.bool_)
-
-
 Bytes = tuple[int, ...]  # for each wave a bit set of LDS bytes
 
 
 class Half(NamedTuple):
-    """The low (0) or high (1) word of a mask in a scalar register."""
+    """The low (0) or high (1) word of a mask in a scalar register; of 32 lanes there is only the low one."""
 
     mask: Mask
     which: int

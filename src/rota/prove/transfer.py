@@ -27,7 +27,7 @@ from rota.prove.operation import (
     UnknownOperationError,
     rows_of,
 )
-from rota.prove.state import ALL64, Half, Mask, WaveSet, lanes_of
+from rota.prove.state import Half, Mask, WaveSet
 from rota.prove.symbol import (
     GROUP,
     LANE,
@@ -55,6 +55,10 @@ class _Step:
     @property
     def waves(self) -> int:
         return len(self.wave_set.waves)
+
+    @property
+    def lanes(self) -> int:
+        return self.evaluator.masks.lanes
 
     def compute(self, op: str, *values: Value) -> Value:
         return self.evaluator.compute(op, *values)
@@ -110,12 +114,15 @@ _SCALAR_COMPARE = re.compile(r"^s_cmpk?_(?P<kind>eq|lg|lt|gt|ge|le)_(?P<sign>[ui
 _SAVE = re.compile(r"^s_(?P<op>and|or|xor|andn2|orn2|nand|nor|xnor|andn1|orn1)_saveexec_b64$")
 _WRITE = re.compile(r"^s_(?P<op>andn1|andn2)_wrexec_b64$")
 _MASK = re.compile(r"^s_(?P<op>and|or|xor|andn2|orn2|nand|nor|xnor)_b64$")
+_ON_MASKS = re.compile(r"^s_(?:mov|cselect|not|and|or|xor|andn2|orn2|nand|nor|xnor|(?P<exec>\w+_(?:save|wr)exec))_b32$")
 _SHIFT_ADD = re.compile(r"^s_lshl(?P<by>[1-4])_add_u32$")
 
 
 def evaluate_scalar(  # noqa: C901
     evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions
 ) -> None:
+    if evaluator.masks.words == 1:
+        operation = _find_wide_form(evaluator, wave_set, operation)
     name, step = operation.name, _Step(evaluator, wave_set, operation, known)
     if name in _SCALAR_STEPS:
         _SCALAR_STEPS[name](step)
@@ -153,6 +160,20 @@ def evaluate_scalar(  # noqa: C901
         _forget_carry(step, a, b)
     else:
         _forget_scalar(step)
+
+
+def _find_wide_form(evaluator: Evaluator, wave_set: WaveSet, operation: Operation) -> Operation:
+    """In waves of 32 lanes, the instruction that does the same to masks of 64; those of 64 bits are about no masks."""
+    name, registers = operation.name, wave_set.registers
+    if name.endswith(("_b64", "_u64")) and name not in {"s_mov_b64", "s_getpc_b64"}:
+        return replace(operation, name=f"{name} of numbers")
+    if (found := _ON_MASKS.match(name)) is None:
+        return operation
+    target, *sources = (each.rows for each in operation.operands)
+    rows = [row for each in sources for row in each]
+    masks = found["exec"] or any(row in evaluator.exec_rows for row in (*target, *rows))
+    masks = masks or any(isinstance(registers.get(row), Half) for row in rows)
+    return replace(operation, name=f"{name[:-2]}64") if masks else operation
 
 
 def _extend_immediate(value: Value, sign: str = "i") -> Value:
@@ -261,10 +282,13 @@ def _compare_bit(step: _Step) -> None:
 
 def _move_pair(step: _Step) -> None:
     target, source = step.operation.operands[0].rows[0], step.operation.operands[1]
+    if step.operation.operands[0].count > step.evaluator.masks.words:  # two numbers, and no mask
+        _move_wide(step)
+        return
     if target != _EXEC_ROW and source.rows and source.rows[0] != _EXEC_ROW:
         # Word by word, so that two unrelated values don't become an unknown mask.
         registers = step.wave_set.registers
-        for part in (0, 1):
+        for part in range(step.evaluator.masks.words):
             held = registers.get(source.rows[0] + part)
             registers[target + part] = held if held is not None else step.read_row(source.rows[0] + part)
         return
@@ -285,7 +309,7 @@ def _shift_pair(step: _Step) -> None:
     places = np.broadcast_to(np.asarray(by), (step.waves, 1))[:, 0].tolist()
     left = "lshl" in step.operation.name
     shifted = tuple(
-        (number << (place & 63) if left else number >> (place & 63)) & ALL64
+        (number << (place & 63) if left else number >> (place & 63)) & step.evaluator.masks.all
         for number, place in zip(mask.leaf, places, strict=True)
     )
     step.write_mask(step.evaluator.masks.leaf(shifted))
@@ -293,7 +317,8 @@ def _shift_pair(step: _Step) -> None:
 
 def _read_pc(step: _Step) -> None:
     follows = step.operation.instruction.follows
-    step.write_pair(step.evaluator.masks.leaf((0 if follows is None else CODE_BASE + follows,) * step.waves))
+    place = step.evaluator.masks.leaf((0 if follows is None else CODE_BASE + follows,) * step.waves)
+    step.evaluator.write_pair(step.wave_set, step.operation.operands[0].rows[0], place, words=2)
 
 
 def _forget_scalar(step: _Step) -> None:
@@ -310,7 +335,7 @@ def _forget_scalar(step: _Step) -> None:
     if "_cmov" in operation.name or "bitset" in operation.name:
         values += [step.read_row(row) for row in rows]
     for place, row in enumerate(rows):
-        if row in {_EXEC_ROW, _EXEC_ROW + 1}:
+        if row in evaluator.exec_rows:
             continue
         wave_set.registers[row] = evaluator.symbols.opaque(text, tuple(values), place)
     if operation.writes & EXEC_BITS:
@@ -433,7 +458,7 @@ def _first_lane(step: _Step, value: Value) -> Value:
         lanes = [(number & -number).bit_length() - 1 if number else 0 for number in active.leaf]
         return simplify(value[np.arange(len(lanes)), lanes][:, None])
     else:
-        possible = lanes_of(step.evaluator.masks.possible(active))
+        possible = step.evaluator.masks.lanes_of(step.evaluator.masks.possible(active))
         firsts = np.where(possible.any(axis=1), possible.argmax(axis=1), 0)
         first = value[np.arange(len(value)), firsts][:, None]
         if bool((np.where(possible, value, first) == first).all()) and bool((value[:, :1] == first).all()):
@@ -451,7 +476,7 @@ def _read_lane(step: _Step) -> None:
     elif isinstance(plain, int):
         result = value
     elif isinstance(place, int):
-        lane = simplify(plain[:, [place & 63 if plain.shape[1] > 1 else 0]])
+        lane = simplify(plain[:, [place % step.lanes if plain.shape[1] > 1 else 0]])
         result = Linear(value.base, value.scale, lane) if isinstance(value, Linear) else lane
     else:
         result = step.evaluator.symbols.opaque("lane", (value, place), spread=WAVE)
@@ -466,7 +491,7 @@ def _write_lane(step: _Step) -> None:
     initial = Linear(evaluator.symbols.make("start", (row,), spread=LANE), 1, 0)
     old: Value = initial if held is None or isinstance(held, Half) else held
     if isinstance(place, int):  # whatever EXEC is
-        registers[row] = evaluator.merge(evaluator.masks.leaf((1 << (place & 63),) * step.waves), value, old)
+        registers[row] = evaluator.merge(evaluator.masks.leaf((1 << place % step.lanes,) * step.waves), value, old)
     else:
         registers[row] = evaluator.symbols.opaque("writelane", (value, place, old), spread=LANE)
 
@@ -501,12 +526,12 @@ def _count_bits_below(step: _Step) -> None:
         _forget_vector(step)
         return
     first = 32 * ("_hi_" in step.operation.name)
-    below = np.array([(1 << min(max(lane - first, 0), 32)) - 1 for lane in range(64)], np.int64)
+    below = np.array([(1 << min(max(lane - first, 0), 32)) - 1 for lane in range(step.lanes)], np.int64)
     chosen = np.asarray(mask) & below
-    count = np.zeros(np.broadcast_shapes(chosen.shape, (1, 64)), np.int64)
+    count = np.zeros(np.broadcast_shapes(chosen.shape, (1, step.lanes)), np.int64)
     for place in range(32):
         count += chosen >> place & 1
-    step.write(step.compute("add", np.broadcast_to(count, (step.waves, 64)).copy(), more))
+    step.write(step.compute("add", np.broadcast_to(count, (step.waves, step.lanes)).copy(), more))
 
 
 def _multiply_add_wide(step: _Step) -> None:
@@ -572,12 +597,12 @@ def _swap(step: _Step) -> None:
 def _swap_rows(step: _Step) -> None:
     # The odd rows of the first register change places with the even rows of the second.
     first, second = step.read_all(0)
-    if not step.wave_set.exec.is_full or isinstance(first, Linear) or isinstance(second, Linear):
+    lanes, size = np.arange(step.lanes), 32 if "32_swap" in step.operation.name else 16
+    if size >= step.lanes or not step.wave_set.exec.is_full or isinstance(first, Linear) or isinstance(second, Linear):
         _forget_vector(step)
         return
-    above, below = (np.broadcast_to(np.asarray(each), (step.waves, 64)) for each in (first, second))
+    above, below = (np.broadcast_to(np.asarray(each), (step.waves, step.lanes)) for each in (first, second))
     targets = [each.rows[0] for each in step.operation.operands]
-    lanes, size = np.arange(64), 32 if "32_swap" in step.operation.name else 16
     odd, across = lanes & size != 0, lanes ^ size
     stay = across if targets[0] == targets[1] else lanes  # a register's own rows change places
     step.evaluator.write(step.wave_set, targets[0], np.where(odd, below[:, across], above[:, stay]))
@@ -620,7 +645,7 @@ def _forget_vector(step: _Step) -> None:  # noqa: C901
     pairs: set[int] = set()
     for row in rows_of(operation.writes & ~EXEC_BITS):
         if row >= SCALAR and not name.startswith(("v_readlane", "v_readfirstlane")):
-            pairs.add(row - (row & 1))
+            pairs.add(row - row % evaluator.masks.words)
         else:
             spread = LANE if row < SCALAR and across_lanes else WAVE if row >= SCALAR else -1
             results.append((row, evaluator.symbols.opaque(text, tuple(values), (*key, row), spread=spread)))
