@@ -23,7 +23,9 @@ from rota.prove.verdict import UNDECIDED, Alarm, Fix, Remedy, separate, strength
 
 _CHECK_EVERY = 4096  # pairs between two checks of the budget
 WRITES = frozenset({"write", "dma"})
-_ENDS = frozenset({OperationKind.BARRIER, OperationKind.BRANCH, OperationKind.CALL})  # of a region
+_ENDS = frozenset(
+    {OperationKind.BARRIER, OperationKind.SIGNAL, OperationKind.BRANCH, OperationKind.CALL}
+)  # of a region
 
 
 class OpenAccess(NamedTuple):
@@ -54,7 +56,7 @@ def find_conflicts(  # noqa: C901
     sums: dict[int, list[int]] = {}  # all bytes that a wave reads, writes and changes atomically
     for wave_set in wave_sets:
         flights = ((each.access, each) for each in wave_set.in_flight if each.access is not None)
-        found = [*wave_set.covered.items(), *flights]
+        found = [*wave_set.covered.items(), *wave_set.late.items(), *flights]
         if not found:
             continue
         for place, wave in enumerate(wave_set.waves):
@@ -127,9 +129,10 @@ class Judge:
     """Collects findings; those of one region and cause are one alarm."""
 
     def __init__(
-        self, operations: Sequence[Operation], agreement: Agreement, *, strict_reads: bool = True, stops: bool = False
+        self, operations: Sequence[Operation], agreement: Agreement, *, strict_reads: bool, stops: bool, barrier: str
     ) -> None:
         self._operations, self._agreement, self._strict_reads, self._stops = operations, agreement, strict_reads, stops
+        self._barrier = barrier  # what an edit inserts
         self.remedies: dict[tuple[str, int, int], Remedy] = {}
         self._groups: dict[tuple[object, ...], Alarm] = {}
         self._regions = _regions(operations)
@@ -161,7 +164,7 @@ class Judge:
 
     def _find_rule(self, conflict: Conflict) -> str:
         first, then = conflict.first, conflict.then
-        if first.flight.epoch == then.flight.epoch:
+        if then.flight.epoch - first.flight.epoch <= first.flight.signalled:  # a signal orders only what is before it
             return "no synchronisation"
         if first.access.how == "read" and then.access.how in {"write", "atomic"}:
             return "policy"
@@ -205,7 +208,7 @@ class Judge:
             near = () if self._last_count(flight) is None else strengthen(flight.last_wait, counters[0], count)
             fixes = (*near, wait_before(flight.barrier, counters[0], count))
         else:
-            fixes = separate(other, number, counters)
+            fixes = separate(other, number, counters, self._barrier)
         self._add("I109", rule, message, number, other, evidence, known, fixes=fixes)
 
     def _counter(self, number: int) -> str:
@@ -285,19 +288,18 @@ class Judge:
                 near = queue[0]._replace(near_wait=operation.number)
                 wave_set.queues = wave_set.queues | {by: (near, *queue[1:])}
 
-    def record_barrier(self, wave_sets: Sequence[WaveSet]) -> None:
-        """Remember, after a barrier, which waits ops in flight would have needed before it."""
+    def record_barrier(self, wave_set: WaveSet) -> None:
+        """Remember, where waves signal a barrier, which waits ops in flight would have needed before it."""
 
-        def mark(by: CountedBy, queue: tuple[InFlight, ...], wave_set: WaveSet) -> tuple[InFlight, ...]:
-            last_wait, barrier = wave_set.last_waits.get(by.counters[0], -1), wave_set.at - 1
+        def mark(by: CountedBy, queue: tuple[InFlight, ...]) -> tuple[InFlight, ...]:
+            last_wait, barrier = wave_set.last_waits.get(by.counters[0], -1), wave_set.at
             return tuple(
                 each if each.younger >= 0 else each._replace(younger=younger, last_wait=last_wait, barrier=barrier)
                 for younger, each in zip(reversed(range(len(queue))), queue, strict=True)
             )
 
-        for wave_set in wave_sets:
-            queues = wave_set.queues.items()
-            wave_set.queues = {by: mark(by, queue, wave_set) if by.in_order else queue for by, queue in queues}
+        queues = wave_set.queues.items()
+        wave_set.queues = {by: mark(by, queue) if by.in_order else queue for by, queue in queues}
 
     # Ends of waves, and bounds.
 

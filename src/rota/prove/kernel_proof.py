@@ -42,6 +42,8 @@ from rota.prove.state import Half, WaveSet
 from rota.prove.symbol import M32, Value
 from rota.prove.transfer import mark_indexed
 from rota.prove.verdict import (
+    BARRIER,
+    SPLIT_BARRIER,
     UNDECIDED,
     Alarm,
     Budget,
@@ -267,7 +269,7 @@ def prove(
         status=status_of(findings, complete=complete),
         findings=findings,
         assumptions=(_NOT_JUDGED, *proof.block.assumptions, *proof.assumptions),
-        policies=(policies.reads.value, policies.order.value),
+        policies=(policies.reads.value, proof.describe_order()),
         statistics=proof.statistics(time.process_time() - started),
         waves=proof.waves,
         remedies=proof.remedies,
@@ -309,6 +311,17 @@ class _Proof:
     def waves(self) -> int:
         items = math.prod(self.block.sizes)
         return 1 if self.architecture is None else -(-items // self.architecture.lanes.value)
+
+    @property
+    def doubted(self) -> frozenset[str]:
+        """The counters on which the policy trusts no order."""
+        if self.architecture is None or self.policies.order is VmcntOrder.IN_ORDER:
+            return frozenset()
+        return frozenset(self.architecture.queue_of(each).counter for each in _VECTOR_MEMORY)
+
+    def describe_order(self) -> str:
+        named = " and ".join(f"{each}(0)" for each in sorted(self.doubted))
+        return self.policies.order.value.replace("vmcnt(0)", named or "vmcnt(0)")
 
     def confirm(self, alarms: list[Alarm], image: bytes, *, complete: bool) -> Confirmed:
         from rota.prove.confirmation import Replay, confirm
@@ -370,9 +383,9 @@ class _Proof:
         start.queues = {**list_queues(architecture)}
         strict = self.policies.reads is ReadsAtBarrier.STRICT
         agreement = Agreement(operations, start.copy(), lanes, full=full)
-        judge = Judge(operations, agreement, strict_reads=strict, stops=self.stops)
+        barrier = SPLIT_BARRIER if architecture.split_barrier else BARRIER
+        judge = Judge(operations, agreement, strict_reads=strict, stops=self.stops, barrier=barrier)
         self.lds_bytes = self._find_lds_size(operations, architecture)
-        doubted = frozenset(architecture.queue_of(each).counter for each in _VECTOR_MEMORY)
         memory = MemorySteps(
             evaluator,
             TouchedBytes(self.lds_bytes, evaluator.masks),
@@ -380,7 +393,7 @@ class _Proof:
             most={each.counter: architecture.no_wait(each.counter) for each in architecture.queues},
             constants=self._constants(),
             evaluated=sliced.evaluated,
-            doubted=doubted if self.policies.order is VmcntOrder.ANY_ORDER else frozenset(),
+            doubted=self.doubted,
             flat_lds=any("src_shared_base" in each.text for each in self.instructions),
             m0_is_short=architecture.lds_bytes.value <= 1 << 16,
             lds_in_bounds=self.policies.lds_in_bounds,

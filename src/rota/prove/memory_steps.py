@@ -192,9 +192,9 @@ class MemorySteps:
             access = flight.access
             if access is None:
                 continue
-            if access in wave_set.covered and access.how == "dma":
+            if access.how == "dma" and (access in wave_set.covered or access in wave_set.late):
                 access = self.accesses.make(access.number, access.how, access.bytes, exact=access.exact, again=True)
-            wave_set.covered.setdefault(access, flight)
+            wave_set.complete(access, flight)
 
     def find_refilled(self, wave_set: WaveSet, operation: Operation) -> int:
         """Registers that an earlier load on the same counter fills: in order, the later load returns later."""
@@ -219,7 +219,8 @@ class MemorySteps:
         self._issue(wave_set, operation, access, product)
 
     def _issue(self, wave_set: WaveSet, operation: Operation, access: LdsUse | None, product: ProductState) -> None:
-        flight, by = InFlight(operation.number, operation.data, access, product.epoch), operation.counted_by
+        by, at_signal = operation.counted_by, wave_set.signalled
+        flight = InFlight(operation.number, operation.data, access, product.epoch, signalled=at_signal)
         queue = wave_set.queues[by]
         if queue or not (by.in_order and flight.only_counts):
             queue = (*queue, flight)

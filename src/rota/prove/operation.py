@@ -17,7 +17,7 @@ from rota.errors import IsaError
 from rota.isa.disassembly import Instruction
 from rota.isa.hazards.spacing import rows_in
 from rota.isa.wave.operand import EXEC, M0, SCALAR, SCC, VCC, Operand, parse_operand
-from rota.prove.verdict import parse_wait_counts
+from rota.prove.verdict import is_wait, parse_wait_counts
 from rota.targets.architecture import Architecture, Traffic
 
 SCC_ROW, M0_ROW = SCALAR + SCC, SCALAR + M0
@@ -35,7 +35,8 @@ class OperationKind(enum.Enum):
     VMEM = "accesses global or private memory"
     SMEM = "accesses memory from the scalar unit"
     WAIT = "waits for counters"
-    BARRIER = "barrier"
+    BARRIER = "waits at a barrier, and signals it first unless its verb is wait"
+    SIGNAL = "signals a barrier"
     BRANCH = "branches"
     CALL = "jumps to an address in registers"
     END = "ends the wave"
@@ -358,6 +359,7 @@ _QUIET = re.compile(
     r"^(?:s_(?:nop|setprio|sleep|icache_inv|inst_prefetch|setreg|setreg_imm32|ttracedata|incperflevel|decperflevel|setkill"
     r"|dcache_\w+|sendmsg|trap|code_end|set_gpr_idx_off)(?:_b32)?)$"
 )
+_SPLIT_BARRIER = {"s_barrier_signal": OperationKind.SIGNAL, "s_barrier_wait": OperationKind.BARRIER}
 _CALLS = frozenset({"s_setpc_b64", "s_swappc_b64", "s_call_b64"})
 
 
@@ -376,9 +378,11 @@ def read_operation(instruction: Instruction, number: int, architecture: Architec
 def _read_scalar(instruction: Instruction, number: int, architecture: Architecture) -> Operation:  # noqa: C901, PLR0912
     opcode = instruction.opcode
     make = partial(Operation, number=number, instruction=instruction, name=opcode)
-    if opcode == "s_waitcnt":
-        counts = parse_wait_counts(instruction).items()
-        waits = tuple((name, count) for name, count in counts if count < architecture.no_wait(name))
+    if is_wait(instruction):
+        counts = parse_wait_counts(instruction)
+        if not counts.keys() <= {each.counter for each in architecture.queues}:
+            raise UnknownOperationError(instruction)
+        waits = tuple((name, count) for name, count in counts.items() if count < architecture.no_wait(name))
         return make(kind=OperationKind.WAIT, waits=waits)
     if _QUIET.match(opcode):
         reads = parse_rows(instruction.operands[-1]) if opcode == "s_setreg_b32" else 0
@@ -388,6 +392,8 @@ def _read_scalar(instruction: Instruction, number: int, architecture: Architectu
     operands: tuple[Operand, ...] = ()
     if opcode in {"s_barrier", "s_endpgm", "s_endpgm_saved"}:
         kind = OperationKind.BARRIER if opcode == "s_barrier" else OperationKind.END
+    elif architecture.split_barrier and opcode in _SPLIT_BARRIER and instruction.operands == ("-1",):
+        return make(kind=_SPLIT_BARRIER[opcode], verb=opcode.rpartition("_")[2])
     elif opcode.startswith(("s_branch", "s_cbranch_")):
         if instruction.target is None or "cdbg" in opcode or "_fork" in opcode or "_join" in opcode:
             raise UnknownOperationError(instruction, "target")

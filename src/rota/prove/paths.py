@@ -192,12 +192,14 @@ def join(wave_sets: list[WaveSet], masks: Masks, accesses: Accesses) -> list[Wav
 
 
 def _join_two(one: WaveSet, other: WaveSet, masks: Masks, accesses: Accesses) -> WaveSet:
+    if one.covered or other.covered:
+        raise _CannotJoinError
     if one.ended:  # only their barriers and ops in flight matter
-        if any(one.in_flight) or any(other.in_flight):
+        if any((*one.in_flight, *other.in_flight)):
             raise _CannotJoinError
         waves = tuple(sorted((*one.waves, *other.waves)))
         nothing = masks.leaf((0,) * len(waves))
-        return replace(one, waves=waves, registers={}, exec=nothing, covered={}, last_waits={})
+        return replace(one, waves=waves, registers={}, exec=nothing, last_waits={})
     counts = len(one.waves), len(other.waves)
     rows = one.registers.keys() & other.registers.keys()  # others were never written by some of the waves
     registers = {row: _join_values(one.registers[row], other.registers[row], counts, masks) for row in rows}
@@ -379,15 +381,16 @@ class Explorer:
             return False
         product.epoch += 1
         for wave_set in product.wave_sets:
-            wave_set.covered = {}
+            wave_set.covered, wave_set.late = wave_set.late, {}
         for wave_set in waiting:
-            wave_set.waiting = False
+            if not wave_set.signalled:
+                self.judge.record_barrier(wave_set)
+            wave_set.waiting = wave_set.signalled = False
             wave_set.barriers += 1
             wave_set.at += 1
-        self.judge.record_barrier(waiting)
         if len(waiting) < len(product.wave_sets):  # of waves that have ended, only ops in flight can still matter
             self.judge.check_barrier_counts(product.wave_sets)
-            kept = [each for each in product.wave_sets if not each.ended or any(each.in_flight)]
+            kept = [each for each in product.wave_sets if not each.ended or each.covered or any(each.in_flight)]
             product.wave_sets = kept
         product.wave_sets = join(product.wave_sets, self.evaluator.masks, self.memory.accesses)
         product.wave_sets.sort(key=lambda wave_set: wave_set.waves)
@@ -494,9 +497,14 @@ class Explorer:
             self.memory.issue_scalar(wave_set, operation, product)
         elif kind is OperationKind.EXCHANGE:
             self.memory.issue_lds(wave_set, operation, product)
-        elif kind is OperationKind.BARRIER:
-            wave_set.waiting = True
-            return False
+        elif kind in {OperationKind.BARRIER, OperationKind.SIGNAL}:
+            if wave_set.signalled != (operation.verb == "wait"):
+                raise InconclusiveError("a wave doesn't signal a barrier once before it waits for it", operation)
+            if kind is OperationKind.BARRIER:
+                wave_set.waiting = True
+                return False
+            self.judge.record_barrier(wave_set)
+            wave_set.signalled = True
         elif kind is OperationKind.END:
             wave_set.ended = True
             self.judge.check_end(wave_set, operation, product.known)

@@ -207,7 +207,8 @@ class InFlight(NamedTuple):
 
     `younger` counts the younger ops in flight at the first barrier after it: a wait for that count would have covered
     it.  `last_wait` is the last wait before that `barrier`, `near_wait` the last one whose count was one too many.
-    `waited` are the counters that a wait has seen at 0 since its issue, if another one counts it, too.
+    `waited` are the counters that a wait has seen at 0 since its issue, if another one counts it, too.  `signalled`
+    says that its wave had signalled the next barrier and not yet waited for it.
     """
 
     number: int
@@ -220,6 +221,7 @@ class InFlight(NamedTuple):
     barrier: int = -1
     other_numbers: tuple[int, ...] = ()
     waited: frozenset[str] = frozenset()
+    signalled: bool = False
 
     @property
     def only_counts(self) -> bool:
@@ -244,6 +246,9 @@ class WaveSet:
 
     `pending` are the registers that ops in flight fill, as bits.  `covered` are the accesses since the last barrier
     that a wait has covered, `last_waits` the last wait for each counter.
+
+    A wave that has `signalled` a barrier goes on until it waits for it.  What it does then is concurrent with what
+    others do before that barrier and after it: accesses that a wait covers then are `late`, and count for both.
     """
 
     waves: tuple[int, ...]
@@ -253,13 +258,15 @@ class WaveSet:
     queues: Queues = field(default_factory=dict)
     pending: int = 0
     covered: dict[LdsUse, InFlight] = field(default_factory=dict)
+    late: dict[LdsUse, InFlight] = field(default_factory=dict)
+    signalled: bool = False
     waiting: bool = False
     ended: bool = False
     barriers: int = 0
     last_waits: dict[str, int] = field(default_factory=dict)
 
     def copy(self) -> WaveSet:
-        return replace(self, registers=dict(self.registers), covered=dict(self.covered))
+        return replace(self, registers=dict(self.registers), covered=dict(self.covered), late=dict(self.late))
 
     @property
     def in_flight(self) -> Iterator[InFlight]:
@@ -274,19 +281,22 @@ class WaveSet:
         def select_flight(each: InFlight) -> InFlight:
             return each if each.access is None else each._replace(access=accesses.select_waves(each.access, rows))
 
-        covered: dict[LdsUse, InFlight] = {}
-        for each, flight in self.covered.items():
-            access = accesses.select_waves(each, rows)
-            if any(access.bytes):
-                covered[access] = flight._replace(access=access)
+        def select_accesses(done: dict[LdsUse, InFlight]) -> dict[LdsUse, InFlight]:
+            found = ((accesses.select_waves(each, rows), flight) for each, flight in done.items())
+            return {access: flight._replace(access=access) for access, flight in found if any(access.bytes)}
+
         return replace(
             self,
             waves=tuple(self.waves[row] for row in rows),
             registers={row: select(value) for row, value in self.registers.items()},
             exec=masks.select_waves(self.exec, rows),
             queues={by: tuple(map(select_flight, queue)) for by, queue in self.queues.items()},
-            covered=covered,
+            covered=select_accesses(self.covered),
+            late=select_accesses(self.late),
         )
+
+    def complete(self, access: LdsUse, flight: InFlight) -> None:
+        (self.late if self.signalled else self.covered).setdefault(access, flight)
 
     def finish(self, masks: Masks) -> None:
         """End the waves: of what they leave, only LDS accesses matter.
@@ -296,7 +306,7 @@ class WaveSet:
         """
         for each in self.in_flight:
             if each.access is not None and each.access.how == "read":
-                self.covered.setdefault(each.access, each._replace(rows=0))
+                self.complete(each.access, each._replace(rows=0))
         self.registers, self.exec, self.pending = {}, masks.leaf((0,) * len(self.waves)), 0
         self.queues = {
             by: tuple(each._replace(rows=0) for each in queue if each.access is not None and each.access.how != "read")
