@@ -294,10 +294,12 @@ def test_what_is_missing_is_suggested_as_the_machine_spells_it() -> None:
     assert f"insert `{SIGNAL}; {WAIT}` before" in described
 
 
-def test_which_waits_are_needed() -> None:
-    lines = (*HANDOVER, "s_wait_storecnt 0")
+def test_which_waits_and_barriers_are_needed() -> None:
+    lines = (*HANDOVER, SIGNAL, LOAD, WAIT, LOADED, "s_wait_storecnt 0")
     program = instructions(*lines)
     found = find_needed(facts(MADE_UP.arch, **PLAIN), program, judged(*lines))
     assert found is not None
-    assert [each.what for each in found.waits] == ["loadcnt", "dscnt", "dscnt", "storecnt"]
-    assert [each.what for each in found.alone] == ["storecnt"]
+    assert [each.what for each in found.waits] == ["loadcnt", "dscnt", "dscnt", "loadcnt", "storecnt"]
+    alone = [(each.what, each.number) for each in found.alone]
+    assert alone == [("loadcnt", 14), ("storecnt", 15), ("split barrier", 11)]
+    assert [each.number for each in found.barriers] == [6, 11]

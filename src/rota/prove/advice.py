@@ -20,7 +20,7 @@ from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction
 from rota.prove.kernel_proof import Policies, Triple, prove
 from rota.prove.verdict import (
-    BARRIER,
+    BARRIER_OPCODES,
     BARRIERS,
     STEPS_PER_SECOND,
     Budget,
@@ -84,8 +84,8 @@ def find_needed(  # noqa: C901
         return None
     architecture, waits, barriers = architecture_named(facts.arch), list[Edit](), list[Edit]()
     for number, instruction in enumerate(instructions):
-        if instruction.opcode == "s_barrier":
-            barriers.append(Edit(number=number, what=BARRIER))
+        if instruction.opcode in BARRIER_OPCODES:
+            barriers.append(Edit(number=number, what=BARRIER_OPCODES[instruction.opcode]))
         elif is_wait(instruction) and architecture is not None:
             counts = parse_wait_counts(instruction).items()
             waits += [Edit(number=number, what=name) for name, count in counts if count < architecture.no_wait(name)]

@@ -23,9 +23,8 @@ from rota.prove.verdict import UNDECIDED, Alarm, Fix, Remedy, separate, strength
 
 _CHECK_EVERY = 4096  # pairs between two checks of the budget
 WRITES = frozenset({"write", "dma"})
-_ENDS = frozenset(
-    {OperationKind.BARRIER, OperationKind.SIGNAL, OperationKind.BRANCH, OperationKind.CALL}
-)  # of a region
+# Where a region ends.
+_ENDS = frozenset({OperationKind.BARRIER, OperationKind.SIGNAL, OperationKind.BRANCH, OperationKind.CALL})
 
 
 class OpenAccess(NamedTuple):
@@ -290,16 +289,16 @@ class Judge:
 
     def record_barrier(self, wave_set: WaveSet) -> None:
         """Remember, where waves signal a barrier, which waits ops in flight would have needed before it."""
-
-        def mark(by: CountedBy, queue: tuple[InFlight, ...]) -> tuple[InFlight, ...]:
+        queues = dict(wave_set.queues)
+        for by, queue in queues.items():
             last_wait, barrier = wave_set.last_waits.get(by.counters[0], -1), wave_set.at
-            return tuple(
-                each if each.younger >= 0 else each._replace(younger=younger, last_wait=last_wait, barrier=barrier)
+            queues[by] = tuple(
+                each._replace(younger=younger, last_wait=last_wait, barrier=barrier)
+                if by.in_order and each.younger < 0
+                else each
                 for younger, each in zip(reversed(range(len(queue))), queue, strict=True)
             )
-
-        queues = wave_set.queues.items()
-        wave_set.queues = {by: mark(by, queue) if by.in_order else queue for by, queue in queues}
+        wave_set.queues = queues
 
     # Ends of waves, and bounds.
 

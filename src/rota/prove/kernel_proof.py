@@ -380,7 +380,7 @@ class _Proof:
         sliced = derive_slice(operations, full=full)
         evaluator = Evaluator(lanes)
         start, kernarg_row = self._make_start(evaluator, waves)
-        start.queues = {**list_queues(architecture)}
+        start.queues = dict.fromkeys(list_queues(architecture).values(), ())
         strict = self.policies.reads is ReadsAtBarrier.STRICT
         agreement = Agreement(operations, start.copy(), lanes, full=full)
         barrier = SPLIT_BARRIER if architecture.split_barrier else BARRIER

@@ -35,7 +35,7 @@ class OperationKind(enum.Enum):
     VMEM = "accesses global or private memory"
     SMEM = "accesses memory from the scalar unit"
     WAIT = "waits for counters"
-    BARRIER = "waits at a barrier, and signals it first unless its verb is wait"
+    BARRIER = "waits at a barrier"
     SIGNAL = "signals a barrier"
     BRANCH = "branches"
     CALL = "jumps to an address in registers"
@@ -55,6 +55,7 @@ class CountedBy(NamedTuple):
 
 
 NOT_COUNTED = CountedBy(())
+_TRAFFIC = {OperationKind.LDS: Traffic.LDS, OperationKind.EXCHANGE: Traffic.LDS, OperationKind.SMEM: Traffic.SCALAR}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +63,11 @@ class Operation:
     """One instruction: the registers that it reads and writes, its operands, and what it accesses.
 
     `extents` are the bytes that an LDS op accesses, as offsets from its address and sizes.  `verb` is read, write or
-    atomic for LDS ops, load, store or atomic for others.  `data` are the registers that a load fills, `address` those
-    of an LDS address, `slots` the spill slots that it loads or stores.  `to_lds` are the bytes per lane of a load to
-    LDS, `waits` the counts of a wait by counter, `indexed` the mode bits of index mode.  `keeps_target` says that a
-    part of the target stays as it was, `holds_data` that a store reads `data` until a wait covers it.
+    atomic for LDS ops, load, store or atomic for others, and wait if a barrier has to be signalled before.  `data` are
+    the registers that a load fills, `address` those of an LDS address, `slots` the spill slots that it loads or stores.
+    `to_lds` are the bytes per lane of a load to LDS, `waits` the counts of a wait by counter, `indexed` the mode bits
+    of index mode.  `keeps_target` says that a part of the target stays as it was, `holds_data` that a store reads
+    `data` until a wait covers it.
     """
 
     number: int
@@ -275,40 +277,26 @@ def mark_spills(operations: list[Operation]) -> list[Operation]:
     return marked
 
 
-_FLAT = (Traffic.LOAD, Traffic.STORE)
-
-
-def list_queues(architecture: Architecture) -> dict[CountedBy, tuple[()]]:
-    """The queues of a wave, all empty: those in order first, those of flat ops last."""
-    found = [_count_traffic(architecture, each) for each in Traffic]
-    flat = [_count_flat(architecture, each) for each in _FLAT]
-    return dict.fromkeys((*sorted(found, key=lambda each: not each.in_order), *flat), ())
+def list_queues(architecture: Architecture) -> dict[tuple[Traffic, bool], CountedBy]:
+    """How the machine counts each kind of memory op, plain or flat: those in order first, flat ones last."""
+    queues = {each: architecture.queue_of(each) for each in Traffic}
+    plain = {(each, False): CountedBy((queue.counter,), each in queue.in_order) for each, queue in queues.items()}
+    flat = {}
+    for each in (Traffic.LOAD, Traffic.STORE):
+        flat[each, True] = CountedBy(tuple(dict.fromkeys((queues[each].counter, queues[Traffic.LDS].counter))))
+    return dict(sorted(plain.items(), key=lambda each: not each[1].in_order)) | flat
 
 
 def mark_counted(operations: list[Operation], architecture: Architecture) -> list[Operation]:
-    """Say which counters count each memory op."""
-    by_traffic = {each: _count_traffic(architecture, each) for each in Traffic}
-    flat = {each: _count_flat(architecture, each) for each in _FLAT}
-    marked = list(operations)
+    """Say of each memory op which counters count it."""
+    by, marked = list_queues(architecture), list(operations)
     for number, each in enumerate(operations):
+        traffic = _TRAFFIC.get(each.kind)
         if each.kind is OperationKind.VMEM:
             traffic = Traffic.TO_LDS if each.to_lds else Traffic.LOAD if each.data else Traffic.STORE
-        elif each.kind in {OperationKind.LDS, OperationKind.EXCHANGE, OperationKind.SMEM}:
-            traffic = Traffic.SCALAR if each.kind is OperationKind.SMEM else Traffic.LDS
-        else:
-            continue
-        marked[number] = replace(each, counted_by=(flat if each.flat else by_traffic)[traffic])
+        if traffic is not None:
+            marked[number] = replace(each, counted_by=by[traffic, each.flat])
     return marked
-
-
-def _count_traffic(architecture: Architecture, traffic: Traffic) -> CountedBy:
-    queue = architecture.queue_of(traffic)
-    return CountedBy((queue.counter,), traffic in queue.in_order)
-
-
-def _count_flat(architecture: Architecture, traffic: Traffic) -> CountedBy:
-    counters = (architecture.queue_of(each).counter for each in (traffic, Traffic.LDS))
-    return CountedBy(tuple(dict.fromkeys(counters)))
 
 
 def _is_spill(operation: Operation) -> bool:

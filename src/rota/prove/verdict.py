@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 BARRIER, SPLIT_BARRIER = "barrier", "split barrier"
 BARRIERS = {BARRIER: ("s_barrier",), SPLIT_BARRIER: ("s_barrier_signal -1", "s_barrier_wait -1")}
+BARRIER_OPCODES = {texts[0].partition(" ")[0]: what for what, texts in BARRIERS.items()}
 _FIELDS = ("vmcnt", "lgkmcnt")  # of s_waitcnt; any other counter has a wait of its own, s_wait_loadcnt for one
 _COUNTS = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
 _NOTHING = Instruction(opcode="s_nop", operands=("0",), modifiers=(), text="s_nop 0", line=0)
@@ -62,6 +63,10 @@ def apply_edits(instructions: Sequence[Instruction], edits: Iterable[Edit]) -> t
             if each.most is not None:
                 counts[each.what] = each.most
             changed[each.number] = _respell(changed[each.number], _spell_wait(counts))
+            if each.what == SPLIT_BARRIER:  # with the wait after it
+                later = range(each.number, len(changed))
+                number = next((at for at in later if changed[at].opcode == "s_barrier_wait"), each.number)
+                changed[number] = _respell(changed[number], _NOTHING.text)
     if not added:
         return tuple(changed)
     places: list[int] = []
