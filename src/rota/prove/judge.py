@@ -135,6 +135,8 @@ class Judge:
         self.remedies: dict[tuple[str, int, int], Remedy] = {}
         self._groups: dict[tuple[object, ...], Alarm] = {}
         self._regions = _regions(operations)
+        self._to_lds = dict.fromkeys(each.counted_by for each in operations if each.to_lds)
+        self._apart: set[tuple[LdsUse, LdsUse]] = set()  # accesses that no wave makes to the same bytes
 
     def alarms(self) -> list[Alarm]:
         return [*self._groups.values()]
@@ -215,12 +217,13 @@ class Judge:
 
     def check_own_accesses(self, wave_set: WaveSet, operation: Operation, access: LdsUse, known: Decisions) -> None:
         """Report an access while a load to LDS of the same wave is in flight: only a wait orders the two."""
-        for flight in wave_set.in_flight:
-            if (other := flight.access) is None or (access.how != "dma" != other.how):
+        keys = (each for each in (wave_set.queues if access.how == "dma" else self._to_lds) if len(each.counters) == 1)
+        for by, flight in ((key, each) for key in keys for each in wave_set.queues[key]):
+            other = flight.access
+            if other is None or (access, other) in self._apart or (access.how != "dma" != other.how):
                 continue
-            by = self._operations[flight.number].counted_by
             for wave, mine, theirs in zip(wave_set.waves, access.bytes, other.bytes, strict=True):
-                if not mine & theirs or len(by.counters) > 1:
+                if not mine & theirs:
                     continue
                 counter, queue = by.counters[0], wave_set.queues[by]
                 count = len(queue) - 1 - queue.index(flight) if by.in_order else 0
@@ -234,6 +237,8 @@ class Judge:
                 fixes = (wait_before(operation.number, counter, count),)
                 self._add("I106", "own", message, operation.number, flight.number, evidence, known, fixes=fixes)
                 break
+            else:
+                self._apart.add((access, other))
 
     # Registers.
 
