@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from random import Random
 
 import pytest
 
@@ -207,6 +209,40 @@ def test_an_ended_wave_is_not_waited_for_and_its_accesses_count() -> None:
 def test_a_wave_signals_once_and_waits_then(lines: tuple[str, ...]) -> None:
     verdict = judged(*lines)
     assert (verdict.status, codes(verdict)) == (Status.INCONCLUSIVE, ["I401"])
+
+
+def draw(seed: int) -> tuple[str, ...]:
+    """A write, a read and perhaps one more somewhere among waits and barriers, each signal before its wait."""
+    random, lines, signalled = Random(seed), list[str](), False
+    for _ in range(random.randint(4, 12)):
+        line = random.choice((DONE, WAIT if signalled else SIGNAL))
+        signalled = signalled != (line != DONE)
+        lines.append(line)
+    for each in (WRITE, READ, *random.choice(((), (WRITE,), (READ,)))):
+        lines.insert(random.randint(0, len(lines)), each)
+    return tuple(lines)
+
+
+def races(lines: tuple[str, ...]) -> bool:
+    """Whether nothing orders a write of one wave and a read of the other, by happens-before alone."""
+
+    def is_before(first: int, then: int) -> bool:
+        done = next((at for at in range(first, len(lines)) if lines[at] == DONE), len(lines))
+        return lines[:done].count(SIGNAL) < lines[:then].count(
+            WAIT
+        )  # a signal after it, whose wait is before the other
+
+    writes, reads = ([at for at, line in enumerate(lines) if line == each] for each in (WRITE, READ))
+    return any(not is_before(one, other) and not is_before(other, one) for one in writes for other in reads)
+
+
+def test_drawn_kernels_race_where_nothing_orders_them() -> None:
+    found = Counter[bool]()
+    for seed in range(300):
+        lines = draw(seed)
+        assert set(codes(judged(*lines))) == ({"I109"} if races(lines) else set()), lines
+        found[races(lines)] += 1
+    assert min(found[False], found[True]) > 20
 
 
 LOOP = """

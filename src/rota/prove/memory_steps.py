@@ -124,7 +124,6 @@ def _bounds(address: Linear, active: Mask, held: ArcLookup = lambda symbol: (0, 
     return (min(low for low, _ in found), max(high for _, high in found)) if found else (0, 0)
 
 
-_MOST_UNORDERED = 64  # more than any counter can count
 _SHORT = re.compile(r"^(?:ds_read_|[a-z]+_load_)u(?P<size>8|16|byte|short)$")  # loads that fill the rest with zeros
 
 
@@ -145,6 +144,7 @@ class MemorySteps:
         self._short_m0, self._lds_in_bounds = m0_is_short, lds_in_bounds
         self.accesses = touched.accesses
         self._evaluated, self._rows = evaluated, dict[int, tuple[int, ...]]()
+        self._saturated = max(most.values()) + 1  # more than any counter can count
         self.sites: dict[int, bool] = {}
         self._outside: dict[Hashable, tuple[Path, Path]] = {}  # keeps the path whose id is in the key
         self.loads_twice = self.assumed_in_bounds = False
@@ -229,7 +229,7 @@ class MemorySteps:
             wave_set.queues = wave_set.queues | {by: self._retire(wave_set, queue, self._most[by.counters[0]])}
             wave_set.update_pending()
             return
-        if not by.in_order and len(queue) > _MOST_UNORDERED:  # the counter saturates: merge the two oldest
+        if not by.in_order and len(queue) > self._saturated:  # merge the two oldest
             first, second, *rest = queue
             a, b = first.access, second.access
             if a is b is None or (a and b and a.how == b.how):
