@@ -205,6 +205,21 @@ def test_an_ended_wave_is_not_waited_for_and_its_accesses_count() -> None:
     assert codes(roles(("ds_write_b32 v2, v0", *MEET[:2]), (SIGNAL, WAIT, "ds_read_b32 v4, v1", DONE))) == ["I121"]
 
 
+def test_what_a_wave_did_after_its_signal_stays_known_where_waves_separate() -> None:
+    apart = (f"v_cmp_gt_u32_e32 vcc_lo, {LANES}, v0", "s_nop 4", "s_cbranch_vccz over", "s_nop 0", "over:")
+    assert codes(judged(SIGNAL, WRITE, DONE, *apart, WAIT, READ, DONE)) == ["I109"]
+    assert judged(WRITE, DONE, SIGNAL, *apart, WAIT, READ, DONE).proved
+
+
+def test_paths_that_differ_after_the_signal_stay_apart() -> None:
+    choice = ("s_load_dword s8, s[0:1], 0x0", "s_wait_kmcnt 0", "s_cmp_eq_u32 s8, 0", "s_cbranch_scc{} over")
+    first, second = ("\n".join(choice).format(each).splitlines() for each in (0, 1))
+    over = ("over:", "v_mov_b32_e32 v9, 0")
+    for branch in (first, second):
+        assert codes(judged(SIGNAL, *branch, WRITE, DONE, *over, WAIT, READ, DONE)) == ["I109"]
+        assert judged(*branch, SIGNAL, *over, WAIT).status is Status.INCONCLUSIVE
+
+
 @pytest.mark.parametrize("lines", [(WAIT,), (SIGNAL, SIGNAL), (SIGNAL, "s_barrier"), (SIGNAL, WAIT, WAIT)])
 def test_a_wave_signals_once_and_waits_then(lines: tuple[str, ...]) -> None:
     verdict = judged(*lines)
