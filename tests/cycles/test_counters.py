@@ -35,7 +35,7 @@ COUNTERS = (
     counter("local", 6, *LDS_KINDS),
 )
 LOADS, STORES, LOCAL = range(3)
-MADE_UP = replace(GFX950, name="made up", counters=COUNTERS, split_barrier=True)
+MADE_UP = replace(GFX950, name="made up", counters=COUNTERS, queues=(), split_barrier=True)
 
 STORE = ModelInstruction(CODE[OpKind.GLOBAL_STORE], 0, 16, 0, counter=STORES)
 WRITE = ModelInstruction(CODE[OpKind.LDS_WRITE], 0, 8, 60, counter=LOCAL)

@@ -21,7 +21,8 @@ from tests.programs.producer_consumer import producer_consumer
 from tests.wording.golden import mentions
 
 UNKNOWN = replace(GFX950, name="MI500X", arch="gfx1250", wait_encoding=None)
-OTHER_COUNTER = replace(GFX950, counters=(replace(GFX950.counters[0], name="loadcnt"), *GFX950.counters[1:]))
+OTHER_COUNTERS = (replace(GFX950.counters[0], name="loadcnt"), *GFX950.counters[1:])
+OTHER_COUNTER = replace(GFX950, counters=OTHER_COUNTERS, queues=())
 NOTHING = CodeObject(arch="gfx950", toolchain="none", hsaco=b"", assembly="", disassembly="", kernels=())
 
 

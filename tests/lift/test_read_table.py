@@ -103,5 +103,5 @@ def test_not_covered(document: object, said: str) -> None:
 
 def test_a_machine_without_counters() -> None:
     with pytest.raises(EmissionError, match="T303") as caught:
-        lower_table(read_table(small()), replace(DEVICE, counters=()))
+        lower_table(read_table(small()), replace(DEVICE, counters=(), queues=()))
     worded(caught.value.findings[0])

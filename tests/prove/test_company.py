@@ -228,7 +228,7 @@ def test_registers_that_are_equal_in_two_kinds_of_waves_stay_so() -> None:
 
 def test_what_was_equal_then_and_is_now_is_widened_to_one_unknown() -> None:
     """Registers of two kinds of waves; what is equal only now, or only then, stays apart."""
-    one = Evaluator()
+    one = Evaluator(64)
     old, new = (one.symbols.argument("argument", each) for each in (0, 4))
     row, other, third = SCALAR + 8, SCALAR + 9, SCALAR + 10
     now: dict[int, Value | Half] = {row: new, other: new, third: old}

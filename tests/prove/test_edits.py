@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rota.isa.disassembly import Instruction, read_listing
-from rota.prove.verdict import BARRIER, Edit, apply_edits, parse_wait_counts
+from rota.isa.opcodes import written_counts
+from rota.prove.verdict import BARRIER, Edit, apply_edits
 from tests.isa.single import listing
 
 TEXT = """
@@ -72,4 +73,4 @@ def test_a_wait_without_counts_is_taken_away_whole() -> None:
 )
 def test_the_counts_of_a_wait(text: str, counts: dict[str, int]) -> None:
     (only,) = read_listing(f"k:\n\t{text}\n\ts_endpgm\n", "k")[:1]
-    assert parse_wait_counts(only) == counts
+    assert written_counts(only.spec, only.text) == counts

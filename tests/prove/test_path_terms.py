@@ -21,7 +21,7 @@ from tests.prove.test_replay import race
 from tests.prove.written import codes, evidence
 from tests.wording.golden import worded
 
-ONE = Evaluator()
+ONE = Evaluator(64)
 A, B = ONE.symbols.argument("argument", 0), ONE.symbols.argument("argument", 4)
 NAMES = [ONE.symbols.make("name", (number,), spread=0, depth=99) for number in range(2)]
 

@@ -126,7 +126,7 @@ def _decode(instruction: Instruction, architecture: Architecture, places: Mappin
 def _returns_in_order(instruction: Instruction, architecture: Architecture) -> bool:
     """True for loads that return in the order of issue and overwrite their registers whole."""
     access, traffic = instruction.spec.access, instruction.traffic
-    if access is None or traffic is None or access.verb is not Verb.LOAD or access.half:
+    if access is None or traffic is None or access.verb is not Verb.LOAD or access.half or instruction.is_flat:
         return False
     return traffic in architecture.queue_of(traffic).in_order
 

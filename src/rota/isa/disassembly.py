@@ -31,6 +31,7 @@ from rota.isa.opcodes import (
     opcode_named,
     registers_of,
     returns_value,
+    traffic_of,
 )
 from rota.isa.registers import SCC_ROWS, ranges_in
 from rota.targets.architecture import Traffic
@@ -411,11 +412,12 @@ class Instruction:
 
     @property
     def traffic(self) -> Traffic | None:
-        """What a counter counts it as; None for flat instructions, which count on two, and for others on none."""
-        access = self.spec.access
-        if access is None or access.space is Space.FLAT:
-            return self.spec.traffic if access is None else None
-        return Traffic.TO_LDS if self.to_lds else access.traffic
+        """What its counter counts it as; a flat instruction counts as LDS, too."""
+        return traffic_of(self.spec, self.modifiers)
+
+    @property
+    def is_flat(self) -> bool:
+        return self.spec.access is not None and self.spec.access.space is Space.FLAT
 
     @property
     def returns(self) -> bool:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rota.isa.registers import EXEC_ROWS, M0_ROWS, NO_ROWS, SCC_ROWS, VCC_ROWS, Rows, flags_in, rows_in, vector_rows
-from rota.targets.architecture import Architecture, Traffic, WaitEncoding
+from rota.targets.architecture import Architecture, Traffic
 
 
 class Unit(enum.Enum):
@@ -141,13 +141,6 @@ class Access:
     transposed: int = 0
     atomic: str = ""
 
-    @property
-    def traffic(self) -> Traffic:
-        """What its counter counts it as; a flat one counts as LDS, too."""
-        if self.space in {Space.LDS, Space.SCALAR}:
-            return Traffic.LDS if self.space is Space.LDS else Traffic.SCALAR
-        return Traffic.TO_LDS if self.to_lds else Traffic.STORE if self.verb is Verb.STORE else Traffic.LOAD
-
 
 class Registers(NamedTuple):
     """The rows that an instruction reads and writes, without the EXEC that vector instructions obey.
@@ -226,12 +219,6 @@ class Opcode:
         """True if its last type has 64 bits."""
         return self.type.endswith("64")
 
-    @property
-    def traffic(self) -> Traffic | None:
-        if self.access is not None:
-            return self.access.traffic
-        return Traffic.SCALAR if self.unit is Unit.SMEM and self.targets else None
-
 
 # The registers of an instruction.
 
@@ -287,6 +274,18 @@ def returns_value(access: Access, modifiers: tuple[str, ...]) -> bool:
     return access.verb is not Verb.ATOMIC or access.returns or not RETURNING.isdisjoint(modifiers)
 
 
+def traffic_of(opcode: Opcode, modifiers: tuple[str, ...]) -> Traffic | None:
+    """What its counter counts it as; a flat instruction counts as LDS, too.  None if no counter does."""
+    access = opcode.access
+    if access is None:
+        return Traffic.SCALAR if opcode.unit is Unit.SMEM and opcode.targets else None
+    if access.space in {Space.LDS, Space.SCALAR}:
+        return Traffic.LDS if access.space is Space.LDS else Traffic.SCALAR
+    if goes_to_lds(access, modifiers):
+        return Traffic.TO_LDS
+    return Traffic.LOAD if returns_value(access, modifiers) else Traffic.STORE
+
+
 RETURNING = frozenset({"sc0", "glc", "th:TH_ATOMIC_RETURN"})
 """Modifiers by which an atomic returns what was there."""
 _DPP = re.compile(r"^(?:quad_perm|row_\w+|wave_\w+)(?::|$)")
@@ -324,26 +323,28 @@ _COUNTS = re.compile(r"(?P<name>\w+cnt)\((?P<count>\d+)\)")
 _COUNTED = re.compile(r"(?:\w+cnt\(\d+\)(?:\s*[&,]?\s*|$))+")
 
 
+def written_counts(opcode: Opcode, text: str) -> dict[str, int]:
+    """The counts of a wait by counter, as they are written; raises ValueError for a form that isn't known."""
+    written = text.partition(" ")[2].strip()
+    if len(opcode.counters) == 1:
+        return {opcode.counters[0]: int(written, 0)}
+    if _COUNTED.fullmatch(written):
+        counts = {found["name"]: int(found["count"]) for found in _COUNTS.finditer(written)}
+        return {name: count for name, count in counts.items() if name != "expcnt"}  # no compute kernel exports
+    if opcode.counters:
+        raise ValueError(written)
+    bits = int(written, 0)
+    return {"vmcnt": bits & 0xF | bits >> 10 & 0x30, "lgkmcnt": bits >> 8 & 0xF}
+
+
 def wait_counts(opcode: Opcode, text: str, architecture: Architecture) -> dict[str, int]:
     """How many ops a wait leaves in flight, by counter; a counter that it doesn't wait for is missing.
 
-    Raises ValueError for a form that isn't known.
+    Raises ValueError for a form that isn't known, and for one of another architecture.
     """
-    written = text.partition(" ")[2].strip()
-    if opcode.counters:
-        if len(opcode.counters) > 1:
-            raise ValueError(written)
-        counts = {opcode.counters[0]: int(written, 0)}
-    elif _COUNTED.fullmatch(written):
-        counts = {found["name"]: int(found["count"]) for found in _COUNTS.finditer(written)}
-    elif architecture.wait_encoding is WaitEncoding.SPLIT_VMCNT:
-        bits = int(written, 0)
-        counts = {"vmcnt": bits & 0xF | bits >> 10 & 0x30, "lgkmcnt": bits >> 8 & 0xF}
-    else:
-        raise ValueError(written)
-    names = {queue.counter for queue in architecture.queues}
-    if not counts.keys() <= names | {"expcnt"}:  # exports, which no kernel of the machines here has
-        raise ValueError(written)
+    counts, names = written_counts(opcode, text), {queue.counter for queue in architecture.queues}
+    if not counts.keys() <= names or (not opcode.counters and architecture.wait_encoding is None):
+        raise ValueError(text)
     return {name: count for name, count in counts.items() if name in names and count < architecture.no_wait(name)}
 
 

@@ -120,7 +120,6 @@ def _name_rows(rows: Sequence[int]) -> str:
 _TRANSCENDENTAL = re.compile(r"^v_(?:exp|log|rcp|rsq|sqrt|sin|cos|prng)_")
 _WIDTH = re.compile(r"dword(?:x(\d))?$")
 _SHORT = {"ubyte": 1, "sbyte": 1, "byte": 1, "ushort": 2, "sshort": 2, "short": 2}
-_MACHINE_COUNTERS = ("vmcnt", "lgkmcnt")
 
 
 class OperationPlaces(NamedTuple):
@@ -143,8 +142,8 @@ def _derive_ops(
     operation: Operation, places: OperationPlaces, machine: Machine, copy: int | None
 ) -> Iterator[tuple[Op, Effect]]:
     if operation.kind is OperationKind.WAIT:
-        for counter, count in zip(_MACHINE_COUNTERS, operation.waits, strict=True):
-            if count is not None and count < machine.no_wait(counter):
+        for counter, count in operation.waits:
+            if count < machine.no_wait(counter):
                 yield wait_op(counter, count), wait_effect(counter, count)
         return
     if operation.kind is OperationKind.BARRIER:

@@ -18,8 +18,9 @@ from itertools import combinations
 from rota.errors import Severity
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction
+from rota.isa.opcodes import Flow, written_counts
 from rota.prove.kernel_proof import Policies, Triple, prove
-from rota.prove.verdict import BARRIER, STEPS_PER_SECOND, Budget, Edit, Status, Verdict, apply_edits, parse_wait_counts
+from rota.prove.verdict import BARRIER_OPCODES, BARRIERS, STEPS_PER_SECOND, Budget, Edit, Status, Verdict, apply_edits
 from rota.targets.registry import architecture_named
 
 _EFFORT_FACTOR = 4  # each further proof may take so many times the effort of the first
@@ -73,10 +74,10 @@ def find_needed(  # noqa: C901
         return None
     architecture, waits, barriers = architecture_named(facts.arch), list[Edit](), list[Edit]()
     for number, instruction in enumerate(instructions):
-        if instruction.opcode == "s_barrier":
-            barriers.append(Edit(number=number, what=BARRIER))
-        elif instruction.opcode == "s_waitcnt" and architecture is not None:
-            counts = parse_wait_counts(instruction).items()
+        if instruction.opcode in BARRIER_OPCODES:
+            barriers.append(Edit(number=number, what=BARRIER_OPCODES[instruction.opcode]))
+        elif instruction.spec.flow is Flow.WAIT and architecture is not None:
+            counts = written_counts(instruction.spec, instruction.text).items()
             waits += [Edit(number=number, what=name) for name, count in counts if count < architecture.no_wait(name)]
     budget = Budget(steps=max(_EFFORT_FACTOR * proved.statistics.effort, _LEAST_STEPS))
     every, proofs = (*waits, *barriers), 0
@@ -169,7 +170,7 @@ class _Search:
         smallest = self._find_smaller(found)
         if smallest is not None and smallest is not found:
             found = smallest
-        edits = tuple(sorted(self._weaken(found), key=lambda each: (each.number, each.what == BARRIER, each.what)))
+        edits = tuple(sorted(self._weaken(found), key=lambda each: (each.number, each.what in BARRIERS, each.what)))
         return Suggestion(edits=edits, smallest=smallest is not None, candidates=len(self.offered), proofs=self.proofs)
 
     def _search(self, verdict: Verdict) -> frozenset[Edit] | None:
@@ -195,7 +196,7 @@ class _Search:
         """The set with each fix for the first pair that is still wrong; remembers the fixes for other pairs."""
         count = [0] * len(self.instructions)
         for made in edits:
-            count[made.number] += made.inserted
+            count[made.number] += len(made.texts) * made.inserted
         # For each edited instruction, the original one that it is, or is inserted before.
         places = [number for number, more in enumerate(count) for _ in range(more + 1)]
         for number, remedy in enumerate(verdict.remedies):
@@ -209,7 +210,7 @@ class _Search:
         if not 0 <= edit.number < len(places):
             return None  # after the end, or in the copy of the code that s_setvskip makes
         number = places[edit.number]
-        if edit.inserted or self.instructions[number].opcode == "s_waitcnt":
+        if edit.inserted or self.instructions[number].spec.flow is Flow.WAIT:
             return replace(edit, number=number)
         return Edit(number=number, what=edit.what, most=edit.most, inserted=True)  # the wait was itself inserted
 
@@ -241,9 +242,10 @@ class _Search:
         """Raise each count as far as the proof allows, one after the other."""
         architecture = architecture_named(self.facts.arch)
         for each in sorted(edits):
-            if each.what == BARRIER or each.most is None or architecture is None:
+            if each.what in BARRIERS or each.most is None or architecture is None:
                 continue
-            now = parse_wait_counts(self.instructions[each.number]).get(each.what) if not each.inserted else None
+            at = self.instructions[each.number]
+            now = written_counts(at.spec, at.text).get(each.what) if not each.inserted else None
             low, high = each.most, (architecture.no_wait(each.what) if now is None else now) - 1
             while low < high and self.spent <= self.steps:
                 middle = (low + high + 1) // 2

@@ -7,14 +7,14 @@ other conditions are remembered as they are.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
 
-from rota.prove.state import ALL64, Leaf, Mask
+from rota.isa.opcodes import is_sdwa, opcode_named
+from rota.prove.state import Mask
 from rota.prove.symbol import LANE, M32, Linear, Plain, Symbol, Value, parts_of
 
 
@@ -223,14 +223,12 @@ ArcLookup = Callable[[Symbol], Arc]  # the arc of an unknown in all lanes
 ALL = (0, M32)
 _WIDTH = 32
 _DEPTH, _CHOICE = 12, 5  # operations that are looked through, and as how many a choice counts, since choices branch
-_MIDDLE = re.compile(r"^v_med3_(?P<sign>[ui])32")
-_COUNTED = re.compile(r"^v_mbcnt_(?:lo|hi)_u32_b32")
 
 
-def iterate_leaves(mask: Mask, arcs: Arcs) -> Iterator[tuple[Arcs, Leaf]]:
+def iterate_leaves(mask: Mask, arcs: Arcs) -> Iterator[tuple[Arcs, Mask]]:
     """Every leaf of a mask, with what the comparisons on the way to it say of unknowns."""
     if mask.leaf is not None:
-        yield arcs, mask.leaf
+        yield arcs, mask
     elif mask.atom is not None and mask.high is not None and mask.low is not None:
         for part, holds in ((mask.high, True), (mask.low, False)):
             if (refined := _assume(mask.atom, arcs, holds=holds)) is not None:
@@ -293,11 +291,13 @@ class Spans:
             return _pick(op, spans[:2])
         if op in {"min_i", "max_i"}:
             return _to_unsigned(_pick(op, [_to_signed(each) for each in spans[:2]]))
-        if (found := _MIDDLE.match(op)) is not None:
-            return _median(spans[:3]) if found["sign"] == "u" else _to_unsigned(_median([*map(_to_signed, spans[:3])]))
-        if op.endswith("_sdwa"):
-            return _derive_sdwa(op, args, spans)
-        if _COUNTED.match(op):
+        spec = opcode_named(op)  # of an instruction that isn't modelled, else of nothing
+        if spec.root == "med3" and spec.type in {"u32", "i32"}:
+            three = spans[:3]
+            return _median(three) if spec.type == "u32" else _to_unsigned(_median([*map(_to_signed, three)]))
+        if is_sdwa(op):
+            return _derive_sdwa(spec.name, args, spans)
+        if spec.words[:1] == ("mbcnt",):
             return _unless_wrapped(spans[1][0], spans[1][1] + 32)
         return ALL
 
@@ -306,8 +306,8 @@ class Spans:
         chooser, one, other = parts_of(symbol)
         if isinstance(chooser, Mask):
             found = [*iterate_leaves(chooser, self._arcs)]
-            chosen = [(one, arcs) for arcs, leaf in found if any(leaf)]
-            chosen += [(other, arcs) for arcs, leaf in found if any(lanes != ALL64 for lanes in leaf)]
+            chosen = [(one, arcs) for arcs, part in found if any(part.leaf or ())]
+            chosen += [(other, arcs) for arcs, part in found if not part.is_full]
         else:
             refined = [_assume(chooser, self._arcs, holds=holds) for holds in (True, False)]
             chosen = [(each, arcs) for each, arcs in zip((one, other), refined, strict=True) if arcs is not None]
@@ -358,7 +358,7 @@ def _to_unsigned(span: Span) -> Span:
 
 
 def _pick(op: str, spans: list[Span]) -> Span:
-    pick = min if op.startswith("min") else max
+    pick = min if op in {"min_u", "min_i"} else max
     return pick(low for low, _ in spans), pick(high for _, high in spans)
 
 
@@ -372,7 +372,7 @@ def _derive_sdwa(op: str, args: tuple[Hashable, ...], spans: list[Span]) -> Span
         return ALL
     modifiers = {each.partition(":")[0]: each.partition(":")[2] for each in extra[2]}
     chosen = [modifiers[key] for key in ("src0_sel", "src1_sel") if key in modifiers]
-    make = _PARTS.get((op.removesuffix("_sdwa"), len(chosen)))
+    make = _PARTS.get((op, len(chosen)))
     if modifiers.get("dst_sel") != "DWORD" or make is None:
         return ALL
     taken = []

@@ -11,7 +11,7 @@ from rota.isa.registers import EXEC, SCALAR, VCC
 from rota.isa.wave.operand import File, Operand, constant_bits
 from rota.prove.decisions import Decisions
 from rota.prove.operation import SLOTS
-from rota.prove.state import Half, Mask, Masks, WaveSet, lanes_of
+from rota.prove.state import Half, Mask, Masks, WaveSet
 from rota.prove.symbol import (
     ARITHMETIC,
     COMPARISONS,
@@ -48,9 +48,12 @@ _COMPARISONS = {  # each by a basic one: which, with operands swapped, with the 
 
 
 class Evaluator:
-    def __init__(self) -> None:
+    """Evaluates for waves of so many lanes."""
+
+    def __init__(self, lanes: int) -> None:
         self.symbols = Symbols()
-        self.masks = Masks()
+        self.masks = Masks(lanes)
+        self.exec_rows = range(_EXEC_ROW, _EXEC_ROW + self.masks.words)
 
     # Reading and writing registers.
 
@@ -74,7 +77,7 @@ class Evaluator:
         return [self.read_row(wave_set, row, known) for row in operand.rows]
 
     def read_row(self, wave_set: WaveSet, row: int, known: Decisions, *, everywhere: bool = False) -> Value:
-        if row in {_EXEC_ROW, _EXEC_ROW + 1}:
+        if row in self.exec_rows:
             return self._read_half(wave_set.exec, row - _EXEC_ROW)
         value = wave_set.registers.get(row)
         if value is None:
@@ -118,33 +121,41 @@ class Evaluator:
             return simplify(np.array(numbers, np.int64)[:, None])
         return Linear(self.symbols.make("half", (mask, which), spread=WAVE, depth=99), 1, 0)
 
-    def read_pair(self, wave_set: WaveSet, operand: Operand, known: Decisions) -> Mask:
+    def read_pair(self, wave_set: WaveSet, operand: Operand, known: Decisions, words: int = 0) -> Mask:
+        """Read a mask from as many registers as it takes, or an address of two `words`."""
         waves = len(wave_set.waves)
         if operand.file is File.LITERAL:
-            return self.masks.leaf((constant_bits(operand, "U"),) * waves)
+            return self.masks.leaf((constant_bits(operand, "U") & self.masks.all,) * waves)
         row = operand.rows[0]
         if row == _EXEC_ROW:
             return self.masks.settle(wave_set.exec, known.lookup)
-        low, high = wave_set.registers.get(row), wave_set.registers.get(row + 1)
-        if isinstance(low, Half) and isinstance(high, Half) and low.mask is high.mask and low.which < high.which:
+        rows = range(row, row + (words or self.masks.words))
+        low, high = wave_set.registers.get(row), wave_set.registers.get(rows[-1])
+        if (
+            isinstance(low, Half)
+            and isinstance(high, Half)
+            and low.mask is high.mask
+            and (low.which, high.which) == (0, len(rows) - 1)
+        ):
             return self.masks.settle(low.mask, known.lookup)
-        one, other = self.read_row(wave_set, row, known), self.read_row(wave_set, row + 1, known)
-        if isinstance(one, Linear) or isinstance(other, Linear):
-            atom = self.symbols.opaque("pair", (one, other), spread=LANE).base
+        parts = [self.read_row(wave_set, each, known) for each in rows]
+        if any(isinstance(each, Linear) for each in parts):
+            atom = self.symbols.opaque("pair", tuple(parts), spread=LANE).base
             return self.masks.unknown(atom, waves)
-        lows = np.broadcast_to(np.asarray(one), (waves, 1))[:, 0].tolist()
-        highs = np.broadcast_to(np.asarray(other), (waves, 1))[:, 0].tolist()
-        return self.masks.leaf(tuple(a | b << 32 for a, b in zip(lows, highs, strict=True)))
+        numbers = [0] * waves
+        for word, part in enumerate(parts):
+            column = np.broadcast_to(np.asarray(part), (waves, 1))[:, 0].tolist()
+            numbers = [number | each << 32 * word for number, each in zip(numbers, column, strict=True)]
+        return self.masks.leaf(tuple(numbers))
 
-    def write_pair(self, wave_set: WaveSet, row: int, mask: Mask) -> None:
+    def write_pair(self, wave_set: WaveSet, row: int, mask: Mask, words: int = 0) -> None:
         mask = self.limit_atoms(mask)
         if row == _EXEC_ROW:
             wave_set.exec = mask
-        elif mask.leaf is not None:
-            wave_set.registers[row] = self._read_half(mask, 0)
-            wave_set.registers[row + 1] = self._read_half(mask, 1)
-        else:
-            wave_set.registers[row], wave_set.registers[row + 1] = Half(mask, 0), Half(mask, 1)
+            return
+        for word in range(words or self.masks.words):
+            half = self._read_half(mask, word) if mask.leaf is not None else Half(mask, word)
+            wave_set.registers[row + word] = half
 
     def limit_atoms(self, mask: Mask, most: int = _MOST_ATOMS) -> Mask:
         """Replace a mask of too many atoms by an unknown one between its bounds."""
@@ -157,7 +168,7 @@ class Evaluator:
     def write(self, wave_set: WaveSet, row: int, value: Value) -> None:
         """Write a register; of a vector register only the active lanes."""
         if row >= SCALAR:
-            if row in {_EXEC_ROW, _EXEC_ROW + 1}:
+            if row in self.exec_rows:
                 self._write_exec_half(wave_set, row - _EXEC_ROW, value)
             else:
                 wave_set.registers[row] = value
@@ -188,7 +199,7 @@ class Evaluator:
         if mask.leaf is not None:
             if not any(mask.leaf):
                 return old
-            lanes = lanes_of(mask.leaf)
+            lanes = self.masks.lanes_of(mask.leaf)
             if not isinstance(new, Linear) and not isinstance(old, Linear):
                 return np.where(lanes, new, old)
             if isinstance(new, Linear) and isinstance(old, Linear) and new.base is old.base and new.scale == old.scale:

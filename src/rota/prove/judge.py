@@ -16,15 +16,15 @@ from typing import NamedTuple
 
 from rota.errors import Concern, Finding, Severity
 from rota.prove.decisions import ALL, Decisions, Path, Span
-from rota.prove.operation import Operation, OperationKind
+from rota.prove.operation import CountedBy, Operation, OperationKind
 from rota.prove.slicing import Agreement
 from rota.prove.state import InFlight, LdsUse, WaveSet
 from rota.prove.verdict import UNDECIDED, Alarm, Fix, Remedy, separate, strengthen, wait_before
 
 _CHECK_EVERY = 4096  # pairs between two checks of the budget
 WRITES = frozenset({"write", "dma"})
-_COUNTERS = ("vmcnt", "lgkmcnt")
-_ENDS = frozenset({OperationKind.BARRIER, OperationKind.BRANCH, OperationKind.CALL})  # of a region
+# Where a region ends.
+_ENDS = frozenset({OperationKind.BARRIER, OperationKind.SIGNAL, OperationKind.BRANCH, OperationKind.CALL})
 
 
 class OpenAccess(NamedTuple):
@@ -54,8 +54,8 @@ def find_conflicts(  # noqa: C901
     waves: dict[int, list[OpenAccess]] = {}
     sums: dict[int, list[int]] = {}  # all bytes that a wave reads, writes and changes atomically
     for wave_set in wave_sets:
-        flights = (*wave_set.vm, *wave_set.ds, *(each for each, _ in wave_set.flat))
-        found = [*wave_set.covered.items(), *((each.access, each) for each in flights if each.access is not None)]
+        flights = ((each.access, each) for each in wave_set.in_flight if each.access is not None)
+        found = [*wave_set.covered.items(), *wave_set.late.items(), *flights]
         if not found:
             continue
         for place, wave in enumerate(wave_set.waves):
@@ -128,12 +128,15 @@ class Judge:
     """Collects findings; those of one region and cause are one alarm."""
 
     def __init__(
-        self, operations: Sequence[Operation], agreement: Agreement, *, strict_reads: bool = True, stops: bool = False
+        self, operations: Sequence[Operation], agreement: Agreement, *, strict_reads: bool, stops: bool, barrier: str
     ) -> None:
         self._operations, self._agreement, self._strict_reads, self._stops = operations, agreement, strict_reads, stops
+        self._barrier = barrier  # what an edit inserts
         self.remedies: dict[tuple[str, int, int], Remedy] = {}
         self._groups: dict[tuple[object, ...], Alarm] = {}
         self._regions = _regions(operations)
+        self._to_lds = dict.fromkeys(each.counted_by for each in operations if each.to_lds)
+        self._apart: set[tuple[LdsUse, LdsUse]] = set()  # accesses that no wave makes to the same bytes
 
     def alarms(self) -> list[Alarm]:
         return [*self._groups.values()]
@@ -162,7 +165,7 @@ class Judge:
 
     def _find_rule(self, conflict: Conflict) -> str:
         first, then = conflict.first, conflict.then
-        if first.flight.epoch == then.flight.epoch:
+        if then.flight.epoch - first.flight.epoch <= first.flight.signalled:  # a signal orders only what is before it
             return "no synchronisation"
         if first.access.how == "read" and then.access.how in {"write", "atomic"}:
             return "policy"
@@ -172,7 +175,7 @@ class Judge:
     def _last_count(self, flight: InFlight) -> int | None:
         if flight.last_wait < 0:
             return None
-        return self._operations[flight.last_wait].waits[_COUNTERS.index(self._counter(flight.number))]
+        return dict(self._operations[flight.last_wait].waits).get(self._counter(flight.number))
 
     def _describe_missing_wait(self, flight: InFlight) -> str:
         counter, last = self._counter(flight.number), self._last_count(flight)
@@ -206,23 +209,24 @@ class Judge:
             near = () if self._last_count(flight) is None else strengthen(flight.last_wait, counters[0], count)
             fixes = (*near, wait_before(flight.barrier, counters[0], count))
         else:
-            fixes = separate(other, number, counters)
+            fixes = separate(other, number, counters, self._barrier)
         self._add("I109", rule, message, number, other, evidence, known, fixes=fixes)
 
     def _counter(self, number: int) -> str:
-        return "vmcnt" if self._operations[number].kind is OperationKind.VMEM else "lgkmcnt"
+        return self._operations[number].counted_by.counters[0]
 
     def check_own_accesses(self, wave_set: WaveSet, operation: Operation, access: LdsUse, known: Decisions) -> None:
         """Report an access while a load to LDS of the same wave is in flight: only a wait orders the two."""
-        for flight in (*wave_set.vm, *(wave_set.ds if access.how == "dma" else ())):
-            if (other := flight.access) is None:
+        keys = (each for each in (wave_set.queues if access.how == "dma" else self._to_lds) if len(each.counters) == 1)
+        for by, flight in ((key, each) for key in keys for each in wave_set.queues[key]):
+            other = flight.access
+            if other is None or (access, other) in self._apart or (access.how != "dma" != other.how):
                 continue
             for wave, mine, theirs in zip(wave_set.waves, access.bytes, other.bytes, strict=True):
                 if not mine & theirs:
                     continue
-                counter = self._counter(flight.number)
-                queue = wave_set.vm if counter == "vmcnt" else wave_set.ds
-                count = len(queue) - 1 - queue.index(flight)
+                counter, queue = by.counters[0], wave_set.queues[by]
+                count = len(queue) - 1 - queue.index(flight) if by.in_order else 0
                 message = f"wave {wave} {_VERBS[access.how]} LDS while its own op on the same bytes is in flight"
                 evidence = (
                     ("rule", "ordered only by latency"),
@@ -233,6 +237,8 @@ class Judge:
                 fixes = (wait_before(operation.number, counter, count),)
                 self._add("I106", "own", message, operation.number, flight.number, evidence, known, fixes=fixes)
                 break
+            else:
+                self._apart.add((access, other))
 
     # Registers.
 
@@ -245,30 +251,26 @@ class Judge:
         def drop_touched(flight: InFlight) -> InFlight:  # report each only once
             return flight._replace(rows=flight.rows & ~touched)
 
-        flat = tuple(each for each, _ in wave_set.flat)
-        for name, queue in (("vm", wave_set.vm), ("ds", wave_set.ds), ("sm", wave_set.sm), ("flat", flat)):
+        for by, queue in wave_set.queues.items():
             for place, flight in enumerate(queue):
                 used = flight.rows & (writes if self._operations[flight.number].holds_data else uses)
                 if used:
                     touched |= used
                     for number in (flight.number, *flight.other_numbers):
                         copy = flight._replace(number=number)
-                        self._report_register(wave_set, operation, copy, name, len(queue) - 1 - place, known)
+                        self._report_register(wave_set, operation, copy, by, len(queue) - 1 - place, known)
         if touched:
-            wave_set.vm, wave_set.ds, wave_set.sm = (
-                tuple(map(drop_touched, queue)) for queue in (wave_set.vm, wave_set.ds, wave_set.sm)
-            )
-            wave_set.flat = tuple((drop_touched(each), seen) for each, seen in wave_set.flat)
+            wave_set.queues = {by: tuple(map(drop_touched, queue)) for by, queue in wave_set.queues.items()}
             wave_set.pending &= ~touched
 
     def _report_register(  # noqa: PLR0917
-        self, wave_set: WaveSet, operation: Operation, flight: InFlight, name: str, younger: int, known: Decisions
+        self, wave_set: WaveSet, operation: Operation, flight: InFlight, by: CountedBy, younger: int, known: Decisions
     ) -> None:
-        counter, count = {"vm": ("vmcnt", younger), "ds": ("lgkmcnt", younger)}.get(name, ("lgkmcnt", 0))
+        counter, count = by.counters[-1], younger if by.in_order else 0
         fixes: tuple[Fix, ...] = (wait_before(operation.number, counter, count),)
-        if flight.near_wait >= 0 and name in {"vm", "ds"}:
+        if flight.near_wait >= 0:
             rule, wait = "off by one", self._operations[flight.near_wait]
-            last = wait.waits[_COUNTERS.index(counter)]
+            last = dict(wait.waits).get(counter)
             most = -1 if last is None else last - 1
             missing = f"{counter}({last}) at line {wait.instruction.line} must be at most {most}"
             fixes = (*strengthen(wait.number, counter, most), *fixes)
@@ -283,39 +285,36 @@ class Judge:
 
     def record_wait(self, wave_set: WaveSet, operation: Operation) -> None:
         """Remember the last waits, and ops that they would have covered with a count one less."""
-        vm, lgkm = operation.waits
-        wave_set.last_waits = (
-            wave_set.last_waits[0] if vm is None else operation.number,
-            wave_set.last_waits[1] if lgkm is None else operation.number,
-        )
-        if vm and len(wave_set.vm) == vm:
-            wave_set.vm = (wave_set.vm[0]._replace(near_wait=operation.number), *wave_set.vm[1:])
-        if lgkm and len(wave_set.ds) == lgkm:
-            wave_set.ds = (wave_set.ds[0]._replace(near_wait=operation.number), *wave_set.ds[1:])
+        for counter, count in operation.waits:
+            wave_set.last_waits = wave_set.last_waits | {counter: operation.number}
+            by = CountedBy((counter,), in_order=True)
+            if count and len(queue := wave_set.queues.get(by, ())) == count:
+                near = queue[0]._replace(near_wait=operation.number)
+                wave_set.queues = wave_set.queues | {by: (near, *queue[1:])}
 
-    def record_barrier(self, wave_sets: Sequence[WaveSet]) -> None:
-        """Remember, after a barrier, which waits ops in flight would have needed before it."""
-
-        def mark(queue: tuple[InFlight, ...], last_wait: int, barrier: int) -> tuple[InFlight, ...]:
-            return tuple(
-                each if each.younger >= 0 else each._replace(younger=younger, last_wait=last_wait, barrier=barrier)
+    def record_barrier(self, wave_set: WaveSet) -> None:
+        """Remember, where waves signal a barrier, which waits ops in flight would have needed before it."""
+        queues = dict(wave_set.queues)
+        for by, queue in queues.items():
+            last_wait, barrier = wave_set.last_waits.get(by.counters[0], -1), wave_set.at
+            queues[by] = tuple(
+                each._replace(younger=younger, last_wait=last_wait, barrier=barrier)
+                if by.in_order and each.younger < 0
+                else each
                 for younger, each in zip(reversed(range(len(queue))), queue, strict=True)
             )
-
-        for wave_set in wave_sets:
-            wave_set.vm = mark(wave_set.vm, wave_set.last_waits[0], wave_set.at - 1)
-            wave_set.ds = mark(wave_set.ds, wave_set.last_waits[1], wave_set.at - 1)
+        wave_set.queues = queues
 
     # Ends of waves, and bounds.
 
     def check_end(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
         """Report loads to LDS in flight when their wave ends: the LDS may belong to another workgroup by then."""
-        for flight in wave_set.vm:
-            if flight.access is not None and any(flight.access.bytes):
-                message = "a load to LDS is in flight when its wave ends"
-                waves, missing = ", ".join(map(str, wave_set.waves)), "vmcnt(0) before it"
+        for flight in wave_set.in_flight:
+            if flight.access is not None and flight.access.how == "dma" and any(flight.access.bytes):
+                message, counter = "a load to LDS is in flight when its wave ends", self._counter(flight.number)
+                waves, missing = ", ".join(map(str, wave_set.waves)), f"{counter}(0) before it"
                 evidence = (("rule", "ordered only by latency"), ("waves", waves), ("missing wait", missing))
-                fixes = (wait_before(operation.number, "vmcnt", 0),)
+                fixes = (wait_before(operation.number, counter, 0),)
                 self._add("I403", "end", message, operation.number, flight.number, evidence, known, fixes=fixes)
                 return
 

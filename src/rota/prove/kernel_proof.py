@@ -15,7 +15,7 @@ import numpy as np
 
 from rota.errors import Concern, Finding, IsaError, Severity
 from rota.isa.binary.code_object import CodeObject
-from rota.isa.binary.kernel_facts import LANES, MOST_WORK_ITEMS, KernelFacts
+from rota.isa.binary.kernel_facts import MOST_WORK_ITEMS, KernelFacts
 from rota.isa.binary.toolchain import read_object
 from rota.isa.disassembly import Instruction, expand_vskip
 from rota.isa.hazards.wait_states import check_spacing
@@ -26,13 +26,23 @@ from rota.prove.decisions import Decisions, StateGraph
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import FirstError, Judge
 from rota.prove.memory_steps import MemorySteps, TouchedBytes
-from rota.prove.operation import Operation, UnknownOperationError, mark_flat, mark_spills, read_operation
+from rota.prove.operation import (
+    Operation,
+    UnknownOperationError,
+    list_queues,
+    mark_counted,
+    mark_flat,
+    mark_spills,
+    read_operation,
+)
 from rota.prove.paths import Explorer, InconclusiveError
 from rota.prove.slicing import Agreement, derive_slice
 from rota.prove.state import Half, WaveSet
 from rota.prove.symbol import M32, Value
 from rota.prove.transfer import mark_indexed
 from rota.prove.verdict import (
+    BARRIER,
+    SPLIT_BARRIER,
     UNDECIDED,
     Alarm,
     Budget,
@@ -47,7 +57,7 @@ from rota.prove.verdict import (
     status_of,
 )
 from rota.prove.widening import ProductState, Recorder
-from rota.targets.architecture import SOURCES, Architecture
+from rota.targets.architecture import SOURCES, Architecture, Traffic
 from rota.targets.registry import architecture_named
 
 Triple = tuple[int, int, int]
@@ -207,6 +217,9 @@ class ReadsAtBarrier(enum.Enum):
     )
 
 
+_VECTOR_MEMORY = (Traffic.LOAD, Traffic.STORE, Traffic.TO_LDS)
+
+
 class VmcntOrder(enum.Enum):
     IN_ORDER = "vector memory ops return in the order of their issue"
     ANY_ORDER = "vector memory ops return in any order, so that only vmcnt(0) guarantees anything"
@@ -242,7 +255,8 @@ def prove(
     started = time.process_time()
     policies = policies or Policies()
     chosen, meter = choose_block(facts, instructions, block), Meter(budget or Budget())
-    proof = _Proof(facts, instructions, chosen, dynamic_lds, policies, meter, recorder, stops)
+    architecture = architecture_named(facts.arch)
+    proof = _Proof(facts, instructions, architecture, chosen, dynamic_lds, policies, meter, recorder, stops)
     complete, alarms, ending = proof.run()
     confirmed = proof.confirm(alarms, image, complete=complete) if witness and alarms else report_unconfirmed(alarms)
     findings = (*report_broken_rules(proof.broken_rules), *proof.block.qualify(confirmed.findings), *ending)
@@ -252,7 +266,7 @@ def prove(
         status=status_of(findings, complete=complete),
         findings=findings,
         assumptions=(_NOT_JUDGED, *proof.block.assumptions, *proof.assumptions),
-        policies=(policies.reads.value, policies.order.value),
+        policies=(policies.reads.value, proof.describe_order()),
         statistics=proof.statistics(time.process_time() - started),
         waves=proof.waves,
         remedies=proof.remedies,
@@ -264,6 +278,7 @@ def prove(
 class _Proof:
     facts: KernelFacts
     instructions: Sequence[Instruction]
+    architecture: Architecture | None
     block: ChosenBlock
     dynamic_lds: int | None
     policies: Policies
@@ -291,7 +306,19 @@ class _Proof:
 
     @property
     def waves(self) -> int:
-        return -(-math.prod(self.block.sizes) // LANES)
+        items = math.prod(self.block.sizes)
+        return 1 if self.architecture is None else -(-items // self.architecture.lanes.value)
+
+    @property
+    def doubted(self) -> frozenset[str]:
+        """The counters on which the policy trusts no order."""
+        if self.architecture is None or self.policies.order is VmcntOrder.IN_ORDER:
+            return frozenset()
+        return frozenset(self.architecture.queue_of(each).counter for each in _VECTOR_MEMORY)
+
+    def describe_order(self) -> str:
+        named = " and ".join(f"{each}(0)" for each in sorted(self.doubted))
+        return self.policies.order.value.replace("vmcnt(0)", named or "vmcnt(0)")
 
     def confirm(self, alarms: list[Alarm], image: bytes, *, complete: bool) -> Confirmed:
         from rota.prove.confirmation import Replay, confirm
@@ -306,8 +333,7 @@ class _Proof:
 
     def run(self) -> tuple[bool, list[Alarm], tuple[Finding, ...]]:
         """Whether every path was followed to its end, the alarms, and the finding that ended the proof early."""
-        architecture = architecture_named(self.facts.arch)
-        if architecture is None:
+        if (architecture := self.architecture) is None:
             return False, [], (_make_finding("I401", f"the proof doesn't know {self.facts.arch}"),)
         if (too_many := self._check_size()) is not None:
             return False, [], (too_many,)
@@ -338,29 +364,33 @@ class _Proof:
                 refused.setdefault(each.opcode, _make_finding("I401", message, each))
         if not refused:
             try:
-                return mark_flat(mark_spills(mark_indexed(operations)))
+                marked = mark_flat(mark_spills(mark_indexed(operations)))
+                return mark_counted(marked, architecture)
             except UnknownOperationError as error:
                 message = f"the proof doesn't model {error.instruction.opcode} in index mode"
                 refused[error.instruction.opcode] = _make_finding("I401", message, error.instruction)
         raise IsaError(*refused.values())
 
     def _explore(self, operations: list[Operation], architecture: Architecture) -> tuple[Judge, tuple[Finding, ...]]:
-        waves, full = self.waves, math.prod(self.block.sizes) % LANES == 0
+        waves, lanes = self.waves, architecture.lanes.value
+        full = math.prod(self.block.sizes) % lanes == 0
         sliced = derive_slice(operations, full=full)
-        evaluator = Evaluator()
+        evaluator = Evaluator(lanes)
         start, kernarg_row = self._make_start(evaluator, waves)
+        start.queues = dict.fromkeys(list_queues(architecture).values(), ())
         strict = self.policies.reads is ReadsAtBarrier.STRICT
-        agreement = Agreement(operations, start.copy(), full=full)
-        judge = Judge(operations, agreement, strict_reads=strict, stops=self.stops)
+        agreement = Agreement(operations, start.copy(), lanes, full=full)
+        barrier = SPLIT_BARRIER if architecture.split_barrier else BARRIER
+        judge = Judge(operations, agreement, strict_reads=strict, stops=self.stops, barrier=barrier)
         self.lds_bytes = self._find_lds_size(operations, architecture)
         memory = MemorySteps(
             evaluator,
             TouchedBytes(self.lds_bytes, evaluator.masks),
             judge,
-            most=(architecture.no_wait("vmcnt"), architecture.no_wait("lgkmcnt")),
+            most={each.counter: architecture.no_wait(each.counter) for each in architecture.queues},
             constants=self._constants(),
             evaluated=sliced.evaluated,
-            in_order=self.policies.order is VmcntOrder.IN_ORDER,
+            doubted=self.doubted,
             flat_lds=any("src_shared_base" in each.text for each in self.instructions),
             m0_is_short=architecture.lds_bytes.value <= 1 << 16,
             lds_in_bounds=self.policies.lds_in_bounds,
@@ -458,12 +488,13 @@ class _Proof:
             if wanted:
                 registers[at] = evaluator.symbols.argument("workgroup", axis)
                 at += 1
-        item = np.arange(waves * LANES, dtype=np.int64).reshape(waves, LANES)
+        lanes = evaluator.masks.lanes
+        item = np.arange(waves * lanes, dtype=np.int64).reshape(waves, lanes)
         x, y, z = item % block[0], item // block[0] % block[1], item // (block[0] * block[1])
         ids = (x, y, z)[: facts.workitem_ids + 1]
         registers[0] = sum((part << 10 * place for place, part in enumerate(ids)), np.zeros_like(item))
         items = math.prod(block)
-        full = tuple((1 << min(items - LANES * wave, LANES)) - 1 for wave in range(waves))
+        full = tuple((1 << min(items - lanes * wave, lanes)) - 1 for wave in range(waves))
         wave_set = WaveSet(waves=tuple(range(waves)), at=0, registers=registers, exec=evaluator.masks.leaf(full))
         return wave_set, max(kernarg_row, 0)
 

@@ -1,18 +1,18 @@
 """Issues and retires memory ops, and finds the bytes of LDS that they access.
 
-Vector memory ops return in order (unless the policy says otherwise), LDS ops in order among themselves, scalar loads in
-any order.  A flat op counts on both counters: its registers are valid after waits for both, its LDS access is complete
-after a wait for lgkmcnt.  A scalar store may read its data until a wait covers it.
+The architecture says which counter counts an op, and whether those on it return in order (unless the policy says
+otherwise).  A flat op counts on two: its registers are valid after waits for both, its LDS access is complete after one
+for the counter of LDS.  A scalar store may read its data until a wait covers it.
 """
 
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from rota.isa.opcodes import Verb
 from rota.isa.registers import M0, SCALAR
 from rota.isa.wave.operand import SHARED_BASE, File
 from rota.prove.decisions import (
@@ -30,12 +30,10 @@ from rota.prove.decisions import (
 )
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import Judge
-from rota.prove.operation import VECTORS, Operation, OperationKind, rows_of
-from rota.prove.state import Accesses, Half, InFlight, LdsUse, Mask, Masks, WaveSet, lanes_of
+from rota.prove.operation import VECTORS, CountedBy, Operation, OperationKind, rows_of
+from rota.prove.state import Accesses, Half, InFlight, LdsUse, Mask, Masks, WaveSet
 from rota.prove.symbol import GROUP, LANE, M32, WAVE, Lanes, Linear, Symbol, Value, key_of, plus, spread_of
 from rota.prove.widening import ProductState, Recorder
-
-_LANES = 64
 
 
 class TouchedBytes:
@@ -58,13 +56,13 @@ class TouchedBytes:
         outside: int | None = None
         lanes = self.masks.possible(active)
         if isinstance(address, Linear):  # all bytes between the bounds of the address
-            extent = _extent(_bounds(address, active), operation, stride)
+            extent = self._extent(_bounds(address, active), operation, stride)
             first, last = extent if extent is not None else (0, self.size)
             between = (1 << min(last, self.size)) - (1 << min(first, self.size))
             octets = tuple(between if each else 0 for each in lanes)
         else:
-            waves = len(lanes)
-            places: Lanes = np.broadcast_to(np.asarray(address, np.int64), (waves, _LANES)) + stride * np.arange(_LANES)
+            waves, size = len(lanes), self.masks.lanes
+            places: Lanes = np.broadcast_to(np.asarray(address, np.int64), (waves, size)) + stride * np.arange(size)
             found = [self._find_in_wave(operation, places[wave], lanes[wave]) for wave in range(waves)]
             octets = tuple(used for used, _ in found)
             outside = next((place for _, place in found if place is not None), None)
@@ -77,7 +75,7 @@ class TouchedBytes:
         found = self._one_wave.get(key)
         if found is not None:
             return found
-        chosen, outside = addresses[lanes_of((lanes,))[0]], None
+        chosen, outside = addresses[self.masks.lanes_of((lanes,))[0]], None
         used = np.zeros(self.size, np.uint8)
         for offset, size in operation.extents:
             places = ((chosen[:, None] + (offset + np.arange(size))) & M32).reshape(-1)
@@ -112,40 +110,39 @@ class TouchedBytes:
         return None if self._is_inside(bounds, operation, stride) else bounds
 
     def _is_inside(self, bounds: Span, operation: Operation, stride: int) -> bool:
-        extent = _extent(bounds, operation, stride)
+        extent = self._extent(bounds, operation, stride)
         return extent is not None and extent[1] <= self.size
 
-
-def _extent(bounds: Span, operation: Operation, stride: int) -> Span | None:
-    """The first byte and the one after the last; None if a sum may wrap, and so reach any byte."""
-    first = bounds[0] + min(offset for offset, _ in operation.extents)
-    last = bounds[1] + max(offset + size for offset, size in operation.extents) + stride * (_LANES - 1)
-    return (first, last) if first >= 0 and last <= M32 + 1 else None
+    def _extent(self, bounds: Span, operation: Operation, stride: int) -> Span | None:
+        """The first byte and the one after the last; None if a sum may wrap, and so reach any byte."""
+        first = bounds[0] + min(offset for offset, _ in operation.extents)
+        last = bounds[1] + max(offset + size for offset, size in operation.extents) + stride * (self.masks.lanes - 1)
+        return (first, last) if first >= 0 and last <= M32 + 1 else None
 
 
 def _bounds(address: Linear, active: Mask, held: ArcLookup = lambda symbol: (0, min(symbol.bits, M32))) -> Span:
-    found = [Spans(arcs, held).value(address) for arcs, leaf in iterate_leaves(active, {}) if any(leaf)]
+    found = [Spans(arcs, held).value(address) for arcs, part in iterate_leaves(active, {}) if any(part.leaf or ())]
     return (min(low for low, _ in found), max(high for _, high in found)) if found else (0, 0)
 
 
-_MOST_UNORDERED = 64  # more than any counter can count
-_SHORT = re.compile(r"^(?:ds_read_|[a-z]+_load_)u(?P<size>8|16|byte|short)$")  # loads that fill the rest with zeros
-
-
 class MemorySteps:
-    """`most` are the largest counts of vmcnt and lgkmcnt, `constants` words of the kernarg segment that are known."""
+    """`most` are the ops that each counter can hold, `doubted` the counters on which the policy trusts no order.
+
+    `constants` are words of the kernarg segment that are known.
+    """
 
     def __init__(
-        self, evaluator: Evaluator, touched: TouchedBytes, judge: Judge, *, most: tuple[int, int],
-        constants: dict[int, int], evaluated: Sequence[bool], in_order: bool = True, flat_lds: bool = False,
+        self, evaluator: Evaluator, touched: TouchedBytes, judge: Judge, *, most: dict[str, int],
+        constants: dict[int, int], evaluated: Sequence[bool], doubted: frozenset[str], flat_lds: bool = False,
         m0_is_short: bool = False, lds_in_bounds: bool = False, recorder: Recorder | None = None,
     ) -> None:  # fmt: skip
         self._recorder = recorder
         self._evaluator, self._touched, self._judge, self._most = evaluator, touched, judge, most
-        self._constants, self._in_order, self.flat_lds = constants, in_order, flat_lds
+        self._constants, self._doubted, self.flat_lds = constants, doubted, flat_lds
         self._short_m0, self._lds_in_bounds = m0_is_short, lds_in_bounds
         self.accesses = touched.accesses
         self._evaluated, self._rows = evaluated, dict[int, tuple[int, ...]]()
+        self._saturated = max(most.values()) + 1  # more than any counter can count
         self.sites: dict[int, bool] = {}
         self._outside: dict[Hashable, tuple[Path, Path]] = {}  # keeps the path whose id is in the key
         self.loads_twice = self.assumed_in_bounds = False
@@ -153,16 +150,17 @@ class MemorySteps:
     # Waits.
 
     def wait(self, wave_set: WaveSet, operation: Operation) -> None:
-        vm, lgkm = operation.waits
-        if vm is not None and (self._in_order or vm == 0):
-            wave_set.vm = self._retire(wave_set, wave_set.vm, vm)
-        if lgkm is not None:
-            wave_set.ds = self._retire(wave_set, wave_set.ds, lgkm)
-            if lgkm == 0:
-                wave_set.sm = ()
+        waits = dict(operation.waits)
+        zero = frozenset(counter for counter, count in operation.waits if count == 0)
+        queues = dict(wave_set.queues)
+        for by, queue in wave_set.queues.items():
+            most = waits.get(by.counters[0])
+            if not by.in_order:
+                queues[by] = self._retire_unordered(wave_set, by, queue, zero)
+            elif most is not None and (most == 0 or by.counters[0] not in self._doubted):
+                queues[by] = self._retire(wave_set, queue, most)
+        wave_set.queues = queues
         self._judge.record_wait(wave_set, operation)
-        if wave_set.flat:
-            self._retire_flat(wave_set, operation)
         wave_set.update_pending()
 
     def _retire(self, wave_set: WaveSet, queue: tuple[InFlight, ...], most: int) -> tuple[InFlight, ...]:
@@ -171,40 +169,42 @@ class MemorySteps:
         self._complete(wave_set, queue[:count])
         return queue[count:]
 
-    def _retire_flat(self, wave_set: WaveSet, operation: Operation) -> None:
-        waited = {name for name, count in zip(("vm", "lgkm"), operation.waits, strict=True) if count == 0}
-        left = []
-        for each, seen in wave_set.flat:
-            now, flight = seen | waited, each
-            if "lgkm" in waited:  # lgkmcnt alone orders LDS, whichever instruction accessed it
+    def _retire_unordered(
+        self, wave_set: WaveSet, by: CountedBy, queue: tuple[InFlight, ...], zero: frozenset[str]
+    ) -> tuple[InFlight, ...]:
+        """Complete the ops whose counters waits have all seen at 0; `zero` are those of this wait."""
+        left, is_flat = [], len(by.counters) > 1
+        if not is_flat and by.counters[0] not in zero:
+            return queue
+        for each in queue:
+            waited, flight = each.waited | zero.intersection(by.counters), each
+            if by.counters[-1] in zero:  # the counter of LDS alone orders LDS, whichever instruction accessed it
                 self._complete(wave_set, (flight,))
                 flight = flight._replace(access=None)
-            if len(now) < 2 and not flight.only_counts:
-                left.append((flight, frozenset(now)))
-        wave_set.flat = tuple(left)
+            if len(waited) < len(by.counters) and not (is_flat and flight.only_counts):
+                left.append(flight._replace(waited=waited))
+        return tuple(left)
 
     def _complete(self, wave_set: WaveSet, flights: tuple[InFlight, ...]) -> None:
         for flight in flights:
             access = flight.access
             if access is None:
                 continue
-            if access in wave_set.covered and access.how == "dma":
+            if access.how == "dma" and (access in wave_set.covered or access in wave_set.late):
                 access = self.accesses.make(access.number, access.how, access.bytes, exact=access.exact, again=True)
-            wave_set.covered.setdefault(access, flight)
+            wave_set.complete(access, flight)
 
     def find_refilled(self, wave_set: WaveSet, operation: Operation) -> int:
         """Registers that an earlier load on the same counter fills: in order, the later load returns later."""
-        if operation.kind is OperationKind.VMEM and not self._in_order:
+        by, rows, others = operation.counted_by, 0, 0
+        if not by.in_order or by.counters[0] in self._doubted:
             return 0
-        same, other = wave_set.vm, wave_set.ds
-        if operation.kind is not OperationKind.VMEM:
-            same, other = other, same
-        rows = 0
-        for each in same:
+        for each in wave_set.queues[by]:
             rows |= each.rows
-        for each in (*other, *wave_set.sm, *(flight for flight, _ in wave_set.flat)):
-            rows &= ~each.rows
-        return rows & operation.data
+        for other, queue in wave_set.queues.items():
+            for each in queue if other != by else ():
+                others |= each.rows
+        return rows & ~others & operation.data
 
     # Issues.
 
@@ -214,11 +214,26 @@ class MemorySteps:
             address = self._evaluator.read_row(wave_set, operation.operands[0].rows[0], product.known)
             access = self._access(wave_set, operation, operation.verb, address, product)
         self._forget_rows(wave_set, operation)
-        wave_set.ds = (*wave_set.ds, InFlight(operation.number, operation.data, access, product.epoch))
+        self._issue(wave_set, operation, access, product)
+
+    def _issue(self, wave_set: WaveSet, operation: Operation, access: LdsUse | None, product: ProductState) -> None:
+        by, at_signal = operation.counted_by, wave_set.signalled
+        flight = InFlight(operation.number, operation.data, access, product.epoch, signalled=at_signal)
+        queue = wave_set.queues[by]
+        if queue or not (by.in_order and flight.only_counts):
+            queue = (*queue, flight)
         wave_set.pending |= operation.data
-        if len(wave_set.ds) > self._most[1]:
-            wave_set.ds = self._retire(wave_set, wave_set.ds, self._most[1])
+        if by.in_order and len(queue) > self._most[by.counters[0]]:
+            wave_set.queues = wave_set.queues | {by: self._retire(wave_set, queue, self._most[by.counters[0]])}
             wave_set.update_pending()
+            return
+        if not by.in_order and len(queue) > self._saturated:  # merge the two oldest
+            first, second, *rest = queue
+            a, b = first.access, second.access
+            if a is b is None or (a and b and a.how == b.how):
+                both = first._replace(rows=first.rows | second.rows, waited=first.waited & second.waited)
+                queue = (both, *rest)
+        wave_set.queues = wave_set.queues | {by: queue}
 
     def _access(
         self, wave_set: WaveSet, operation: Operation, how: str, address: Value, product: ProductState
@@ -255,7 +270,8 @@ class MemorySteps:
         if not isinstance(address, Linear) or not shared or address.base.spread == LANE:
             return known.path
         first, last = plain_span(address.offset)
-        reach = last - first + operation.to_lds * 63 + max(offset + size for offset, size in operation.extents)
+        reach = last - first + operation.to_lds * (self._touched.masks.lanes - 1)
+        reach += max(offset + size for offset, size in operation.extents)
         limit = self._touched.size - reach + 1
         if limit <= 0:
             return known.path
@@ -280,21 +296,7 @@ class MemorySteps:
         self._forget_rows(wave_set, operation)
         if operation.slots and self._evaluated[operation.number]:
             self._spill(wave_set, operation, product.known)
-        flight = InFlight(operation.number, operation.data, access, product.epoch)
-        wave_set.pending |= operation.data
-        if operation.flat:
-            wave_set.flat = (*wave_set.flat, (flight, frozenset[str]()))
-            if len(wave_set.flat) > _MOST_UNORDERED:  # the counter saturates: merge the two oldest
-                (first, seen), (second, seen_too), *rest = wave_set.flat
-                a, b = first.access, second.access
-                if a is b is None or (a and b and a.how == b.how):
-                    wave_set.flat = ((first._replace(rows=first.rows | second.rows), seen & seen_too), *rest)
-            return
-        if wave_set.vm or not flight.only_counts:
-            wave_set.vm = (*wave_set.vm, flight)
-        if len(wave_set.vm) > self._most[0]:
-            wave_set.vm = self._retire(wave_set, wave_set.vm, self._most[0])
-            wave_set.update_pending()
+        self._issue(wave_set, operation, access, product)
 
     def _access_flat(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> LdsUse | None:
         """The LDS access of a flat op, if the high word of its address points there."""
@@ -317,8 +319,9 @@ class MemorySteps:
             rows = self._rows[operation.number] = tuple(found)
         for row in rows:
             unknown = wave_set.registers[row] = self._evaluator.symbols.fresh("loaded", LANE)
-            if (short := _SHORT.match(operation.name)) is not None:
-                bits = 0xFF if short["size"] in {"8", "byte"} else 0xFFFF
+            access = operation.access
+            if access and access.verb is Verb.LOAD and 0 < access.size < 4 and not (access.signed or access.half):
+                bits = (1 << 8 * access.size) - 1  # zeros fill the rest
                 loaded = self._evaluator.symbols.fresh("loaded", LANE, bits)
                 wave_set.registers[row] = self._evaluator.merge(wave_set.exec, loaded, unknown)
 
@@ -335,19 +338,15 @@ class MemorySteps:
 
     # Scalar loads.
 
-    def issue_scalar(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
+    def issue_scalar(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
         """Issue a scalar memory op; a load without glc reads arguments, or memory that the launch doesn't write."""
         rows = [row for row in range(SCALAR, SCALAR + 128) if operation.data >> row & 1]
         if operation.verb == "load" and "glc" not in operation.instruction.modifiers:
-            self._load(wave_set, operation, rows, known)
+            self._load(wave_set, operation, rows, product.known)
         elif not operation.holds_data:
             for row in rows:
                 wave_set.registers[row] = self._evaluator.symbols.fresh(operation.name, WAVE)
-        wave_set.sm = (*wave_set.sm, InFlight(operation.number, operation.data, None, 0))
-        if len(wave_set.sm) > _MOST_UNORDERED:  # the counter saturates: merge the two oldest
-            first, second, *rest = wave_set.sm
-            wave_set.sm = (first._replace(rows=first.rows | second.rows), *rest)
-        wave_set.pending |= operation.data
+        self._issue(wave_set, operation, None, product)
 
     def _load(self, wave_set: WaveSet, operation: Operation, rows: list[int], known: Decisions) -> None:
         base, offset = operation.operands[1], operation.operands[2]
@@ -356,7 +355,7 @@ class MemorySteps:
             more: Value = (offset.literal & 0x1F_FFFF ^ 0x10_0000) - 0x10_0000 & M32
         else:
             more = self._evaluator.read(wave_set, offset, known)
-        near = next((int(each[7:], 0) for each in operation.instruction.modifiers if each.startswith("offset:")), 0)
+        near = operation.instruction.offset
         low = plus(self._evaluator.symbols, plus(self._evaluator.symbols, start[0], more), near & M32)
         for word, row in enumerate(rows):
             wave_set.registers[row] = self._load_word(operation, low, start[1:], 4 * word)
@@ -371,7 +370,7 @@ class MemorySteps:
             if -place in self._constants:
                 return self._constants[-place]
         here = plus(self._evaluator.symbols, low, at)
-        kind = "buffer" if "buffer" in operation.name else "memory"
+        kind = "buffer" if operation.access and operation.access.buffer else "memory"
         spread = max(spread_of(each) for each in (here, *rest))
         if spread == GROUP:
             self.loads_twice = True

@@ -9,13 +9,14 @@ import enum
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 from rota.errors import IsaError
 from rota.isa.disassembly import Instruction
 from rota.isa.opcodes import Access, Flow, Opcode, Space, Trait, Unit, Verb, wait_counts
 from rota.isa.registers import EXEC, M0, SCALAR, SCC, VCC, rows_in
 from rota.isa.wave.operand import Operand, parse_operand
-from rota.targets.architecture import Architecture
+from rota.targets.architecture import Architecture, Traffic
 
 SCC_ROW, M0_ROW = SCALAR + SCC, SCALAR + M0
 EXEC_BITS = 0b11 << SCALAR + EXEC
@@ -32,7 +33,8 @@ class OperationKind(enum.Enum):
     VMEM = "accesses global or private memory"
     SMEM = "accesses memory from the scalar unit"
     WAIT = "waits for counters"
-    BARRIER = "barrier"
+    BARRIER = "waits at a barrier"
+    SIGNAL = "signals a barrier"
     BRANCH = "branches"
     CALL = "jumps to an address in registers"
     END = "ends the wave"
@@ -40,15 +42,29 @@ class OperationKind(enum.Enum):
     INDEX = "sets the register index"
 
 
+class CountedBy(NamedTuple):
+    """The counters that count a memory op, and whether it returns in the order of issue.
+
+    A flat op counts as vector memory and, as the last, as LDS: it is complete after waits for both.
+    """
+
+    counters: tuple[str, ...]
+    in_order: bool = False
+
+
+NOT_COUNTED = CountedBy(())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One instruction: the registers that it reads and writes, its operands, and what it accesses.
 
     `extents` are the bytes that an LDS op accesses, as offsets from its address and sizes.  `verb` is read, write or
-    atomic for LDS ops, load, store or atomic for others.  `data` are the registers that a load fills, `address` those
-    of an LDS address, `slots` the spill slots that it loads or stores.  `to_lds` are the bytes per lane of a load to
-    LDS, `waits` the counts of vmcnt and lgkmcnt, `indexed` the mode bits of index mode.  `keeps_target` says that a
-    part of the target stays as it was, `holds_data` that a store reads `data` until a wait covers it.
+    atomic for LDS ops, load, store or atomic for others, and wait if a barrier has to be signalled before.  `data` are
+    the registers that a load fills, `address` those of an LDS address, `slots` the spill slots that it loads or stores.
+    `to_lds` are the bytes per lane of a load to LDS, `waits` the counts of a wait by counter, `indexed` the mode bits
+    of index mode.  `keeps_target` says that a part of the target stays as it was, `holds_data` that a store reads
+    `data` until a wait covers it.
     """
 
     number: int
@@ -66,7 +82,8 @@ class Operation:
     flat: bool = False
     address: int = 0
     slots: tuple[int, ...] = ()
-    waits: tuple[int | None, int | None] = (None, None)
+    waits: tuple[tuple[str, int], ...] = ()
+    counted_by: CountedBy = NOT_COUNTED
     indexed: int = 0
     targets: int = 1
     keeps_target: bool = False
@@ -107,6 +124,7 @@ def _parse_operands(instruction: Instruction, count: int | None = None) -> tuple
 
 _FLOWS = {
     Flow.WAIT: OperationKind.WAIT, Flow.BARRIER: OperationKind.BARRIER, Flow.END: OperationKind.END,
+    Flow.SIGNAL: OperationKind.SIGNAL, Flow.JOIN: OperationKind.BARRIER,
     Flow.BRANCH: OperationKind.BRANCH, Flow.JUMP: OperationKind.BRANCH, Flow.CALL: OperationKind.CALL,
     Flow.INDIRECT: OperationKind.CALL, Flow.INDIRECT_CALL: OperationKind.CALL,
 }  # fmt: skip
@@ -136,18 +154,21 @@ def read_operation(instruction: Instruction, number: int, architecture: Architec
 
 
 def _read_control(make: Callable[..., Operation], instruction: Instruction, architecture: Architecture) -> Operation:
-    flow, operands = instruction.spec.flow, tuple[Operand, ...]()
-    kind, waits = _FLOWS[flow], tuple[int | None, int | None]((None, None))
+    flow, operands, verb = instruction.spec.flow, tuple[Operand, ...](), ""
+    kind, waits = _FLOWS[flow], tuple[tuple[str, int], ...]()
     if flow is Flow.WAIT:
-        counts = wait_counts(instruction.spec, instruction.text, architecture)
-        waits = counts.get("vmcnt"), counts.get("lgkmcnt")
+        waits = tuple(wait_counts(instruction.spec, instruction.text, architecture).items())
+    elif flow in {Flow.SIGNAL, Flow.JOIN}:
+        if not architecture.split_barrier or instruction.operands != ("-1",):
+            raise UnknownOperationError(instruction)
+        verb = "wait" if flow is Flow.JOIN else "signal"
     elif kind is OperationKind.CALL:
         operands = _parse_operands(instruction, 1 if flow is Flow.CALL else None)
     elif Trait.SKIPS in instruction.spec.traits:
         operands = _parse_operands(instruction)
     elif kind is OperationKind.BRANCH and instruction.target is None:
         raise UnknownOperationError(instruction, "target")
-    return make(kind=kind, waits=waits, operands=operands)
+    return make(kind=kind, waits=waits, operands=operands, verb=verb)
 
 
 def _read_memory(make: Callable[..., Operation], instruction: Instruction, access: Access) -> Operation:
@@ -248,6 +269,25 @@ def mark_spills(operations: list[Operation]) -> list[Operation]:
             reads, writes = (each.reads, rows) if stores else (each.reads | rows, each.writes)
             marked[number] = replace(each, slots=slots, reads=reads, writes=writes)
     return marked
+
+
+def list_queues(architecture: Architecture) -> dict[tuple[Traffic, bool], CountedBy]:
+    """How the machine counts each kind of memory op, plain or flat: those in order first, flat ones last."""
+    queues = {each: architecture.queue_of(each) for each in Traffic}
+    plain = {(each, False): CountedBy((queue.counter,), each in queue.in_order) for each, queue in queues.items()}
+    flat = {}
+    for each in (Traffic.LOAD, Traffic.STORE):
+        flat[each, True] = CountedBy(tuple(dict.fromkeys((queues[each].counter, queues[Traffic.LDS].counter))))
+    return dict(sorted(plain.items(), key=lambda each: not each[1].in_order)) | flat
+
+
+def mark_counted(operations: list[Operation], architecture: Architecture) -> list[Operation]:
+    """Say of each memory op which counters count it."""
+    by = list_queues(architecture)
+    return [
+        each if (traffic := each.instruction.traffic) is None else replace(each, counted_by=by[traffic, each.flat])
+        for each in operations
+    ]
 
 
 def _is_spill(operation: Operation) -> bool:

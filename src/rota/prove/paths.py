@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from rota.isa.binary.elf import CODE_BASE
+from rota.isa.opcodes import Flow
 from rota.isa.registers import M0, SCALAR
 from rota.isa.wave.operand import named_register
 from rota.prove.decisions import Decisions, StateGraph
 from rota.prove.evaluation import Evaluator, WaveView
 from rota.prove.judge import Judge
 from rota.prove.memory_steps import MemorySteps
-from rota.prove.operation import SCC_ROW, Operation, OperationKind
+from rota.prove.operation import SCC_ROW, CountedBy, Operation, OperationKind
 from rota.prove.slicing import BackwardSlice, find_call_targets, find_interacting
 from rota.prove.state import Accesses, Half, InFlight, Mask, Masks, WaveSet, atoms_of
 from rota.prove.symbol import GROUP, LANE, Lanes, Linear, Plain, Symbol, Value, simplify
@@ -82,17 +84,16 @@ class Branching:
 
     def branch(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool:
         """Execute a branch; False if waves separate at it, so that another wave set has to go on now."""
-        instruction = operation.instruction
-        opcode, target = instruction.opcode, instruction.target
+        condition, target = operation.spec.condition, operation.instruction.target
         assert target is not None  # noqa: S101
-        if opcode == "s_branch":
+        if operation.spec.flow is Flow.JUMP:
             wave_set.at = target
             return True
         taken = self._evaluate(product, wave_set, operation)
-        empty = None if "_exec" not in opcode else not opcode.endswith("nz")  # whether it branches without lanes
+        empty = None if condition is None or condition.register != "exec" else not condition.holds
         if isinstance(taken, bool):
             wave_set.at = target if taken else wave_set.at + 1
-            if taken is empty:
+            if taken is empty:  # it branches without lanes
                 assume_empty(self._evaluator, wave_set)
             return True
         rows = [[row for row, each in enumerate(taken) if each is wanted] for wanted in (True, False)]
@@ -105,18 +106,18 @@ class Branching:
         return False
 
     def _evaluate(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool | list[bool]:
-        opcode, known, evaluator = operation.instruction.opcode, product.known, self._evaluator
-        if opcode == "s_setvskip":
+        condition, known, evaluator = operation.spec.condition, product.known, self._evaluator
+        if condition is None:  # s_setvskip
             word, place = (evaluator.read(wave_set, each, known) for each in operation.operands)
             flag = evaluator.compute("and", evaluator.compute("shr", word, evaluator.compute("and", place, 31)), 1)
             wanted = not operation.instruction.modifiers
             flag = evaluator.flag_of(evaluator.compare("eq", "u", flag, int(wanted)))
             return self._decide(wave_set, flag, known)
-        if "_scc" in opcode:
+        wanted = condition.holds
+        if condition.register == "scc":
             flag = evaluator.read_row(wave_set, SCC_ROW, known)
-            return self._decide(wave_set, flag, known, wanted=opcode.endswith("1"))
-        wanted = opcode.endswith("nz")
-        if "_exec" not in opcode:
+            return self._decide(wave_set, flag, known, wanted=wanted)
+        if condition.register == "vcc":
             flag = evaluator.any_of(evaluator.read_pair(wave_set, _VCC, known))
             return self._decide(wave_set, flag, known, wanted=wanted)
         wave_set.exec = evaluator.masks.settle(wave_set.exec, known.lookup)
@@ -192,25 +193,23 @@ def join(wave_sets: list[WaveSet], masks: Masks, accesses: Accesses) -> list[Wav
 
 
 def _join_two(one: WaveSet, other: WaveSet, masks: Masks, accesses: Accesses) -> WaveSet:
+    if one.covered or other.covered:
+        raise _CannotJoinError
     if one.ended:  # only their barriers and ops in flight matter
-        if any((*one.vm, *other.vm, *one.ds, *other.ds, *one.flat, *other.flat)):
+        if any((*one.in_flight, *other.in_flight)):
             raise _CannotJoinError
         waves = tuple(sorted((*one.waves, *other.waves)))
         nothing = masks.leaf((0,) * len(waves))
-        return WaveSet(waves=waves, at=one.at, registers={}, exec=nothing, ended=True, barriers=one.barriers)
+        return replace(one, waves=waves, registers={}, exec=nothing, last_waits={})
     counts = len(one.waves), len(other.waves)
     rows = one.registers.keys() & other.registers.keys()  # others were never written by some of the waves
     registers = {row: _join_values(one.registers[row], other.registers[row], counts, masks) for row in rows}
-    if [each.identity for each in one.sm] != [each.identity for each in other.sm] or one.flat or other.flat:
-        raise _CannotJoinError
     both = WaveSet(
         waves=(*one.waves, *other.waves),
         at=one.at,
         registers=registers,
         exec=_join_masks(one.exec, other.exec, masks),
-        vm=_join_queues(one.vm, other.vm, accesses),
-        ds=_join_queues(one.ds, other.ds, accesses),
-        sm=one.sm,
+        queues={by: _join_queues(by, queue, other.queues[by], accesses) for by, queue in one.queues.items()},
         pending=one.pending,
         barriers=one.barriers,
     )
@@ -218,7 +217,14 @@ def _join_two(one: WaveSet, other: WaveSet, masks: Masks, accesses: Accesses) ->
     return both if order == list(range(len(order))) else both.restrict(order, masks, accesses)
 
 
-def _join_queues(one: tuple[InFlight, ...], other: tuple[InFlight, ...], accesses: Accesses) -> tuple[InFlight, ...]:
+def _join_queues(
+    by: CountedBy, one: tuple[InFlight, ...], other: tuple[InFlight, ...], accesses: Accesses
+) -> tuple[InFlight, ...]:
+    if not by.in_order:
+        are_plain = len(by.counters) == 1 and not any(each.access for each in one)
+        if [each.identity for each in one] != [each.identity for each in other] or (one and not are_plain):
+            raise _CannotJoinError
+        return one
     if len(one) != len(other):
         raise _CannotJoinError
     both = []
@@ -376,15 +382,16 @@ class Explorer:
             return False
         product.epoch += 1
         for wave_set in product.wave_sets:
-            wave_set.covered = {}
+            wave_set.covered, wave_set.late = wave_set.late, {}
         for wave_set in waiting:
-            wave_set.waiting = False
+            if not wave_set.signalled:
+                self.judge.record_barrier(wave_set)
+            wave_set.waiting = wave_set.signalled = False
             wave_set.barriers += 1
             wave_set.at += 1
-        self.judge.record_barrier(waiting)
         if len(waiting) < len(product.wave_sets):  # of waves that have ended, only ops in flight can still matter
             self.judge.check_barrier_counts(product.wave_sets)
-            kept = [each for each in product.wave_sets if not each.ended or each.vm or each.ds or each.flat]
+            kept = [each for each in product.wave_sets if not each.ended or each.covered or any(each.in_flight)]
             product.wave_sets = kept
         product.wave_sets = join(product.wave_sets, self.evaluator.masks, self.memory.accesses)
         product.wave_sets.sort(key=lambda wave_set: wave_set.waves)
@@ -488,12 +495,17 @@ class Explorer:
             self.memory.issue_vector(wave_set, operation, product)
         elif kind is OperationKind.SMEM:
             self.evaluator.symbols.looping = self._looping[operation.number]
-            self.memory.issue_scalar(wave_set, operation, product.known)
+            self.memory.issue_scalar(wave_set, operation, product)
         elif kind is OperationKind.EXCHANGE:
             self.memory.issue_lds(wave_set, operation, product)
-        elif kind is OperationKind.BARRIER:
-            wave_set.waiting = True
-            return False
+        elif kind in {OperationKind.BARRIER, OperationKind.SIGNAL}:
+            if wave_set.signalled != (operation.verb == "wait"):
+                raise InconclusiveError("a wave doesn't signal a barrier once before it waits for it", operation)
+            if kind is OperationKind.BARRIER:
+                wave_set.waiting = True
+                return False
+            self.judge.record_barrier(wave_set)
+            wave_set.signalled = True
         elif kind is OperationKind.END:
             wave_set.ended = True
             self.judge.check_end(wave_set, operation, product.known)
@@ -516,16 +528,16 @@ class Explorer:
     def _call(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
         instruction = operation.instruction
         target = instruction.target
-        if instruction.opcode != "s_call_b64":
-            mask = self.evaluator.read_pair(wave_set, operation.operands[-1], product.known)
+        if instruction.spec.flow is not Flow.CALL:
+            mask = self.evaluator.read_pair(wave_set, operation.operands[-1], product.known, words=2)
             if mask.leaf is None or len(set(mask.leaf)) != 1:
                 raise InconclusiveError("the target of a jump by register isn't known", operation)
             target = self._places.get(mask.leaf[0] - CODE_BASE)
             if target not in self._targets:
                 raise InconclusiveError("a jump by register goes neither to a function nor back from one", operation)
-        if instruction.opcode != "s_setpc_b64" and instruction.follows is not None:
+        if instruction.spec.flow.is_call and instruction.follows is not None:
             place = self.evaluator.masks.leaf((CODE_BASE + instruction.follows,) * len(wave_set.waves))
-            self.evaluator.write_pair(wave_set, operation.operands[0].rows[0], place)
+            self.evaluator.write_pair(wave_set, operation.operands[0].rows[0], place, words=2)
         assert target is not None  # noqa: S101
         wave_set.at = target
 

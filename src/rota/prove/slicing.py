@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rota.isa.opcodes import Flow, Opcode, Unit
 from rota.isa.registers import EXEC, SCALAR
 from rota.isa.wave.operand import File, Operand
 from rota.prove.decisions import Decisions
@@ -18,8 +19,6 @@ from rota.prove.operation import EXEC_BITS, M0_BIT, VECTORS, Operation, Operatio
 from rota.prove.state import Half, Leaf, WaveSet
 from rota.prove.symbol import GROUP, M32, Lanes, Linear
 from rota.prove.transfer import evaluate_scalar, evaluate_vector
-
-_MATRIX = ("v_mfma", "v_smfmac")  # their results are never evaluated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +54,7 @@ def find_call_targets(operations: Sequence[Operation]) -> frozenset[int]:
     """Where a jump by register may go: to the instruction after a call, and to the beginning of a function."""
     targets = set()
     for number, each in enumerate(operations):
-        calls = each.kind is OperationKind.CALL and each.instruction.opcode != "s_setpc_b64"
-        if calls and number + 1 < len(operations):
+        if each.spec.flow.is_call and number + 1 < len(operations):
             targets.add(number + 1)
         if number and each.instruction.symbol != operations[number - 1].instruction.symbol:
             targets.add(number)
@@ -69,13 +67,13 @@ def derive_successors(operations: Sequence[Operation]) -> list[list[int]]:
     successors: list[list[int]] = []
     last = len(operations) - 1
     for number, each in enumerate(operations):
-        target, opcode = each.instruction.target, each.instruction.opcode
+        target, flow = each.instruction.target, each.spec.flow
         if each.kind is OperationKind.CALL:
-            successors.append([target] if opcode == "s_call_b64" and target is not None else list(anywhere))
+            successors.append([target] if flow is Flow.CALL and target is not None else list(anywhere))
         elif each.kind is OperationKind.END:
             successors.append([])
         elif each.kind is OperationKind.BRANCH and target is not None:
-            successors.append([target] if opcode == "s_branch" or number == last else [target, number + 1])
+            successors.append([target] if flow is Flow.JUMP or number == last else [target, number + 1])
         else:
             successors.append([number + 1] if number < last else [])
     return successors
@@ -175,8 +173,8 @@ def _transfer_ones(operation: Operation, ones: int) -> int:
     if not operation.writes & ~VECTORS:
         return ones
     after = ones & ~operation.writes
-    name, operands = operation.name, operation.operands
-    if not name.endswith(("_b64", "_b32")) or operation.kind is not OperationKind.VALUE or len(operands) < 2:
+    spec, operands = operation.spec, operation.operands
+    if spec.type not in {"b64", "b32"} or operation.kind is not OperationKind.VALUE or len(operands) < 2:
         return after
 
     def is_ones(operand: Operand) -> bool:
@@ -184,19 +182,20 @@ def _transfer_ones(operation: Operation, ones: int) -> int:
         return ones & rows == rows if rows else operand.file is File.LITERAL and operand.literal == -1
 
     was_full, target = ones & EXEC_BITS == EXEC_BITS, _scalar_rows(operands[0])
-    if "_saveexec" in name:
-        if name.startswith("s_or_"):
+    if spec.words[-1] == "saveexec":
+        if spec.words[0] == "or":
             is_full = is_ones(operands[1]) or was_full
         else:
-            is_full = is_ones(operands[1]) and was_full and name.startswith("s_and_")
+            is_full = is_ones(operands[1]) and was_full and spec.words[0] == "and"
         return after | EXEC_BITS * is_full | target * was_full
-    operator = name[:-4]
-    if operator == "s_mov":
+    if spec.unit is not Unit.SALU:
+        return after
+    if spec.root == "mov":
         result = is_ones(operands[1])
-    elif operator == "s_or":
+    elif spec.root == "or":
         result = is_ones(operands[1]) or is_ones(operands[2])
     else:
-        result = operator in {"s_and", "s_cselect"} and is_ones(operands[1]) and is_ones(operands[2])
+        result = spec.root in {"and", "cselect"} and is_ones(operands[1]) and is_ones(operands[2])
     return after | target * result
 
 
@@ -260,7 +259,7 @@ def _sources(operation: Operation) -> int:
         return operation.reads & ~EXEC_BITS
     if operation.kind is OperationKind.SMEM:
         return operation.reads if operation.verb == "load" else 0
-    if operation.kind is not OperationKind.VALUE or operation.name.startswith(_MATRIX):
+    if operation.kind is not OperationKind.VALUE or operation.spec.unit is Unit.MATRIX:  # never evaluated
         return 0
     return operation.reads & ~EXEC_BITS | (M0_BIT & operation.reads)
 
@@ -270,7 +269,11 @@ def _sources(operation: Operation) -> int:
 Classes = tuple[int, ...]  # for each wave the first wave that it agrees with
 RowState = int | Lanes | Classes  # known numbers of a register, or which waves agree on it
 _EXEC_ROWS = (SCALAR + EXEC, SCALAR + EXEC + 1)
-_UNKNOWN = (*_MATRIX, "s_getreg")  # not evaluated, or different in every wave
+
+
+def _is_unknown(spec: Opcode) -> bool:
+    """True for results that aren't evaluated, or differ in every wave."""
+    return spec.unit is Unit.MATRIX or spec.root == "getreg"
 
 
 class Agreement:
@@ -282,9 +285,9 @@ class Agreement:
     nothing after it.
     """
 
-    def __init__(self, operations: Sequence[Operation], start: WaveSet, *, full: bool) -> None:
+    def __init__(self, operations: Sequence[Operation], start: WaveSet, lanes: int, *, full: bool) -> None:
         self._operations, self._start, self._full = operations, start, full
-        self._evaluator = Evaluator()
+        self._evaluator = Evaluator(lanes)
         self._alike: Classes = (0,) * len(start.waves)
         self._alone: Classes = tuple(range(len(start.waves)))
         self._together = self._alike  # waves that no branch so far separates
@@ -359,8 +362,7 @@ class Agreement:
     def _step(self, operation: Operation, state: dict[int, RowState], *, evaluated: bool) -> None:
         kind, number = operation.kind, operation.number
         if kind in {OperationKind.BRANCH, OperationKind.CALL}:
-            reads = operation.reads | EXEC_BITS * ("_exec" in operation.instruction.opcode)
-            self._together = _refine(self._together, self._agree_on(state, reads))
+            self._together = _refine(self._together, self._agree_on(state, operation.reads))
         elif operation.to_lds and self._found is not None:
             classes = self._agree_on(state, operation.reads)
             self._found[number] = _refine(self._found.get(number, self._alike), classes)
@@ -369,10 +371,10 @@ class Agreement:
 
     def _evaluate(self, operation: Operation, state: dict[int, RowState]) -> dict[int, RowState]:
         written = operation.writes | operation.data
-        if operation.kind is OperationKind.VALUE and not operation.name.startswith(_UNKNOWN):
+        if operation.kind is OperationKind.VALUE and not _is_unknown(operation.spec):
             reads = operation.reads | EXEC_BITS * operation.is_vector
             known = self._compute(operation, state, reads)
-            halves = [state.get(row, self._alone) for row in _EXEC_ROWS]
+            halves = [state.get(row, self._alone) for row in self._evaluator.exec_rows]
             full = not any(isinstance(each, tuple) or bool(np.any(each != M32)) for each in halves)
             kept = written if operation.keeps_target or (operation.is_vector and not full) else 0
             classes = self._agree_on(state, reads | kept)

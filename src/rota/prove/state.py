@@ -5,22 +5,26 @@ Lane masks are decision diagrams over unknown conditions (Bryant, 1986), so that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.prove.operation import CountedBy
 from rota.prove.symbol import GROUP, Symbol, Value, select_waves
 
-ALL64 = 0xFFFF_FFFF_FFFF_FFFF
 Leaf = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mask:
-    """A decision diagram over lanes: a leaf with 64 bits per wave, or a choice by an atom.  Only `Masks` makes them."""
+    """A decision diagram over lanes: a leaf with a number for each wave, or a choice by an atom.
+
+    Only `Masks` makes them.
+    """
 
     leaf: Leaf | None
     atom: Symbol | None = None
@@ -29,28 +33,29 @@ class Mask:
     atoms: frozenset[Symbol] = frozenset()
     shared: bool = False  # the whole workgroup shares one of the atoms
     rows_differ: bool = False  # some leaf has different bits for different waves
-
-    @property
-    def is_full(self) -> bool:
-        return self.leaf is not None and all(number == ALL64 for number in self.leaf)
+    is_full: bool = False  # a leaf with all lanes of all waves
 
 
-_OPS: dict[str, Callable[[int, int], int]] = {
+_OPS: dict[str, Callable[[int, int], int]] = {  # of as many bits as a wave has lanes; others above are dropped
     "and": lambda a, b: a & b,
     "or": lambda a, b: a | b,
     "xor": lambda a, b: a ^ b,
-    "andn2": lambda a, b: a & ~b & ALL64,
-    "orn2": lambda a, b: (a | ~b) & ALL64,
-    "nand": lambda a, b: ~(a & b) & ALL64,
-    "nor": lambda a, b: ~(a | b) & ALL64,
-    "xnor": lambda a, b: ~(a ^ b) & ALL64,
+    "andn2": lambda a, b: a & ~b,
+    "orn2": lambda a, b: a | ~b,
+    "nand": lambda a, b: ~(a & b),
+    "nor": lambda a, b: ~(a | b),
+    "xnor": lambda a, b: ~(a ^ b),
 }
 
 
 class Masks:
-    """All masks of a proof, hash-consed: equal masks are the same object."""
+    """All masks of a proof, hash-consed: equal masks are the same object.
 
-    def __init__(self) -> None:
+    A scalar register holds 32 lanes, so that a mask takes as many `words` as a wave has times 32 lanes.
+    """
+
+    def __init__(self, lanes: int) -> None:
+        self.lanes, self.words, self.all = lanes, lanes // 32, (1 << lanes) - 1
         self._leaves: dict[Leaf, Mask] = {}
         self._choices: dict[tuple[Symbol, Mask, Mask], Mask] = {}
         self._combined: dict[tuple[str, Mask, Mask], Mask] = {}
@@ -59,7 +64,8 @@ class Masks:
     def leaf(self, numbers: Leaf) -> Mask:
         found = self._leaves.get(numbers)
         if found is None:
-            found = self._leaves[numbers] = Mask(numbers, rows_differ=any(each != numbers[0] for each in numbers))
+            differ, is_full = any(each != numbers[0] for each in numbers), all(each == self.all for each in numbers)
+            found = self._leaves[numbers] = Mask(numbers, rows_differ=differ, is_full=is_full)
         return found
 
     def choice(self, atom: Symbol, high: Mask, low: Mask) -> Mask:
@@ -75,11 +81,11 @@ class Masks:
         return found
 
     def unknown(self, atom: Symbol, waves: int) -> Mask:
-        return self.choice(atom, self.leaf((ALL64,) * waves), self.leaf((0,) * waves))
+        return self.choice(atom, self.leaf((self.all,) * waves), self.leaf((0,) * waves))
 
     def from_lanes(self, lanes: NDArray[np.bool_], waves: int) -> Mask:
-        full = np.broadcast_to(lanes, (waves, 64))
-        packed = np.packbits(full, axis=1, bitorder="little").view(np.uint64)
+        full = np.broadcast_to(lanes, (waves, self.lanes))
+        packed = np.packbits(full, axis=1, bitorder="little").view(f"u{self.lanes // 8}")
         return self.leaf(tuple(packed[:, 0].tolist()))
 
     def combine(self, op: str, one: Mask, other: Mask) -> Mask:
@@ -92,7 +98,7 @@ class Masks:
     def _combine(self, op: str, one: Mask, other: Mask) -> Mask:
         if one.leaf is not None and other.leaf is not None:
             do = _OPS[op]
-            return self.leaf(tuple(do(a, b) for a, b in zip(one.leaf, other.leaf, strict=True)))
+            return self.leaf(tuple(do(a, b) & self.all for a, b in zip(one.leaf, other.leaf, strict=True)))
         first = min((each.atom for each in (one, other) if each.atom is not None), key=lambda atom: atom.number)
         highs = [each.high if each.atom is first and each.high is not None else each for each in (one, other)]
         lows = [each.low if each.atom is first and each.low is not None else each for each in (one, other)]
@@ -100,6 +106,10 @@ class Masks:
 
     def invert(self, mask: Mask) -> Mask:
         return self.combine("nor", mask, mask)
+
+    def lanes_of(self, leaf: Leaf) -> NDArray[np.bool_]:
+        octets = np.array(leaf, f"u{self.lanes // 8}")[:, None].view(np.uint8)
+        return np.unpackbits(octets, axis=1, bitorder="little").astype(np.bool_)
 
     def possible(self, mask: Mask) -> Leaf:
         return self._fold(mask, certain=False)
@@ -149,16 +159,11 @@ def atoms_of(mask: Mask) -> list[Symbol]:
     return sorted(mask.atoms, key=lambda atom: atom.number)
 
 
-def lanes_of(leaf: Leaf) -> NDArray[np.bool_]:
-    octets = np.array(leaf, np.uint64)[:, None].view(np.uint8)
-    return np.unpackbits(octets, axis=1, bitorder="little").astype(np.bool_)
-
-
 Bytes = tuple[int, ...]  # for each wave a bit set of LDS bytes
 
 
 class Half(NamedTuple):
-    """The low (0) or high (1) word of a mask in a scalar register."""
+    """The low (0) or high (1) word of a mask in a scalar register; of 32 lanes there is only the low one."""
 
     mask: Mask
     which: int
@@ -202,6 +207,8 @@ class InFlight(NamedTuple):
 
     `younger` counts the younger ops in flight at the first barrier after it: a wait for that count would have covered
     it.  `last_wait` is the last wait before that `barrier`, `near_wait` the last one whose count was one too many.
+    `waited` are the counters that a wait has seen at 0 since its issue, if another one counts it, too.  `signalled`
+    says that its wave had signalled the next barrier and not yet waited for it.
     """
 
     number: int
@@ -213,6 +220,8 @@ class InFlight(NamedTuple):
     near_wait: int = -1
     barrier: int = -1
     other_numbers: tuple[int, ...] = ()
+    waited: frozenset[str] = frozenset()
+    signalled: bool = False
 
     @property
     def only_counts(self) -> bool:
@@ -220,36 +229,48 @@ class InFlight(NamedTuple):
         return not self.rows and self.access is None
 
     @property
-    def identity(self) -> tuple[object, ...] | None:
-        """What decides how the wave goes on: not the epoch, and nothing at all of an op that only counts."""
-        return None if self.only_counts else (self.number, self.rows, self.access, self.other_numbers)
+    def identity(self) -> Hashable:
+        """What decides how the wave goes on: not the epoch, and of an op that only counts at most its waits."""
+        if self.only_counts:
+            return self.waited or None
+        return (self.number, self.rows, self.access, self.other_numbers, self.waited)
+
+
+Queues = dict[CountedBy, tuple[InFlight, ...]]
+"""By the counters that count them, memory ops in the order of issue."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class WaveSet:
-    """Waves at one place, their registers, and their memory ops in flight in the order of issue.
+    """Waves at one place, their registers, and their memory ops in flight; `queues` are replaced, never changed.
 
     `pending` are the registers that ops in flight fill, as bits.  `covered` are the accesses since the last barrier
-    that a wait has covered, `last_waits` the last waits for vmcnt and lgkmcnt.
+    that a wait has covered, `last_waits` the last wait for each counter.
+
+    A wave that has `signalled` a barrier goes on until it waits for it.  What it does then is concurrent with what
+    others do before that barrier and after it: accesses that a wait covers then are `late`, and count for both.
     """
 
     waves: tuple[int, ...]
     at: int
     registers: dict[int, Value | Half]
     exec: Mask
-    vm: tuple[InFlight, ...] = ()
-    ds: tuple[InFlight, ...] = ()
-    sm: tuple[InFlight, ...] = ()
-    flat: tuple[tuple[InFlight, frozenset[str]], ...] = ()
+    queues: Queues = field(default_factory=dict)
     pending: int = 0
     covered: dict[LdsUse, InFlight] = field(default_factory=dict)
+    late: dict[LdsUse, InFlight] = field(default_factory=dict)
+    signalled: bool = False
     waiting: bool = False
     ended: bool = False
     barriers: int = 0
-    last_waits: tuple[int, int] = (-1, -1)
+    last_waits: dict[str, int] = field(default_factory=dict)
 
     def copy(self) -> WaveSet:
-        return replace(self, registers=dict(self.registers), covered=dict(self.covered))
+        return replace(self, registers=dict(self.registers), covered=dict(self.covered), late=dict(self.late))
+
+    @property
+    def in_flight(self) -> Iterator[InFlight]:
+        return chain.from_iterable(self.queues.values())
 
     def restrict(self, rows: list[int], masks: Masks, accesses: Accesses) -> WaveSet:
         def select(value: Value | Half) -> Value | Half:
@@ -260,21 +281,22 @@ class WaveSet:
         def select_flight(each: InFlight) -> InFlight:
             return each if each.access is None else each._replace(access=accesses.select_waves(each.access, rows))
 
-        covered: dict[LdsUse, InFlight] = {}
-        for each, flight in self.covered.items():
-            access = accesses.select_waves(each, rows)
-            if any(access.bytes):
-                covered[access] = flight._replace(access=access)
+        def select_accesses(done: dict[LdsUse, InFlight]) -> dict[LdsUse, InFlight]:
+            found = ((accesses.select_waves(each, rows), flight) for each, flight in done.items())
+            return {access: flight._replace(access=access) for access, flight in found if any(access.bytes)}
+
         return replace(
             self,
             waves=tuple(self.waves[row] for row in rows),
             registers={row: select(value) for row, value in self.registers.items()},
             exec=masks.select_waves(self.exec, rows),
-            vm=tuple(map(select_flight, self.vm)),
-            ds=tuple(map(select_flight, self.ds)),
-            flat=tuple((select_flight(each), seen) for each, seen in self.flat),
-            covered=covered,
+            queues={by: tuple(map(select_flight, queue)) for by, queue in self.queues.items()},
+            covered=select_accesses(self.covered),
+            late=select_accesses(self.late),
         )
+
+    def complete(self, access: LdsUse, flight: InFlight) -> None:
+        (self.late if self.signalled else self.covered).setdefault(access, flight)
 
     def finish(self, masks: Masks) -> None:
         """End the waves: of what they leave, only LDS accesses matter.
@@ -282,27 +304,21 @@ class WaveSet:
         Nobody uses the result of a read that is still in flight, so it ends with its wave: it counts until the next
         barrier and not after.  A write may still land at any time.
         """
-        for each in (*self.ds, *(each for each, _ in self.flat)):
+        for each in self.in_flight:
             if each.access is not None and each.access.how == "read":
-                self.covered.setdefault(each.access, each._replace(rows=0))
-        self.registers, self.exec, self.sm, self.pending = {}, masks.leaf((0,) * len(self.waves)), (), 0
-        self.vm = tuple(each._replace(rows=0) for each in self.vm if each.access is not None)
-        self.ds = tuple(each._replace(rows=0) for each in self.ds if _changes_lds(each))
-        self.flat = tuple((each._replace(rows=0), seen) for each, seen in self.flat if _changes_lds(each))
+                self.complete(each.access, each._replace(rows=0))
+        self.registers, self.exec, self.pending = {}, masks.leaf((0,) * len(self.waves)), 0
+        self.queues = {
+            by: tuple(each._replace(rows=0) for each in queue if each.access is not None and each.access.how != "read")
+            for by, queue in self.queues.items()
+        }
 
     def update_pending(self) -> None:
         """Recompute the pending registers, and drop the oldest ops that only count: no wait can tell them apart."""
         self.pending = 0
-        for name in ("vm", "ds"):
-            queue = getattr(self, name)
-            if queue and queue[0].only_counts:
+        for by, queue in self.queues.items():
+            if by.in_order and queue and queue[0].only_counts:
                 first = next((place for place, each in enumerate(queue) if not each.only_counts), len(queue))
-                setattr(self, name, queue[first:])
-        for each in (*self.vm, *self.ds, *self.sm):
-            self.pending |= each.rows
-        for each, _ in self.flat:
-            self.pending |= each.rows
-
-
-def _changes_lds(flight: InFlight) -> bool:
-    return flight.access is not None and flight.access.how != "read"
+                self.queues = self.queues | {by: queue[first:]}
+            for each in queue:
+                self.pending |= each.rows

@@ -1,8 +1,8 @@
 """Symbolic values of registers, and the arithmetic on them.
 
-A value is an int (the same in all lanes and waves), an array of int64 with a row per wave and one or 64 columns, or a
-`Linear`: a symbol times a constant, plus one of these.  All are unsigned numbers of 32 bits.  A symbol is an unknown
-number with an identity: the same operation on the same values gives the same symbol.
+A value is an int (the same in all lanes and waves), an array of int64 with a row per wave and one column or as many as
+a wave has lanes, or a `Linear`: a symbol times a constant, plus one of these.  All are unsigned numbers of 32 bits.  A
+symbol is an unknown number with an identity: the same operation on the same values gives the same symbol.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from operator import or_
 import numpy as np
 
 from rota.isa.binary.elf import CODE_BASE
+from rota.isa.opcodes import Opcode, Trait, Unit
 from rota.isa.registers import ACC, EXEC, M0, SCALAR
 from rota.isa.wave.operand import File, Operand, named_register
 from rota.prove.decisions import Decisions
@@ -28,7 +29,7 @@ from rota.prove.operation import (
     UnknownOperationError,
     rows_of,
 )
-from rota.prove.state import ALL64, Half, Mask, WaveSet, lanes_of
+from rota.prove.state import Half, Mask, WaveSet
 from rota.prove.symbol import (
     GROUP,
     LANE,
@@ -56,6 +57,10 @@ class _Step:
     @property
     def waves(self) -> int:
         return len(self.wave_set.waves)
+
+    @property
+    def lanes(self) -> int:
+        return self.evaluator.masks.lanes
 
     def compute(self, op: str, *values: Value) -> Value:
         return self.evaluator.compute(op, *values)
@@ -107,18 +112,17 @@ _LOGIC = {  # these set SCC if the result isn't 0
     "s_xnor_b32": "xnor", "s_not_b32": "not", "s_abs_i32": "abs",
 }  # fmt: skip
 _MIN_MAX = {"s_min_u32": "min_u", "s_max_u32": "max_u", "s_min_i32": "min_i", "s_max_i32": "max_i"}
-_SCALAR_COMPARE = re.compile(r"^s_cmpk?_(?P<kind>eq|lg|lt|gt|ge|le)_(?P<sign>[ui])32$")
-_SAVE = re.compile(r"^s_(?P<op>and|or|xor|andn2|orn2|nand|nor|xnor|andn1|orn1)_saveexec_b64$")
-_WRITE = re.compile(r"^s_(?P<op>andn1|andn2)_wrexec_b64$")
-_MASK = re.compile(r"^s_(?P<op>and|or|xor|andn2|orn2|nand|nor|xnor)_b64$")
-_SHIFT_ADD = re.compile(r"^s_lshl(?P<by>[1-4])_add_u32$")
+_RELATIONS = frozenset({"eq", "ne", "lg", "lt", "gt", "ge", "le"})
+_ON_MASKS = frozenset({"mov", "cselect", "not", "and", "or", "xor", "andn2", "orn2", "nand", "nor", "xnor"})
+_COMBINED = _ON_MASKS - {"mov", "cselect", "not"}
+_SHIFT_ADD = {f"lshl{by}_add": by for by in (1, 2, 3, 4)}
 
 
-def evaluate_scalar(  # noqa: C901
-    evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions
-) -> None:
-    name, step = operation.name, _Step(evaluator, wave_set, operation, known)
-    if name in _SCALAR_STEPS:
+def evaluate_scalar(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
+    spec, name, step = operation.spec, operation.name, _Step(evaluator, wave_set, operation, known)
+    if _works_on_masks(step):
+        _MASK_STEPS.get(spec.root, _change_exec if spec.words[-1] in _EXEC_FORMS else _forget_scalar)(step)
+    elif name in _SCALAR_STEPS:
         _SCALAR_STEPS[name](step)
     elif name in _PLAIN or name in _LOGIC:
         values = step.read_all()
@@ -129,31 +133,58 @@ def evaluate_scalar(  # noqa: C901
         step.write(result)
         if name in _LOGIC:
             step.write_scc_if_nonzero(result)
-    elif (found := _SCALAR_COMPARE.match(name)) is not None:
+    elif spec.words[0] in {"cmp", "cmpk"} and spec.words[-1] in _RELATIONS and not spec.is_wide:
         a, b = step.read_all(0)
-        if name.startswith("s_cmpk"):
-            b = _extend_immediate(b, found["sign"])
-        step.write_scc(evaluator.flag_of(evaluator.compare(found["kind"], found["sign"], a, b)))
-    elif (found := _MASK.match(name)) is not None:
-        left, right = step.read_pair(1), step.read_pair(2)
-        step.write_mask(evaluator.masks.combine(found["op"], left, right))
-    elif (found := _SAVE.match(name)) is not None:
-        source, old, op = step.read_pair(1), step.read_exec(), found["op"]
-        left, right = (old, source) if op in {"andn1", "orn1"} else (source, old)
-        step.write_pair(old)
-        wave_set.exec = evaluator.limit_atoms(evaluator.masks.combine(op.replace("n1", "n2"), left, right))
-        step.write_scc(evaluator.any_of(wave_set.exec))
-    elif (found := _WRITE.match(name)) is not None:
-        source, old = step.read_pair(1), step.read_exec()
-        left, right = (old, source) if found["op"] == "andn1" else (source, old)
-        wave_set.exec = evaluator.limit_atoms(evaluator.masks.combine("andn2", left, right))
-        step.write_mask(wave_set.exec)
-    elif (found := _SHIFT_ADD.match(name)) is not None:
+        sign = spec.type[0]
+        if spec.words[0] == "cmpk":
+            b = _extend_immediate(b, sign)
+        step.write_scc(evaluator.flag_of(evaluator.compare(spec.words[-1], sign, a, b)))
+    elif spec.root in _SHIFT_ADD:
         a, b = step.read_all()
-        step.write(step.compute("add", step.compute("shl", a, int(found["by"])), b))
+        step.write(step.compute("add", step.compute("shl", a, _SHIFT_ADD[spec.root]), b))
         _forget_carry(step, a, b)
     else:
         _forget_scalar(step)
+
+
+def _works_on_masks(step: _Step) -> bool:
+    """True if it is about lanes: in waves of 64 lanes all that have 64 bits; in waves of 32 those that use EXEC."""
+    spec, registers, exec_rows = step.operation.spec, step.wave_set.registers, step.evaluator.exec_rows
+    if step.evaluator.masks.words == 2:
+        return spec.is_wide
+    if spec.is_wide:
+        return spec.root in {"mov", "getpc"}
+    if spec.words[-1] in _EXEC_FORMS:
+        return True
+    if spec.root not in _ON_MASKS or spec.type != "b32":
+        return False
+    target, *sources = (each.rows for each in step.operation.operands)
+    rows = [row for each in sources for row in each]
+    halves = any(isinstance(registers.get(row), Half) for row in rows)
+    return halves or any(row in exec_rows for row in (*target, *rows))
+
+
+_EXEC_FORMS = frozenset({"saveexec", "wrexec"})
+
+
+def _change_exec(step: _Step) -> None:
+    """Combine EXEC with a mask: saveexec keeps the old EXEC in its target, wrexec puts the new one there."""
+    evaluator, op = step.evaluator, step.operation.spec.words[0]
+    source, old = step.read_pair(1), step.read_exec()
+    turned = {"andn1": "andn2", "orn1": "orn2"}
+    left, right = (old, source) if op in turned else (source, old)
+    if step.operation.spec.words[-1] == "saveexec":
+        step.write_pair(old)
+    step.wave_set.exec = evaluator.limit_atoms(evaluator.masks.combine(turned.get(op, op), left, right))
+    if step.operation.spec.words[-1] == "wrexec":
+        step.write_mask(step.wave_set.exec)
+    else:
+        step.write_scc(evaluator.any_of(step.wave_set.exec))
+
+
+def _combine_masks(step: _Step) -> None:
+    op = step.operation.spec.root
+    step.write_mask(step.evaluator.masks.combine(op, step.read_pair(1), step.read_pair(2)))
 
 
 def _extend_immediate(value: Value, sign: str = "i") -> Value:
@@ -168,15 +199,15 @@ def _forget_carry(step: _Step, *values: Value) -> None:
 
 
 def _add(step: _Step) -> None:
-    name = step.operation.name
-    op, sign = ("sub", -1) if "sub" in name else ("add", 1)
+    name, spec = step.operation.name, step.operation.spec
+    op, sign = ("sub", -1) if spec.root in {"sub", "subb"} else ("add", 1)
     a, b = step.read_all()
     carry = step.read_row(SCC_ROW) if name in {"s_addc_u32", "s_subb_u32"} else 0
     step.write(step.compute(op, step.compute(op, a, b), carry))
     if any(isinstance(each, Linear) for each in (a, b, carry)):
         step.write_scc(step.evaluator.symbols.opaque(name, (a, b, carry), bits=1))
         return
-    if name.endswith("i32"):
+    if spec.type == "i32":
         sa, sb = ((np.asarray(each) ^ 1 << 31) - (1 << 31) for each in (a, b))
         whole = sa + sign * sb
         over = (whole < -(1 << 31)) | (whole >= 1 << 31)
@@ -197,7 +228,7 @@ def _compute_immediate(step: _Step) -> None:
 def _take_min_or_max(step: _Step) -> None:
     a, b = step.read_all()
     op = _MIN_MAX[step.operation.name]
-    first = step.evaluator.flag_of(step.evaluator.compare("lt" if op.startswith("min") else "gt", op[-1], a, b))
+    first = step.evaluator.flag_of(step.evaluator.compare("lt" if op in {"min_u", "min_i"} else "gt", op[-1], a, b))
     step.write_scc(first)
     if isinstance(first, int):
         step.write(a if first else b)
@@ -210,7 +241,7 @@ def _take_min_or_max(step: _Step) -> None:
 
 def _extract_field(step: _Step) -> None:
     a, b = step.read_all()
-    op = "bfe_u" if step.operation.name.endswith("u32") else "bfe_i"
+    op = "bfe_u" if step.operation.spec.type == "u32" else "bfe_i"
     if isinstance(b, int):
         at, width = b & 31, b >> 16 & 0x7F
         result = 0 if not width else step.compute(op, a, at, width) if width < 32 else step.compute("shr", a, at)
@@ -223,16 +254,6 @@ def _extract_field(step: _Step) -> None:
 def _select_by_scc(step: _Step) -> None:
     evaluator, flag = step.evaluator, step.read_row(SCC_ROW)
     decided = _decide(flag, step.known)
-    if step.operation.name.endswith("b64"):
-        a, b = step.read_pair(1), step.read_pair(2)
-        if decided is not None:
-            mask = a if decided else b
-        else:
-            chooser = evaluator.mask_of(flag, step.waves)
-            both = evaluator.masks.combine("and", a, chooser), evaluator.masks.combine("andn2", b, chooser)
-            mask = evaluator.masks.combine("or", *both)
-        step.write_pair(mask)
-        return
     x, y = step.read_all()
     if decided is not None:
         result: Value = x if decided else y
@@ -243,6 +264,18 @@ def _select_by_scc(step: _Step) -> None:
     else:
         result = simplify(np.where(np.asarray(flag) != 0, x, y))
     step.write(result)
+
+
+def _select_mask_by_scc(step: _Step) -> None:
+    evaluator, flag = step.evaluator, step.read_row(SCC_ROW)
+    a, b, decided = step.read_pair(1), step.read_pair(2), _decide(flag, step.known)
+    if decided is not None:
+        mask = a if decided else b
+    else:
+        chooser = evaluator.mask_of(flag, step.waves)
+        both = evaluator.masks.combine("and", a, chooser), evaluator.masks.combine("andn2", b, chooser)
+        mask = evaluator.masks.combine("or", *both)
+    step.write_pair(mask)
 
 
 def _decide(flag: Value, known: Decisions) -> bool | None:
@@ -256,16 +289,19 @@ def _decide(flag: Value, known: Decisions) -> bool | None:
 
 def _compare_bit(step: _Step) -> None:
     a, b = step.read_all(0)
-    bit, wanted = step.compute("and", step.compute("shr", a, b), 1), int("bitcmp1" in step.operation.name)
+    bit, wanted = step.compute("and", step.compute("shr", a, b), 1), int(step.operation.spec.root == "bitcmp1")
     step.write_scc(step.evaluator.flag_of(step.evaluator.compare("eq", "u", bit, wanted)))
 
 
 def _move_pair(step: _Step) -> None:
     target, source = step.operation.operands[0].rows[0], step.operation.operands[1]
+    if step.operation.operands[0].count > step.evaluator.masks.words:  # two numbers, and no mask
+        _move_wide(step)
+        return
     if target != _EXEC_ROW and source.rows and source.rows[0] != _EXEC_ROW:
         # Word by word, so that two unrelated values don't become an unknown mask.
         registers = step.wave_set.registers
-        for part in (0, 1):
+        for part in range(step.evaluator.masks.words):
             held = registers.get(source.rows[0] + part)
             registers[target + part] = held if held is not None else step.read_row(source.rows[0] + part)
         return
@@ -275,7 +311,7 @@ def _move_pair(step: _Step) -> None:
 def _compare_pairs(step: _Step) -> None:
     left, right = step.read_pair(0), step.read_pair(1)
     differs = step.evaluator.any_of(step.evaluator.masks.combine("xor", left, right))
-    step.write_scc(step.compute("sub", 1, differs) if "_eq_" in step.operation.name else differs)
+    step.write_scc(step.compute("sub", 1, differs) if step.operation.spec.words[-1] == "eq" else differs)
 
 
 def _shift_pair(step: _Step) -> None:
@@ -284,9 +320,9 @@ def _shift_pair(step: _Step) -> None:
         _forget_scalar(step)
         return
     places = np.broadcast_to(np.asarray(by), (step.waves, 1))[:, 0].tolist()
-    left = "lshl" in step.operation.name
+    left = step.operation.spec.root == "lshl"
     shifted = tuple(
-        (number << (place & 63) if left else number >> (place & 63)) & ALL64
+        (number << (place & 63) if left else number >> (place & 63)) & step.evaluator.masks.all
         for number, place in zip(mask.leaf, places, strict=True)
     )
     step.write_mask(step.evaluator.masks.leaf(shifted))
@@ -294,7 +330,8 @@ def _shift_pair(step: _Step) -> None:
 
 def _read_pc(step: _Step) -> None:
     follows = step.operation.instruction.follows
-    step.write_pair(step.evaluator.masks.leaf((0 if follows is None else CODE_BASE + follows,) * step.waves))
+    place = step.evaluator.masks.leaf((0 if follows is None else CODE_BASE + follows,) * step.waves)
+    step.evaluator.write_pair(step.wave_set, step.operation.operands[0].rows[0], place, words=2)
 
 
 def _forget_scalar(step: _Step) -> None:
@@ -304,14 +341,14 @@ def _forget_scalar(step: _Step) -> None:
         values += [step.read_row(row) for row in each.rows] or [evaluator.read(wave_set, each, step.known)]
     if operation.reads & SCC_BIT:
         values.append(step.read_row(SCC_ROW))
-    if "getreg" in operation.name or "_saveexec" in operation.name:
+    if operation.spec.root == "getreg" or operation.spec.words[-1] == "saveexec":
         values = [evaluator.symbols.fresh(operation.name, WAVE)]
     text = operation.instruction.text if not values else operation.name
     rows = operation.operands[0].rows if operation.writes & ~SCC_BIT else ()
-    if "_cmov" in operation.name or "bitset" in operation.name:
+    if operation.spec.tied:
         values += [step.read_row(row) for row in rows]
     for place, row in enumerate(rows):
-        if row in {_EXEC_ROW, _EXEC_ROW + 1}:
+        if row in evaluator.exec_rows:
             continue
         wave_set.registers[row] = evaluator.symbols.opaque(text, tuple(values), place)
     if operation.writes & EXEC_BITS:
@@ -325,13 +362,17 @@ _SCALAR_STEPS: dict[str, Callable[[_Step], None]] = {
     **dict.fromkeys(("s_addk_i32", "s_mulk_i32"), _compute_immediate),
     **dict.fromkeys(_MIN_MAX, _take_min_or_max),
     **dict.fromkeys(("s_bfe_u32", "s_bfe_i32"), _extract_field),
-    **dict.fromkeys(("s_cselect_b32", "s_cselect_b64"), _select_by_scc),
+    "s_cselect_b32": _select_by_scc,
     **dict.fromkeys(("s_bitcmp0_b32", "s_bitcmp1_b32"), _compare_bit),
-    "s_mov_b64": _move_pair,
-    "s_not_b64": lambda step: step.write_mask(step.evaluator.masks.invert(step.read_pair(1))),
-    **dict.fromkeys(("s_cmp_eq_u64", "s_cmp_lg_u64"), _compare_pairs),
-    **dict.fromkeys(("s_lshl_b64", "s_lshr_b64"), _shift_pair),
-    "s_getpc_b64": _read_pc,
+}
+_MASK_STEPS: dict[str, Callable[[_Step], None]] = {
+    "mov": _move_pair,
+    "not": lambda step: step.write_mask(step.evaluator.masks.invert(step.read_pair(1))),
+    "cselect": _select_mask_by_scc,
+    **dict.fromkeys(_COMBINED, _combine_masks),
+    **dict.fromkeys(("cmp_eq", "cmp_lg"), _compare_pairs),
+    **dict.fromkeys(("lshl", "lshr"), _shift_pair),
+    "getpc": _read_pc,
 }
 
 
@@ -353,12 +394,14 @@ _FUSED = {  # the second op takes the first one's result and the third operand
     "v_mad_u32_u24": ("mul24", "add"), "v_mad_i32_i24": ("mul24i", "add"),
 }  # fmt: skip
 _MOVES = frozenset({"v_mov_b32", "v_accvgpr_read_b32", "v_accvgpr_write_b32", "v_accvgpr_mov_b32"})
-_VECTOR_COMPARE = re.compile(r"^v_cmpx?_(?P<kind>eq|ne|lt|gt|ge|le)_(?P<sign>[ui])32$")
+
+
+_COMPARES = frozenset({"cmp", "cmpx"})
 
 
 def evaluate_vector(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
-    name, step = operation.name, _Step(evaluator, wave_set, operation, known)
-    if operation.unmodelled or name.startswith(("v_mfma", "v_smfmac")):
+    spec, name, step = operation.spec, operation.name, _Step(evaluator, wave_set, operation, known)
+    if operation.unmodelled or spec.unit is Unit.MATRIX:
         _forget_vector(step)
         return
     try:
@@ -375,11 +418,10 @@ def evaluate_vector(evaluator: Evaluator, wave_set: WaveSet, operation: Operatio
             a, b, c = step.read_all()
             first, then = _FUSED[name]
             step.write(step.compute(then, step.compute(first, a, b), c))
-        elif (found := _VECTOR_COMPARE.match(name)) is not None:
+        elif spec.words[0] in _COMPARES and spec.words[-1] in _RELATIONS and spec.type in {"i32", "u32"}:
             a, b = step.read_all()
-            _write_comparison(
-                step, evaluator.mask_of(evaluator.compare(found["kind"], found["sign"], a, b), step.waves)
-            )
+            mask = evaluator.mask_of(evaluator.compare(spec.words[-1], spec.type[0], a, b), step.waves)
+            _write_comparison(step, mask)
         else:
             _forget_vector(step)
     except (ValueError, OverflowError):  # a form that the arithmetic doesn't model
@@ -390,7 +432,7 @@ def _write_comparison(step: _Step, mask: Mask) -> None:
     # Lanes that are not active compare as false.
     result = step.evaluator.limit_atoms(step.evaluator.masks.combine("and", step.wave_set.exec, mask))
     rows = step.operation.operands[0].rows
-    if step.operation.name.startswith("v_cmpx"):
+    if Trait.COMPARES_EXEC in step.operation.spec.traits:
         step.wave_set.exec = result
     if rows and rows[0] >= SCALAR:
         step.write_pair(result)
@@ -434,7 +476,7 @@ def _first_lane(step: _Step, value: Value) -> Value:
         lanes = [(number & -number).bit_length() - 1 if number else 0 for number in active.leaf]
         return simplify(value[np.arange(len(lanes)), lanes][:, None])
     else:
-        possible = lanes_of(step.evaluator.masks.possible(active))
+        possible = step.evaluator.masks.lanes_of(step.evaluator.masks.possible(active))
         firsts = np.where(possible.any(axis=1), possible.argmax(axis=1), 0)
         first = value[np.arange(len(value)), firsts][:, None]
         if bool((np.where(possible, value, first) == first).all()) and bool((value[:, :1] == first).all()):
@@ -452,7 +494,7 @@ def _read_lane(step: _Step) -> None:
     elif isinstance(plain, int):
         result = value
     elif isinstance(place, int):
-        lane = simplify(plain[:, [place & 63 if plain.shape[1] > 1 else 0]])
+        lane = simplify(plain[:, [place % step.lanes if plain.shape[1] > 1 else 0]])
         result = Linear(value.base, value.scale, lane) if isinstance(value, Linear) else lane
     else:
         result = step.evaluator.symbols.opaque("lane", (value, place), spread=WAVE)
@@ -467,19 +509,19 @@ def _write_lane(step: _Step) -> None:
     initial = Linear(evaluator.symbols.make("start", (row,), spread=LANE), 1, 0)
     old: Value = initial if held is None or isinstance(held, Half) else held
     if isinstance(place, int):  # whatever EXEC is
-        registers[row] = evaluator.merge(evaluator.masks.leaf((1 << (place & 63),) * step.waves), value, old)
+        registers[row] = evaluator.merge(evaluator.masks.leaf((1 << place % step.lanes,) * step.waves), value, old)
     else:
         registers[row] = evaluator.symbols.opaque("writelane", (value, place, old), spread=LANE)
 
 
 def _add_with_carry_out(step: _Step) -> None:
-    masks, name = step.evaluator.masks, step.operation.name
-    op, sign = ("sub", -1) if "sub" in name else ("add", 1)
+    masks, verb = step.evaluator.masks, step.operation.spec.words[0]
+    op, sign = ("add", 1) if verb in {"add", "addc"} else ("sub", -1)
     a, b = step.read_all(2, 4)
-    a, b = (b, a) if "rev" in name else (a, b)
+    a, b = (b, a) if verb in {"subrev", "subbrev"} else (a, b)
     total = step.compute(op, a, b)
     carry: Value = 0
-    if name.startswith(("v_addc", "v_subb")):
+    if verb in {"addc", "subb", "subbrev"}:
         carry = _choose(step, step.read_pair(4), 1, 0)
         total = step.compute(op, total, carry)
     if any(isinstance(each, Linear) for each in (a, b, carry)):
@@ -501,13 +543,13 @@ def _count_bits_below(step: _Step) -> None:
     if isinstance(mask, Linear):
         _forget_vector(step)
         return
-    first = 32 * ("_hi_" in step.operation.name)
-    below = np.array([(1 << min(max(lane - first, 0), 32)) - 1 for lane in range(64)], np.int64)
+    first = 32 * (step.operation.spec.words[-1] == "hi")
+    below = np.array([(1 << min(max(lane - first, 0), 32)) - 1 for lane in range(step.lanes)], np.int64)
     chosen = np.asarray(mask) & below
-    count = np.zeros(np.broadcast_shapes(chosen.shape, (1, 64)), np.int64)
+    count = np.zeros(np.broadcast_shapes(chosen.shape, (1, step.lanes)), np.int64)
     for place in range(32):
         count += chosen >> place & 1
-    step.write(step.compute("add", np.broadcast_to(count, (step.waves, 64)).copy(), more))
+    step.write(step.compute("add", np.broadcast_to(count, (step.waves, step.lanes)).copy(), more))
 
 
 def _multiply_add_wide(step: _Step) -> None:
@@ -518,7 +560,7 @@ def _multiply_add_wide(step: _Step) -> None:
     low = step.compute("add", product, parts[0])
     target = step.operation.operands[0].rows[0]
     values = (a, b, *parts)
-    if any(isinstance(each, Linear) for each in values) or "i64" in step.operation.name:
+    if any(isinstance(each, Linear) for each in values) or step.operation.spec.types[0] == "i64":
         high: Value = step.evaluator.symbols.opaque(step.operation.name, values, "high")
     else:
         carry = (np.asarray(product) + np.asarray(parts[0])) >> 32
@@ -573,12 +615,12 @@ def _swap(step: _Step) -> None:
 def _swap_rows(step: _Step) -> None:
     # The odd rows of the first register change places with the even rows of the second.
     first, second = step.read_all(0)
-    if not step.wave_set.exec.is_full or isinstance(first, Linear) or isinstance(second, Linear):
+    lanes, size = np.arange(step.lanes), 32 if step.operation.spec.words[0] == "permlane32" else 16
+    if size >= step.lanes or not step.wave_set.exec.is_full or isinstance(first, Linear) or isinstance(second, Linear):
         _forget_vector(step)
         return
-    above, below = (np.broadcast_to(np.asarray(each), (step.waves, 64)) for each in (first, second))
+    above, below = (np.broadcast_to(np.asarray(each), (step.waves, step.lanes)) for each in (first, second))
     targets = [each.rows[0] for each in step.operation.operands]
-    lanes, size = np.arange(64), 32 if "32_swap" in step.operation.name else 16
     odd, across = lanes & size != 0, lanes ^ size
     stay = across if targets[0] == targets[1] else lanes  # a register's own rows change places
     step.evaluator.write(step.wave_set, targets[0], np.where(odd, below[:, across], above[:, stay]))
@@ -595,24 +637,24 @@ def _read_rows(step: _Step, operands: Sequence[Operand]) -> list[Value]:
 def _forget_vector(step: _Step) -> None:  # noqa: C901
     evaluator, wave_set, operation = step.evaluator, step.wave_set, step.operation
     name, operands, modifiers = operation.name, operation.operands, operation.instruction.modifiers
-    if not operands or name.startswith(("v_mfma", "v_smfmac")):
+    spec = operation.spec
+    if not operands or spec.unit is Unit.MATRIX:
         for row in rows_of(operation.writes):
             evaluator.write(wave_set, row, evaluator.symbols.fresh(name, LANE))
         return
     values = _read_rows(step, operands if operation.keeps_target else operands[operation.targets :])
-    if name.startswith("v_div_fmas"):
+    if Trait.DIVISION in spec.traits:
         values += [step.read_row(row) for row in named_register("vcc").rows]
-    if "permlane" in name or name.startswith("v_swap"):
+    if spec.swaps or Trait.PERMLANE in spec.traits:
         values = _read_rows(step, operands)
     # The key of the result: what else than the operands decides it.
-    text = operation.instruction.text.partition(" ")[0]
+    text = operation.instruction.opcode
     negated = tuple(each.text for each in operands if each.signed)
-    key: tuple[object, ...] = (text, negated, modifiers, operation.number if name.startswith("v_prng") else 0)
-    by_dpp = "_dpp" in text or any(each.startswith(("quad_perm", "row_", "wave_")) for each in modifiers)
-    across_lanes = by_dpp or "permlane" in name or name.startswith("v_mbcnt")
+    key: tuple[object, ...] = (text, negated, modifiers, operation.number if spec.root == "prng" else 0)
+    across_lanes = operation.instruction.is_dpp or Trait.PERMLANE in spec.traits or spec.words[0] == "mbcnt"
     if across_lanes:
         key = (*key, wave_set.exec)
-    if name.startswith(("v_cmp_", "v_cmpx_")):
+    if spec.words[0] in _COMPARES:
         spread = LANE if across_lanes else max(map(spread_of, values), default=GROUP)
         atom = evaluator.symbols.opaque(text, tuple(values), key, bits=1, spread=spread).base
         _write_comparison(step, evaluator.masks.unknown(atom, step.waves))
@@ -620,8 +662,8 @@ def _forget_vector(step: _Step) -> None:  # noqa: C901
     results: list[tuple[int, Value]] = []
     pairs: set[int] = set()
     for row in rows_of(operation.writes & ~EXEC_BITS):
-        if row >= SCALAR and not name.startswith(("v_readlane", "v_readfirstlane")):
-            pairs.add(row - (row & 1))
+        if row >= SCALAR and Trait.READS_LANE not in spec.traits:
+            pairs.add(row - row % evaluator.masks.words)
         else:
             spread = LANE if row < SCALAR and across_lanes else WAVE if row >= SCALAR else -1
             results.append((row, evaluator.symbols.opaque(text, tuple(values), (*key, row), spread=spread)))
@@ -656,7 +698,6 @@ _VECTOR_STEPS: dict[str, Callable[[_Step], None]] = {
 
 _INDEXED = re.compile(r"gpr_idx\((?P<names>[A-Z0-9,]*)\)")
 _PLACES = {"SRC0": 1, "SRC1": 2, "SRC2": 4, "DST": 8}
-_NOT_INDEXED = ("v_mfma", "v_smfmac", "v_accvgpr", "v_swap", "v_permlane")  # they use registers in other ways
 
 
 def mark_indexed(operations: Sequence[Operation]) -> list[Operation]:
@@ -664,12 +705,12 @@ def mark_indexed(operations: Sequence[Operation]) -> list[Operation]:
     marked, mode = list(operations), 0
     targets = {each.instruction.target for each in operations}
     for number, each in enumerate(operations):
-        opcode = each.instruction.opcode
-        if opcode == "s_set_gpr_idx_on":
+        verb = each.spec.words[-1] if Trait.INDEXES in each.spec.traits else ""
+        if verb == "on":
             mode = _read_mode(each)
-        elif opcode == "s_set_gpr_idx_off":
+        elif verb == "off":
             mode = 0
-        elif opcode.startswith("s_set_gpr_idx") and opcode != "s_set_gpr_idx_idx":
+        elif verb and verb != "idx":
             raise UnknownOperationError(each.instruction)
         elif mode and (number in targets or each.kind in {OperationKind.BRANCH, OperationKind.CALL, OperationKind.END}):
             raise UnknownOperationError(each.instruction, "register index")
@@ -707,9 +748,14 @@ def _can_index(operation: Operation, mode: int) -> bool:
         bool(vectors)
         and operation.operands[0] is vectors[0]
         and operation.targets == 1
-        and not (operation.unmodelled or operation.keeps_target or operation.name.startswith(_NOT_INDEXED))
+        and not (operation.unmodelled or operation.keeps_target or _has_other_registers(operation.spec))
         and all(operand.count == 1 and operand.first < ACC for operand in vectors)
     )
+
+
+def _has_other_registers(spec: Opcode) -> bool:
+    """True if it uses registers in other ways than the index mode knows."""
+    return spec.unit is Unit.MATRIX or spec.swaps or Trait.PERMLANE in spec.traits or spec.words[0] == "accvgpr"
 
 
 def _indexed_operands(operands: Sequence[Operand], mode: int) -> Iterator[tuple[int, Operand]]:
@@ -753,7 +799,7 @@ def _resolve_by_index(
 def set_index(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
     old = evaluator.read_row(wave_set, SCALAR + M0, known)
     new = evaluator.read(wave_set, operation.operands[0], known)
-    on = operation.instruction.opcode == "s_set_gpr_idx_on"
+    on = operation.spec.words[-1] == "on"
     if isinstance(new, Linear):
         wave_set.registers[SCALAR + M0] = evaluator.symbols.fresh("index", WAVE)
         return

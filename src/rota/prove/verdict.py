@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -12,14 +11,16 @@ from typing import TYPE_CHECKING
 
 from rota.errors import Finding, Severity, several
 from rota.isa.disassembly import Instruction
+from rota.isa.opcodes import written_counts
 from rota.markup import card, lines
 
 if TYPE_CHECKING:
     from rota.prove.decisions import Path  # brings numpy, which a budget on the command line doesn't need
 
-BARRIER = "barrier"
-_COUNTERS = ("vmcnt", "lgkmcnt")
-_COUNTS = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
+BARRIER, SPLIT_BARRIER = "barrier", "split barrier"
+BARRIERS = {BARRIER: ("s_barrier",), SPLIT_BARRIER: ("s_barrier_signal -1", "s_barrier_wait -1")}
+BARRIER_OPCODES = {texts[0].partition(" ")[0]: what for what, texts in BARRIERS.items()}
+_FIELDS = ("vmcnt", "lgkmcnt")  # of s_waitcnt; any other counter has a wait of its own, s_wait_loadcnt for one
 _NOTHING = Instruction(opcode="s_nop", operands=("0",), modifiers=(), text="s_nop 0", line=0)
 
 
@@ -32,15 +33,19 @@ class Edit:
     most: int | None = None
     inserted: bool = False
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The instructions that it inserts."""
+        return BARRIERS.get(self.what) or (_spell_wait({self.what: self.most or 0}),)
+
     def describe(self, instructions: Sequence[Instruction]) -> str:
         at = instructions[self.number]
         place = f"line {at.line}" if at.address is None else f"{at.address:#x}"
         source = "" if at.source is None else f" ({at.source.file.rpartition('/')[2]}:{at.source.line})"
-        new = "s_barrier" if self.what == BARRIER else f"s_waitcnt {self.what}({self.most})"
         if self.inserted:
-            return f"at {place}{source} insert `{new}` before `{at.text}`"
+            return f"at {place}{source} insert `{'; '.join(self.texts)}` before `{at.text}`"
         if self.most is None:
-            return f"at {place}{source} `{at.text}`" + ("" if self.what == BARRIER else f": its {self.what}")
+            return f"at {place}{source} `{at.text}`" + ("" if self.what in BARRIERS else f": its {self.what}")
         return f"at {place}{source} strengthen `{at.text}` to {self.what}({self.most})"
 
 
@@ -48,50 +53,44 @@ def apply_edits(instructions: Sequence[Instruction], edits: Iterable[Edit]) -> t
     """Apply edits; a branch to an instruction goes to what is inserted before it."""
     added: defaultdict[int, list[Edit]] = defaultdict(list)
     changed = list(instructions)
-    for each in sorted(set(edits), key=lambda edit: (edit.number, edit.what == BARRIER, edit.what)):
+    for each in sorted(set(edits), key=lambda edit: (edit.number, edit.what in BARRIERS, edit.what)):
         if each.inserted:
             added[each.number].append(each)
         else:
-            counts = {} if each.what == BARRIER else parse_wait_counts(changed[each.number])
+            counts = (
+                {} if each.what in BARRIERS else written_counts(changed[each.number].spec, changed[each.number].text)
+            )
             counts.pop(each.what, None)
             if each.most is not None:
                 counts[each.what] = each.most
-            changed[each.number] = _make_wait(changed[each.number], counts)
+            changed[each.number] = _respell(changed[each.number], _spell_wait(counts))
+            if each.what == SPLIT_BARRIER:  # with the wait after it
+                later = range(each.number, len(changed))
+                number = next((at for at in later if changed[at].opcode == "s_barrier_wait"), each.number)
+                changed[number] = _respell(changed[number], _NOTHING.text)
     if not added:
         return tuple(changed)
     places: list[int] = []
     found: list[Instruction] = []
     for number, instruction in enumerate(changed):
         places.append(len(found))
-        found += [_make(each, instruction) for each in added.get(number, ())]
+        for text in (text for each in added.get(number, ()) for text in each.texts):
+            # It has the line and source of the instruction after it, but no address.
+            here = replace(_NOTHING, line=instruction.line, symbol=instruction.symbol, source=instruction.source)
+            found.append(_respell(here, text))
         found.append(instruction)
     return tuple(each if each.target is None else replace(each, target=places[each.target]) for each in found)
 
 
-def parse_wait_counts(instruction: Instruction) -> dict[str, int]:
-    written = instruction.text.partition(" ")[2].strip()
-    named = {name: int(count) for name, count in _COUNTS.findall(written)}
-    if not named:
-        word = int(written, 0)
-        return {"vmcnt": word & 0xF | word >> 10 & 0x30, "lgkmcnt": word >> 8 & 0xF}
-    return {name: named[name] for name in _COUNTERS if name in named}
+def _spell_wait(counts: dict[str, int]) -> str:
+    if fields := " ".join(f"{name}({counts[name]})" for name in _FIELDS if name in counts):
+        return f"s_waitcnt {fields}"
+    return next((f"s_wait_{name} {count}" for name, count in counts.items()), _NOTHING.text)
 
 
-def _make_wait(instruction: Instruction, counts: dict[str, int]) -> Instruction:
-    opcode, operand = "s_waitcnt", " ".join(f"{name}({counts[name]})" for name in _COUNTERS if name in counts)
-    if not counts:
-        opcode, operand = "s_nop", "0"
-    return replace(
-        instruction, opcode=opcode, operands=(operand,), modifiers=(), text=f"{opcode} {operand}", target=None
-    )
-
-
-def _make(edit: Edit, before: Instruction) -> Instruction:
-    # It has the line and source of the instruction after it, but no address.
-    here = replace(_NOTHING, line=before.line, symbol=before.symbol, source=before.source)
-    if edit.what == BARRIER:
-        return replace(here, opcode="s_barrier", operands=(), text="s_barrier")
-    return _make_wait(here, {edit.what: edit.most or 0})
+def _respell(instruction: Instruction, text: str) -> Instruction:
+    opcode, *operands = text.split(" ", 1)
+    return replace(instruction, opcode=opcode, operands=tuple(operands), modifiers=(), text=text, target=None)
 
 
 Fix = tuple[Edit, ...]  # edits to make together
@@ -116,11 +115,11 @@ def strengthen(number: int, counter: str, most: int) -> tuple[Fix, ...]:
     return () if number < 0 or most < 0 else ((Edit(number=number, what=counter, most=most),),)
 
 
-def separate(first: int, then: int, counters: tuple[str, str]) -> tuple[Fix, ...]:
+def separate(first: int, then: int, counters: tuple[str, str], what: str = BARRIER) -> tuple[Fix, ...]:
     """Insert a barrier between two accesses, whichever comes first, with or without a wait for the first."""
     found: list[Fix] = []
     for place, counter in ((then, counters[0]), (first + 1, counters[0]), (first, counters[1])):
-        barrier = Edit(number=place, what=BARRIER, inserted=True)
+        barrier = Edit(number=place, what=what, inserted=True)
         found += [(barrier,), (*wait_before(place, counter, 0), barrier)]
     return tuple(sorted(found, key=len))
 

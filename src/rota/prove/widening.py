@@ -136,9 +136,9 @@ def shape_of(product: ProductState) -> Shape:
     return tuple(
         (
             wave_set.waves, wave_set.at, wave_set.barriers < most,
-            wave_set.waiting, wave_set.ended, wave_set.exec, tuple(each.identity for each in wave_set.vm),
-            tuple(each.identity for each in wave_set.ds), tuple(each.identity for each in wave_set.sm),
-            tuple((each.identity, seen) for each, seen in wave_set.flat), frozenset(wave_set.covered),
+            wave_set.waiting, wave_set.ended, wave_set.signalled, wave_set.exec,
+            frozenset(wave_set.covered), frozenset(wave_set.late),
+            tuple(tuple(each.identity for each in queue) for queue in wave_set.queues.values()),
         )
         for wave_set in product.wave_sets
     )  # fmt: skip

@@ -9,6 +9,7 @@ from random import Random
 
 from rota.isa.decoded import KernelProgram, decode, load_program
 from rota.isa.disassembly import Instruction
+from rota.isa.registers import SCC_ROWS
 from rota.isa.wave.wave import Step
 from tests.campaigns.machine_code.race_argument import Change, Facts, rotated
 

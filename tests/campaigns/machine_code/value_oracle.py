@@ -125,7 +125,7 @@ class Led(Explorer):
     def _compare_bytes(self, wave_set: WaveSet, operation: Operation, row: int, used: int) -> None:
         if operation.kind is not OperationKind.LDS and not operation.to_lds:
             return
-        flight = (wave_set.ds if operation.kind is OperationKind.LDS else wave_set.vm)[-1]
+        flight = wave_set.queues[operation.counted_by][-1]
         if flight.number != operation.number or flight.access is None:
             raise DifferError("the proof has no access of it")
         if used & ~flight.access.bytes[row]:

@@ -281,7 +281,7 @@ class Wave:
     ) -> None:
         """Issues a memory op; its registers are poison until it lands."""
         traffic = instruction.traffic
-        queue = None if traffic is None else self.architecture.queue_of(traffic)
+        queue = None if traffic is None or instruction.is_flat else self.architecture.queue_of(traffic)
         counter, in_order = ("", False) if queue is None else (queue.counter, traffic in queue.in_order)
         pending = Pending(
             instruction=instruction, rows=rows, finish=finish, covers=covers, counter=counter, in_order=in_order
@@ -364,6 +364,5 @@ class Wave:
                 self._complete(pending)
 
     def _flat_counters(self, pending: Pending) -> set[str]:
-        access = pending.instruction.spec.access
-        own = Traffic.LOAD if access is None else access.traffic
-        return {self.architecture.queue_of(each).counter for each in (own, Traffic.LDS)}
+        kinds = (pending.instruction.traffic or Traffic.LOAD, Traffic.LDS)
+        return {self.architecture.queue_of(each).counter for each in kinds}
