@@ -6,6 +6,8 @@ import pytest
 
 from rota.isa.decoded import waves_at
 from rota.isa.disassembly import read_listing
+from rota.isa.opcodes import opcode_named
+from rota.isa.registers import SCC_ROWS
 from rota.isa.wave import scalar
 from rota.targets.cdna4 import CDNA4
 from tests.isa.single import listing
@@ -92,5 +94,6 @@ def test_which_scalar_instructions_take_scc(opcode: str) -> None:
     function = {**scalar._TWO, **scalar._ONE, **scalar._ON_ITSELF}[opcode]
     numbers = (0, 1, 5, 0xFFFF_FFFF)
     depends = any(function(a, b, 0) != function(a, b, 1) for a in numbers for b in numbers)
-    assert depends == (opcode in scalar._TAKES_SCC)
-    assert len({function(a, b, 0)[1] is None for a in numbers for b in numbers}) == 1
+    assert depends == (opcode_named(opcode).reads == SCC_ROWS)
+    (keeps,) = {function(a, b, 0)[1] is None for a in numbers for b in numbers}
+    assert keeps == (opcode_named(opcode).writes != SCC_ROWS)
