@@ -83,7 +83,7 @@ class Trait(enum.Flag):
     PERMLANE = enum.auto()
     COMPARES_EXEC = enum.auto()  # v_cmpx
     USES_M0 = enum.auto()
-    NOT_NAMED = enum.auto()  # uses M0, but no row of the manual names it
+    UNLISTED = enum.auto()  # uses M0, but no row of the manual names it
     TO_LDS = enum.auto()  # a load from memory to LDS, which counts as a VALU instruction too
     SETS_MODE = enum.auto()
     READS_MODE = enum.auto()
@@ -390,7 +390,7 @@ _EXCHANGES = re.compile(r"^ds_(?:permute|bpermute|swizzle)_b32$")
 _LDS_LOADS = re.compile(r"^ds_(?:\w+_rtn|consume|append|ordered)")  # of those that aren't known
 _COUNTED_BY_M0 = frozenset({"ds_append", "ds_consume"})
 _USES_M0 = re.compile(r"^(?:s_movrel|ds_(?:read|write)_addtid|s_sendmsg|s_ttracedata|ds_gws_|ds_ordered_count)")
-_NOT_NAMED = re.compile(r"^(?:s_ttracedata|ds_gws_|ds_ordered_count)")
+_UNLISTED = re.compile(r"^(?:s_ttracedata|ds_gws_|ds_ordered_count)")
 _CACHES = re.compile(r"^(?:ds_nop|buffer_(?:inv|wbl2|wbinvl1|wbinvl1_vol|invl2)|s_dcache_(?:inv|wb)\w*|s_icache_inv)$")
 
 
@@ -425,7 +425,7 @@ def _split(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _m0_traits(name: str) -> Trait:
     if not _USES_M0.match(name):
         return Trait.NONE
-    return Trait.USES_M0 | Trait.NOT_NAMED if _NOT_NAMED.match(name) else Trait.USES_M0
+    return Trait.USES_M0 | Trait.UNLISTED if _UNLISTED.match(name) else Trait.USES_M0
 
 
 def _caches(name: str) -> Opcode | None:

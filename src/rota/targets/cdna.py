@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rota.program.kinds import BITS, OpKind, takes_formats
 from rota.program.machine import Confidence, Counter, Fact
-from rota.targets.architecture import Architecture, Hazards, Queue, Traffic
+from rota.targets.architecture import Architecture, Hazards, Queue, Traffic, WaitRule
 from rota.targets.device import Estimate, MatrixRate, Rates, Timing, estimate
 
 ASSEMBLER = "LLVM 22 assembler"
@@ -64,6 +64,9 @@ def elf_machine(number: int) -> Fact:
     return Fact(number, "EF_AMDGPU_MACH", Confidence.DOCUMENTED, "LLVM, User Guide for AMDGPU Backend")
 
 
+_SCALAR, _VECTOR = "scalar writes", "vector writes"
+
+
 def hazards(
     manual: str, matrix_table: int, *, result: int, overlap: int, double_large: int, double_large_sum: int,
     permlane: bool,
@@ -80,72 +83,125 @@ def hazards(
         source = f"AMD, {manual} ISA manual, table {matrix_table}: {text}"
         return Fact(states, "wait states", Confidence.DOCUMENTED, source)
 
+    # After an MFMA, counted from its last pass; of float64, small (4x4) or large (16x16), in all.
     large, small = "V_MFMA_16x16x4_F64 writes VGPR", "V_MFMA_4x4x4_F64 writes VGPR"
-    stores = "stores of three and four dwords"
-    return Hazards(
-        result=product(result, "XDL writes VGPR; V_MFMA reads it as A, B or index, VALU, memory"),
-        short_result=product(3, "XDL writes VGPR, 2 passes; V_MFMA reads it as A, B or index, VALU, memory"),
-        single_result=product(2, "SGEMM writes VGPR; V_MFMA reads it as A, B or index, VALU, memory"),
-        overlap=product(overlap, "XDL writes VGPR; XDL or S/DGEMM reads it as C, overlapped"),
-        short_overlap=product(1, "XDL writes VGPR, 2 passes; S/DGEMM reads it as C"),
-        single_overlap=product(0, "SGEMM writes VGPR; S/DGEMM reads it as C, overlapped"),
-        unequal=product(
+    matrix = {
+        "result": product(result, "XDL writes VGPR; V_MFMA reads it as A, B or index, VALU, memory"),
+        "short_result": product(3, "XDL writes VGPR, 2 passes; V_MFMA reads it as A, B or index, VALU, memory"),
+        "single_result": product(2, "SGEMM writes VGPR; V_MFMA reads it as A, B or index, VALU, memory"),
+        "overlap": product(overlap, "XDL writes VGPR; XDL or S/DGEMM reads it as C, overlapped"),
+        "short_overlap": product(1, "XDL writes VGPR, 2 passes; S/DGEMM reads it as C"),
+        "single_overlap": product(0, "SGEMM writes VGPR; S/DGEMM reads it as C, overlapped"),
+        "unequal": product(
             overlap,
             "XDL or SGEMM reads C exactly same: both must have the same number of passes, else as overlapped",
         ),
-        different=Fact(
+        "different": Fact(
             1, "wait states", Confidence.COMPILER_MODEL,
             "LLVM pull 218363, open: another MFMA on the same C, 5 after one of 4 passes; the manual: equal passes do",
         ),
-        overwrite=product(-1, "XDL reads VGPR as C; VALU writes it"),
-        forwarded=product(2, "XDL or SGEMM writes VGPR, 2 passes; the same kind reads C exactly same"),
-        single_forwarded=_llvm(2, "SGEMM of 2 passes, then XDL with C exactly same; the manual asks for none"),
-        load_over=_llvm(0, "a load counts as a VALU that overwrites; the manual names VALU alone"),
-        double_load_over=_llvm(11, "a load that overwrites what v_mfma_f64_16x16x4 makes"),
-        double_small=product(6, f"{small}; V_MFMA reads it as A, B or index, VALU reads or writes it"),
-        double_large=product(double_large, f"{large}; V_MFMA reads it as A, B or index, VALU reads it"),
-        double_overwrite=product(double_large, f"{large}; VALU writes it"),
-        double_small_memory=product(9, f"{small}; VM, LDS and FLAT read it"),
-        double_large_memory=product(18, f"{large}; VM, LDS and FLAT read it"),
-        double_small_sum=product(4, f"{small}; S/DGEMM reads it as C"),
-        double_large_sum=product(double_large_sum, f"{large}; S/DGEMM reads it as C, overlapped"),
-        double_fma=_llvm(2, "v_fma_f64 after an MFMA of float64"),
-        operand=product(2, "VALU, no dot product, writes VGPR; V_MFMA or V_SMFMA reads it"),
-        exec_matrix=product(4, "V_CMPX writes EXEC; V_MFMA"),
-        scalar=row(5, "VALU writes SGPR; VMEM reads that SGPR"),
-        exec_memory=_llvm(5, "EXEC and M0 count as SGPRs that VMEM reads; the manual's row names SGPRs"),
-        scalar_vector=row(2, "VALU writes SGPR or VCC, v_cmpx EXEC; VALU reads it as a constant"),
-        mask=_llvm(2, "masks and carries count as constants; the manual asks for 0 before a carry"),
-        lane_select=row(4, "VALU writes SGPR or VCC; v_readlane or v_writelane selects a lane by it"),
-        division=row(4, "VALU writes VCC; V_DIV_FMAS"),
-        zero=row(5, "VALU sets VCC or EXEC; VALU uses VCCZ or EXECZ as a data source"),
-        exec_lane=row(4, "v_cmpx; v_readlane, v_readfirstlane, v_writelane"),
-        exec_dpp=row(5, "VALU writes EXEC; VALU DPP op"),
-        lane=row(1, "VALU writes VGPR; v_readlane reads it"),
-        first_lane=_llvm(1, "v_readfirstlane counts as v_readlane, which alone the manual names"),
-        transcendental=row(1, "VALU trans op; VALU that is none consumes its result"),
-        partial=row(1, "VALU with OPSEL or SDWA that moves the result's bits; VALU consumes it"),
-        partial_over=_llvm(1, "what overwrites a result moved by OPSEL or SDWA counts as what consumes it"),
-        packed=_llvm(1, "reads op_sel_hi of packed instructions as a destination select"),
-        dot=product(3, "dot product writes VGPR; any but the same opcode that adds to it reads or writes it"),
-        dpp=row(2, "VALU writes VGPR; VALU DPP reads that VGPR"),
-        dpp_second=row(2, "VALU writes VGPR; VALU DPP reads that VGPR: no operand is named, src1 isn't exchanged"),
-        dpp_other=_llvm(2, "any instruction's result, and what a target held, count for DPP; the manual: VALU's"),
-        store=row(2, f"{stores}; VALU writes VGPRs that hold the data"),
-        store_by_offset=Fact(
+        "overwrite": product(-1, "XDL reads VGPR as C; VALU writes it"),
+        "forwarded": product(2, "XDL or SGEMM writes VGPR, 2 passes; the same kind reads C exactly same"),
+        "single_forwarded": _llvm(2, "SGEMM of 2 passes, then XDL with C exactly same; the manual asks for none"),
+        "load_over": _llvm(0, "a load counts as a VALU that overwrites; the manual names VALU alone"),
+        "double_load_over": _llvm(11, "a load that overwrites what v_mfma_f64_16x16x4 makes"),
+        "double_small": product(6, f"{small}; V_MFMA reads it as A, B or index, VALU reads or writes it"),
+        "double_large": product(double_large, f"{large}; V_MFMA reads it as A, B or index, VALU reads it"),
+        "double_overwrite": product(double_large, f"{large}; VALU writes it"),
+        "double_small_memory": product(9, f"{small}; VM, LDS and FLAT read it"),
+        "double_large_memory": product(18, f"{large}; VM, LDS and FLAT read it"),
+        "double_small_sum": product(4, f"{small}; S/DGEMM reads it as C"),
+        "double_large_sum": product(double_large_sum, f"{large}; S/DGEMM reads it as C, overlapped"),
+    }  # fmt: skip
+    scalar_vector = row(2, "VALU writes SGPR or VCC, v_cmpx EXEC; VALU reads it as a constant")
+    mask = _llvm(2, "masks and carries count as constants; the manual asks for 0 before a carry")
+    dot = product(3, "dot product writes VGPR; any but the same opcode that adds to it reads or writes it")
+    stores = "stores of three and four dwords"
+    dpp_other = _llvm(2, "any instruction's result, and what a target held, count for DPP; the manual: VALU's")
+
+    # The classes of the two instructions, the rows that the first gives and the second takes, what the second does.
+    def rule(  # noqa: PLR0917
+        name: str, states: Fact, after: str, then: str, gives: str, takes: str, why: str, when: str = ""
+    ) -> WaitRule:
+        classes = [tuple(each.split(", ")) if each else () for each in (after, then)]
+        return WaitRule(
+            name=name, states=states, after=classes[0], then=classes[1], gives=gives, takes=takes, why=why, when=when
+        )
+
+    pairs = (
+        rule("double_fma", _llvm(2, "v_fma_f64 after an MFMA of float64"),
+         "mfma, double", "double fma", "", "", "multiplies float64 after an MFMA of float64"),
+        rule("operand", product(2, "VALU, no dot product, writes VGPR; V_MFMA or V_SMFMA reads it"),
+         "valu, not dot", "mfma", _VECTOR, "all reads", "reads"),
+        rule("exec_matrix", product(4, "V_CMPX writes EXEC; V_MFMA"),
+         "valu", "mfma", "exec written", "exec", "multiplies after a write of"),
+        rule("scalar", row(5, "VALU writes SGPR; VMEM reads that SGPR"),
+         "valu", "vmem", "plain scalar writes", "reads", "reads for memory"),
+        rule("exec_memory", _llvm(5, "EXEC and M0 count as SGPRs that VMEM reads; the manual's row names SGPRs"),
+         "valu", "vmem", "implied writes", "reads", "obeys, for memory,"),
+        rule("scalar_vector", scalar_vector, "valu", "as valu", _SCALAR, "constants", "reads"),
+        rule("mask", mask, "valu", "as valu", _SCALAR, "masks", "reads as a mask"),
+        rule("lane_select", row(4, "VALU writes SGPR or VCC; v_readlane or v_writelane selects a lane by it"),
+         "valu", "", _SCALAR, "select", "selects a lane by"),
+        rule("division", row(4, "VALU writes VCC; V_DIV_FMAS"),
+         "valu", "division", _SCALAR, "vcc", "reads for v_div_fmas"),
+        rule("zero", row(5, "VALU sets VCC or EXEC; VALU uses VCCZ or EXECZ as a data source"),
+         "valu", "as valu", _SCALAR, "zeros", "reads the zero flag of"),
+        rule("exec_lane", row(4, "v_cmpx; v_readlane, v_readfirstlane, v_writelane"),
+         "valu", "lane", "exec written", "exec", "accesses a lane after a write of"),
+        rule("exec_dpp", row(5, "VALU writes EXEC; VALU DPP op"),
+         "valu", "dpp", "exec written", "exec", "obeys, by DPP,"),
+        rule("lane", row(1, "VALU writes VGPR; v_readlane reads it"),
+         "valu", "reads lane, not reads first lane", _VECTOR, "all reads", "reads a lane"),
+        rule("first_lane", _llvm(1, "v_readfirstlane counts as v_readlane, which alone the manual names"),
+         "valu", "reads first lane", _VECTOR, "all reads", "reads a lane"),
+        rule("transcendental", row(1, "VALU trans op; VALU that is none consumes its result"),
+         "valu, transcendental", "as valu, not transcendental", "writes", "all reads",
+         "reads a transcendental's result"),
+        rule("partial", row(1, "VALU with OPSEL or SDWA that moves the result's bits; VALU consumes it"),
+         "valu, partial", "as valu", _VECTOR, "all reads", "uses, written in part,"),
+        rule("partial_over", _llvm(1, "what overwrites a result moved by OPSEL or SDWA counts as what consumes it"),
+         "valu, partial", "as valu", _VECTOR, "writes", "overwrites, written in part,"),
+        rule("packed", _llvm(1, "reads op_sel_hi of packed instructions as a destination select"),
+         "valu, packed", "as valu", _VECTOR, "named", "uses, made by a packed instruction,"),
+        rule("dot", dot, "valu, dot", "vector", _VECTOR, "reads", "reads a dot product", "same opcode"),
+        rule("dot", dot, "valu, dot", "vector", _VECTOR, "all reads", "reads a dot product", "other opcode"),
+        rule("dot", dot, "valu, dot", "vector", _VECTOR, "writes", "overwrites a dot product", "other opcode"),
+        rule("dpp", row(2, "VALU writes VGPR; VALU DPP reads that VGPR"),
+         "valu or mfma", "dpp", _VECTOR, "exchanged", "reads by DPP"),
+        rule("dpp_second",
+         row(2, "VALU writes VGPR; VALU DPP reads that VGPR: no operand is named, src1 isn't exchanged"),
+         "valu or mfma", "dpp", _VECTOR, "other reads", "reads, not to exchange it, by DPP"),
+        rule("dpp_other", dpp_other, "valu or mfma", "dpp", _VECTOR, "kept", "keeps lanes of"),
+        rule("dpp_other", dpp_other, "not valu or mfma", "dpp", _VECTOR, "all reads", "reads by DPP"),
+        rule("store", row(2, f"{stores}; VALU writes VGPRs that hold the data"),
+         "not by offset", "as valu", "held", "writes", "overwrites the data of a store"),
+        rule("store_by_offset", Fact(
             1, "wait states", Confidence.MEASURED_BY_THIRD_PARTY,
             "LLVM pull 197267: corrupted on gfx950 where the offset is an SGPR; AMD's manual asks for none",
-        ),
-        store_load=row(1, f"{stores}; anything writes VGPRs that hold the data"),
-        m0=row(1, "SALU writes M0; S_SENDMSG, S_MOVEREL, LDS add-TID, scratch or global with LDS=1"),
-        m0_other=_llvm(1, "buffer loads to LDS, GWS and trace data use M0; the manual's rows don't name them"),
-        mode=row(2, "S_SETREG; S_GETREG or S_SETREG of the same register"),
-        trap=row(1, "S_SETREG TRAPSTS; RFE"),
-        vskip=row(2, "S_SETREG MODE.vskip; any vector op"),
-        vskip_read=row(2, "SET_VSKIP; S_GETREG MODE"),
-        permlane=row(2, "VALU writes VGPR; V_PERMLANE reads it") if permlane else None,
-        exec_permlane=row(4, "V_CMPX writes EXEC; V_PERMLANE") if permlane else None,
+        ), "by offset", "as valu", "held", "writes", "overwrites the data of a store"),
+        rule("store_load", row(1, f"{stores}; anything writes VGPRs that hold the data"),
+         "not by offset", "not as valu", "held", "writes", "overwrites the data of a store"),
+        rule("m0", row(1, "SALU writes M0; S_SENDMSG, S_MOVEREL, LDS add-TID, scratch or global with LDS=1"),
+         "salu", "uses m0, not unlisted", "writes", "m0", "uses m0"),
+        rule("m0_other", _llvm(1, "buffer loads to LDS, GWS and trace data use M0; the manual's rows don't name them"),
+         "salu", "uses m0, unlisted", "writes", "m0", "uses m0"),
+        rule("mode", row(2, "S_SETREG; S_GETREG or S_SETREG of the same register"),
+         "sets mode", "reads mode", "", "", "accesses {register} after s_setreg", "same register"),
+        rule("trap", row(1, "S_SETREG TRAPSTS; RFE"),
+         "sets mode, HW_REG_TRAPSTS", "returns", "", "", "returns after s_setreg"),
+        rule("vskip", row(2, "S_SETREG MODE.vskip; any vector op"),
+         "sets vskip", "vector", "", "", "follows s_setreg of MODE.vskip"),
+        rule("vskip_read", row(2, "SET_VSKIP; S_GETREG MODE"),
+         "skips", "reads mode, not sets mode, HW_REG_MODE", "", "", "reads MODE after s_setvskip"),
+        *((
+            rule("permlane", row(2, "VALU writes VGPR; V_PERMLANE reads it"),
+             "valu or mfma", "permlane", _VECTOR, "all reads", "exchanges lanes of"),
+            rule("exec_permlane", row(4, "V_CMPX writes EXEC; V_PERMLANE"),
+             "valu, compares exec", "permlane", "exec written", "exec", "exchanges lanes after v_cmpx"),
+        ) if permlane else ()),
     )  # fmt: skip
+    return Hazards(rules=(*(WaitRule(name=name, states=fact) for name, fact in matrix.items()), *pairs))
 
 
 def matrix(instruction: str, passes: int, narrow: int | None = None) -> MatrixRate:
@@ -166,8 +222,8 @@ def timing(
         rates=rates,
         clock=clock,
         compute_units=Fact(compute_units, "compute units", Confidence.DOCUMENTED, SPECIFICATIONS),
-        result_turns=architecture.hazards.result,
-        operand_turns=architecture.hazards.operand,
+        result_turns=architecture.hazards["result"],
+        operand_turns=architecture.hazards["operand"],
         issue_classes=estimate(
             4, 1, 4, "instructions per SIMD and turn", "GCN: one of each class, from different waves; at worst one"
         ),

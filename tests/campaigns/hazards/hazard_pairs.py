@@ -206,7 +206,7 @@ CVT4 = {
 
 def pairs(architecture: Architecture) -> Iterator[Pair]:
     """All of them; those that only one architecture has are left to the assembler to refuse."""
-    swaps = SWAPS if architecture.hazards.permlane is not None else {}
+    swaps = SWAPS if "permlane" in architecture.hazards else {}
     readers = {name: text.format(r=32, two=v(32, 2), four=v(32, 4)) for name, text in (READERS | swaps).items()}
     for first, text in (WRITERS | (CVT4 if swaps else {})).items():
         for then, other in readers.items():

@@ -292,7 +292,7 @@ def _table() -> Iterator[str]:
             if states is None:
                 continue
             if twin.rule:
-                source = SOURCES[getattr(architecture.hazards, twin.rule).confidence]
+                source = SOURCES[architecture.hazards[twin.rule].confidence]
             for fewer in (True, False):
                 if states >= fewer:
                     said[fewer].add(proved(twin.text(arch, fewer=fewer), arch).status.value)

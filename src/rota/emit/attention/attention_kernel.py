@@ -102,11 +102,11 @@ def _due(
     if first is Maker.MATRIX and then.maker is not Maker.MATRIX:
         return at + result_states(architecture, INSTRUCTION)
     if first in _VECTOR and then.maker is Maker.MATRIX:
-        return at + hazards.operand.value
+        return at + hazards["operand"].value
     if first is Maker.TRANSCENDENTAL and then.maker in (Maker.PACKED, Maker.VECTOR):
-        return at + hazards.transcendental.value
+        return at + hazards["transcendental"].value
     if first is Maker.PACKED and then.maker in _VECTOR:
-        return at + hazards.packed.value
+        return at + hazards["packed"].value
     return 0
 
 

@@ -133,7 +133,7 @@ class PackSpacing:
     """
 
     def __init__(self, tile: GemmTile) -> None:
-        self._due = architecture_of(tile.machine).hazards.operand.value
+        self._due = architecture_of(tile.machine).hazards["operand"].value
         self._made: dict[tuple[int, int, int], int] = {}
         self._now = 0
 

@@ -87,7 +87,7 @@ def block_wait_states(phases: Mapping[Phase, Bound], tile: GemmTile) -> dict[tup
 
 def result_states(architecture: Architecture, instruction: str) -> int:
     """Wait states from a matrix instruction to a vector one that reads its result."""
-    return rates_of(architecture).passes(instruction) + architecture.hazards.result.value
+    return rates_of(architecture).passes(instruction) + architecture.hazards["result"].value
 
 
 # B as K x N in a whole kernel.

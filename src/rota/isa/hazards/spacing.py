@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
 
 from rota.isa.disassembly import VSKIP, Instruction
 from rota.isa.opcodes import Trait, Unit, Verb
-from rota.isa.registers import EXEC_ROWS, NO_ROWS, SCALAR, SCC_ROWS, Rows, rows_in, scalar_rows, vector_rows
+from rota.isa.registers import EXEC_ROWS, M0_ROWS, NO_ROWS, SCC_ROWS, VCC_ROWS, Rows, rows_in, scalar_rows, vector_rows
 from rota.program.machine import Confidence, Fact
-from rota.targets.architecture import ANY, SOURCES, Architecture, Hazards, Pipe
+from rota.targets.architecture import ANY, SOURCES, Architecture, Hazards, Pipe, WaitRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,18 @@ class Need:
         return self.fact.confidence is not Confidence.COMPILER_MODEL
 
 
+class RowSets(dict[str, Rows]):
+    """The rows that a rule may name, in which an instruction gives or takes something; worked out when asked for."""
+
+    def __init__(self, spacing: Spacing) -> None:
+        super().__init__()
+        self._spacing = spacing
+
+    def __missing__(self, name: str) -> Rows:
+        rows = self[name] = _ROW_SETS[name](self._spacing)
+        return rows
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Spacing:
     """The registers and traits of one instruction that wait states depend on.
@@ -42,7 +57,8 @@ class Spacing:
     and `sum_range` its first row and length; `held` the data of a wide store; `select` the rows of a lane select. Of
     `reads`, `masks` are read only as mask or carry, `exchanged` are the lanes that DPP moves, `kept` is the old target
     where lanes may keep it. `zeros` are the registers whose zero flags are read, `ends` the scalar registers that it
-    overwrites for sure. `known` caches the needs of pairs that start with this instruction.
+    overwrites for sure. `classes` and `rows` are what the rules of an architecture name. `known` caches the needs of
+    pairs that start with this instruction.
     """
 
     opcode: str
@@ -66,19 +82,16 @@ class Spacing:
     passes: int = 0
     large: bool = False  # of products of float64: 16x16
     reach: int = 0  # wait states after it within which something may come too early
+    classes: frozenset[str] = frozenset()
+    rows: RowSets = field(init=False, repr=False)
     known: dict[Spacing, tuple[Need, ...]] = field(default_factory=dict, repr=False)
 
-    @property
-    def valu(self) -> bool:
-        """True for VALU instructions, MFMA and loads to LDS included."""
-        return self.unit in {Unit.VALU, Unit.MATRIX} or Trait.TO_LDS in self.traits
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", RowSets(self))
 
     @property
     def all_reads(self) -> Rows:
         return self.reads | self.sums
-
-
-NOTHING = Spacing(opcode="", unit=Unit.UNKNOWN)
 
 
 # Decoding asks the table of opcodes only, so that instructions which the interpreter lacks have wait states too.
@@ -88,43 +101,97 @@ _WHOLE = re.compile(r"^(?:quad_perm|row_ror|row_newbcast|row_mirror|row_half_mir
 _MASKED = frozenset({"cndmask", "addc", "subb", "subbrev"})  # their third source is a mask or carry
 
 
+_UNITS = {
+    Unit.VALU: "valu", Unit.MATRIX: "mfma", Unit.VMEM: "vmem", Unit.LDS: "lds", Unit.SALU: "salu", Unit.CONTROL: "salu",
+}  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def _classes(unit: Unit, traits: Trait, hwreg: str, pipe: Pipe | None) -> frozenset[str]:
+    """What the rules of an architecture ask of an instruction: its unit, its traits, the register that it sets."""
+    found = {(trait.name or "").lower().replace("_", " ") for trait in traits}
+    found |= {_UNITS.get(unit, ""), hwreg}
+    computes = unit in {Unit.VALU, Unit.MATRIX}
+    for name, holds in (
+        ("vector", unit.is_vector),
+        ("valu or mfma", computes),
+        ("as valu", computes or Trait.TO_LDS in traits),
+        ("double", pipe is Pipe.DOUBLE),
+    ):
+        found |= {name} if holds else set()
+    return frozenset(found - {""})
+
+
+def _constants(spacing: Spacing) -> Rows:
+    implied = EXEC_ROWS | M0_ROWS if spacing.unit is Unit.VMEM else NO_ROWS
+    divisor = VCC_ROWS if Trait.DIVISION in spacing.traits else NO_ROWS
+    return spacing.all_reads - spacing.masks - implied - divisor
+
+
+_ROW_SETS: dict[str, Callable[[Spacing], Rows]] = {
+    "reads": lambda spacing: spacing.reads,
+    "writes": lambda spacing: spacing.writes,
+    "all reads": lambda spacing: spacing.all_reads,
+    "named": lambda spacing: spacing.all_reads | spacing.writes,
+    "scalar writes": lambda spacing: scalar_rows(spacing.writes),
+    "vector writes": lambda spacing: vector_rows(spacing.writes),
+    "plain scalar writes": lambda spacing: scalar_rows(spacing.writes) - EXEC_ROWS - M0_ROWS,
+    "implied writes": lambda spacing: spacing.writes & (EXEC_ROWS | M0_ROWS),
+    "exec written": lambda spacing: EXEC_ROWS if spacing.writes & EXEC_ROWS else NO_ROWS,
+    "exec": lambda _: EXEC_ROWS,
+    "vcc": lambda _: VCC_ROWS,
+    "m0": lambda _: M0_ROWS,
+    "constants": _constants,
+    "masks": lambda spacing: spacing.masks,
+    "select": lambda spacing: spacing.select,
+    "zeros": lambda spacing: spacing.zeros,
+    "exchanged": lambda spacing: spacing.exchanged,
+    "kept": lambda spacing: spacing.kept,
+    "other reads": lambda spacing: spacing.all_reads - spacing.exchanged - spacing.kept,
+    "held": lambda spacing: spacing.held,
+}
+
+
+def is_of(classes: frozenset[str], wanted: tuple[str, ...]) -> bool:
+    """True if an instruction is of all classes that are wanted, and of none with `not` in front."""
+    return all((name[4:] not in classes) if name[:4] == "not " else name in classes for name in wanted)
+
+
+@lru_cache(maxsize=1024)
+def _rules_after(hazards: Hazards, classes: frozenset[str]) -> tuple[WaitRule, ...]:
+    return tuple(rule for rule in hazards.rules if rule.after and is_of(classes, rule.after))
+
+
 def _reach(first: Spacing, hazards: Hazards) -> int:
     """An upper bound on the wait states that any later instruction must keep."""
+    rules = _rules_after(hazards, first.classes)
+    most = max((rule.states.value for rule in rules if not rule.gives or first.rows[rule.gives]), default=0)
     if first.unit is Unit.MATRIX:
-        large = (hazards.double_large, hazards.double_large_memory)
-        return max(first.passes + max(hazards.result.value, hazards.overlap.value, 2), *(fact.value for fact in large))
-    if first.unit is Unit.VALU:
-        far = (hazards.dot, hazards.dpp, hazards.operand)
-        if any(row >= SCALAR for row in first.writes):
-            far = (hazards.scalar, hazards.exec_dpp, hazards.zero)
-        return max(fact.value for fact in far)
-    if first.unit is not Unit.SMEM and (first.held or first.writes or first.traits):
-        near = (hazards.store, hazards.dpp_other, hazards.mode, hazards.m0, hazards.vskip, hazards.vskip_read)
-        return max(fact.value for fact in near)
-    return 0
+        late = first.passes + max(hazards["result"].value, hazards["overlap"].value, 2)
+        return max(most, late, hazards["double_large"].value, hazards["double_large_memory"].value)
+    return most
 
 
 def spacing_of(instruction: Instruction, architecture: Architecture) -> Spacing:
     spec, registers = instruction.spec, instruction.registers
-    spacing = Spacing(
-        opcode=instruction.opcode,
-        unit=spec.unit,
-        reads=registers.reads - registers.flags - SCC_ROWS,
-        writes=registers.writes - SCC_ROWS,
-        traits=spec.traits,
-    )
+    fields: dict[str, Any] = {
+        "reads": registers.reads - registers.flags - SCC_ROWS,
+        "writes": registers.writes - SCC_ROWS,
+        "traits": spec.traits,
+    }
     if spec.unit is Unit.MATRIX:
-        spacing = _matrix(spacing, instruction, architecture)
+        _add_matrix(fields, instruction, architecture)
     elif spec.unit is Unit.VALU:
-        spacing = _vector(spacing, instruction)
+        _add_vector(fields, instruction)
     elif spec.unit is Unit.VMEM:
-        spacing = _memory(spacing, instruction)
-    elif spec.unit is Unit.LDS:
-        more = Trait.USES_M0 if "gds" in instruction.modifiers else Trait.NONE
-        spacing = replace(spacing, traits=spec.traits | more)
-    else:
-        spacing = _scalar(spacing, instruction)
-    return replace(spacing, reach=_reach(spacing, architecture.hazards))
+        _add_memory(fields, instruction)
+    elif spec.unit is not Unit.LDS:
+        _add_scalar(fields, instruction)
+    elif "gds" in instruction.modifiers:
+        fields["traits"] |= Trait.USES_M0
+    classes = _classes(spec.unit, fields["traits"], fields.get("hwreg", ""), fields.get("pipe"))
+    spacing = Spacing(opcode=instruction.opcode, unit=spec.unit, classes=classes, **fields)
+    return replace(spacing, reach=reach) if (reach := _reach(spacing, architecture.hazards)) else spacing
 
 
 def _range(rows: Rows) -> tuple[int, int]:
@@ -135,19 +202,18 @@ def _bits(instruction: Instruction, name: str) -> list[str]:
     return instruction.fields[name].strip("[]").split(",") if name in instruction.fields else []
 
 
-def _matrix(spacing: Spacing, instruction: Instruction, architecture: Architecture) -> Spacing:
+def _add_matrix(fields: dict[str, Any], instruction: Instruction, architecture: Architecture) -> None:
     form = next((each for each in architecture.matrix_forms if each.name == instruction.opcode), None)
     operands = [rows_in(text) for text in instruction.operands]
     if form is None or len(operands) < 4:  # the interpreter refuses it; nothing is known of its time
-        return spacing
+        return
     target, left, right, third, *scales = operands
     sums = target if form.sparse else third
     passes = form.passes.value
     if form.left == ANY and form.narrow_passes is not None:
         wide = any(int(instruction.fields.get(name, "0")) < 2 for name in ("cbsz", "blgp"))
         passes = passes if wide else form.narrow_passes.value
-    return replace(
-        spacing,
+    fields.update(
         reads=NO_ROWS.union(left, right, *scales, third if form.sparse else NO_ROWS),
         sums=sums,
         sum_range=_range(sums),
@@ -158,22 +224,22 @@ def _matrix(spacing: Spacing, instruction: Instruction, architecture: Architectu
     )
 
 
-def _vector(spacing: Spacing, instruction: Instruction) -> Spacing:
-    spec, traits = instruction.spec, spacing.traits & ~Trait.PACKED
+def _add_vector(fields: dict[str, Any], instruction: Instruction) -> None:
+    spec, traits, writes = instruction.spec, instruction.spec.traits & ~Trait.PACKED, fields["writes"]
     operands = [rows_in(text) for text in instruction.operands]
     sources = operands[spec.targets :]
     named = NO_ROWS.union(*sources)
-    reads, sums, masks, select, kept = spacing.reads, NO_ROWS, NO_ROWS, NO_ROWS, NO_ROWS
+    reads, sums, masks, select, kept = fields["reads"], NO_ROWS, NO_ROWS, NO_ROWS, NO_ROWS
     if not spec.tied and Trait.LANE not in traits:  # what a target keeps isn't read, but written around
         reads -= instruction.registers.kept - named
     if Trait.DOT in traits:
-        sums = sources[2] if len(sources) > 2 else spacing.writes
+        sums = sources[2] if len(sources) > 2 else writes
         reads = NO_ROWS.union(*sources[:2])
     if instruction.is_dpp:
         traits |= Trait.DPP
         full = all(instruction.fields.get(f"{kind}_mask", "0xf") == "0xf" for kind in ("row", "bank"))
         if not (full and any(_WHOLE.match(each) for each in instruction.modifiers)):  # some lanes have no source
-            kept = vector_rows(spacing.writes)
+            kept = vector_rows(writes)
             reads |= kept
     if spec.words[0] in _MASKED:
         masks = NO_ROWS.union(*sources[2:]) - NO_ROWS.union(*sources[:2])
@@ -183,19 +249,18 @@ def _vector(spacing: Spacing, instruction: Instruction) -> Spacing:
         traits |= Trait.PARTIAL
     if _is_packed(instruction):
         traits |= Trait.PACKED
-    return replace(
-        spacing,
+    fields.update(
         reads=reads,
         sums=sums,
         sum_range=_range(sums),
-        write_range=_range(spacing.writes),
+        write_range=_range(writes),
         select=select,
         masks=masks,
         exchanged=vector_rows(NO_ROWS.union(*sources[:1])) if Trait.DPP in traits else NO_ROWS,
         kept=kept,
         zeros=instruction.registers.flags,
         traits=traits,
-        ends=scalar_rows(spacing.writes),
+        ends=scalar_rows(writes),
     )
 
 
@@ -222,8 +287,8 @@ def _is_packed(instruction: Instruction) -> bool:
     return (high[0] if high else "0" if mixed else "1") == "1"
 
 
-def _memory(spacing: Spacing, instruction: Instruction) -> Spacing:
-    access, traits, held = instruction.spec.access, spacing.traits, NO_ROWS
+def _add_memory(fields: dict[str, Any], instruction: Instruction) -> None:
+    access, traits, held = instruction.spec.access, instruction.spec.traits, NO_ROWS
     if access is not None and access.verb is not Verb.LOAD:
         buffer, operands = access.buffer, instruction.operands
         place = 0 if buffer else 2 if instruction.returns else 1
@@ -232,19 +297,21 @@ def _memory(spacing: Spacing, instruction: Instruction) -> Spacing:
         if held and buffer and len(operands) > 3 and rows_in(operands[3]):
             traits |= Trait.BY_OFFSET
     if instruction.to_lds:
-        traits |= Trait.TO_LDS | Trait.USES_M0 | (Trait.NOT_NAMED if access and access.buffer else Trait.NONE)
-    ends = scalar_rows(spacing.writes)
-    return replace(spacing, reads=spacing.reads | EXEC_ROWS, held=held, traits=traits, ends=ends)
+        traits |= Trait.TO_LDS | Trait.USES_M0 | (Trait.UNLISTED if access and access.buffer else Trait.NONE)
+    fields.update(reads=fields["reads"] | EXEC_ROWS, held=held, traits=traits, ends=scalar_rows(fields["writes"]))
 
 
-def _scalar(spacing: Spacing, instruction: Instruction) -> Spacing:
+def _add_scalar(fields: dict[str, Any], instruction: Instruction) -> None:
     spec, found = instruction.spec, _HWREG.search(instruction.text)
-    states, traits = 1, spacing.traits
+    states, traits = 1, spec.traits
     if spec.name == "s_nop":
         states = int(instruction.operands[0], 0) + 1
     if Trait.SETS_MODE in traits and found is not None and found["name"] == "HW_REG_MODE":
         first, bits = int(found["first"] or 0), int(found["bits"] or 32)
         traits |= Trait.SETS_VSKIP if first <= VSKIP < first + bits else Trait.NONE
-    ends = NO_ROWS if Trait.MAY_WRITE in traits else scalar_rows(spacing.writes)
+    ends = NO_ROWS if Trait.MAY_WRITE in traits else scalar_rows(fields["writes"])
     hwreg = found["name"] if found else ""
-    return replace(spacing, reads=NO_ROWS, states=states, ends=ends, traits=traits, hwreg=hwreg)
+    fields.update(reads=NO_ROWS, states=states, ends=ends, traits=traits, hwreg=hwreg)
+
+
+NOTHING = Spacing(opcode="", unit=Unit.UNKNOWN)

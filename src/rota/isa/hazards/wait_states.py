@@ -8,33 +8,55 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from rota.errors import Concern, Finding
 from rota.isa.disassembly import Instruction
-from rota.isa.hazards.spacing import Need, Spacing, spacing_of
-from rota.isa.opcodes import Flow, Trait, Unit
-from rota.isa.registers import EXEC_ROWS, M0_ROWS, NO_ROWS, VCC_ROWS, Rows, row_name, scalar_rows, vector_rows
+from rota.isa.hazards.spacing import Need, Spacing, is_of, spacing_of
+from rota.isa.opcodes import Flow, Unit
+from rota.isa.registers import EXEC_ROWS, NO_ROWS, Rows, row_name
 from rota.isa.wave.wave import POISON, Step, Wave
-from rota.program.machine import Fact
-from rota.targets.architecture import Architecture, Hazards, Pipe
+from rota.targets.architecture import Architecture, Hazards, Pipe, WaitRule
 
 # Rules for pairs of instructions: those of AMD's manual and those of LLVM for gfx940 and later. Each names its source.
-# If the two differ, the stricter one is here.
+# If the two differ, the stricter one is there. All but those about the results of MFMAs are data of the architecture.
 
 SHORT = 2  # passes of the shortest MFMAs, which have their own rules
-_SCALARS = frozenset({Unit.SALU, Unit.CONTROL})
 
 
 def needs(first: Spacing, then: Spacing, hazards: Hazards) -> tuple[Need, ...]:
     """What `then` must keep after `first`; cached, because loops repeat the same pairs."""
     known = first.known.get(then)
     if known is None:
-        known = first.known[then] = tuple(need for need in _Rules(hazards).between(first, then) if need.states > 0)
+        found = [*_by_rules(first, then, hazards)]
+        if first.unit is Unit.MATRIX:
+            found += _Results(hazards).after(first, then)
+        known = first.known[then] = tuple(need for need in found if need.states > 0)
     return known
 
 
-class _Rules:
+@lru_cache(maxsize=16384)
+def _rules_between(hazards: Hazards, first: frozenset[str], then: frozenset[str]) -> tuple[WaitRule, ...]:
+    """The rules for instructions of these classes."""
+    return tuple(rule for rule in hazards.rules if rule.after and is_of(first, rule.after) and is_of(then, rule.then))
+
+
+def _by_rules(first: Spacing, then: Spacing, hazards: Hazards) -> Iterator[Need]:
+    for rule in _rules_between(hazards, first.classes, then.classes):
+        rows = first.rows[rule.gives] & then.rows[rule.takes] if rule.gives else NO_ROWS
+        if rule.gives and not rows:
+            continue
+        same = first.hwreg == then.hwreg if rule.when == "same register" else first.opcode == then.opcode
+        if rule.when and same == (rule.when == "other opcode"):
+            continue
+        why = rule.why.format(register=then.hwreg)
+        yield Need(states=rule.states.value, rows=rows, why=why, rule=rule.name, fact=rule.states)
+
+
+class _Results:
+    """How long after an MFMA its result, and what it adds to, may be used."""
+
     def __init__(self, hazards: Hazards) -> None:
         self._hazards = hazards
 
@@ -43,120 +65,12 @@ class _Rules:
         matrix: bool = False,
     ) -> Iterator[Need]:  # fmt: skip
         """A rule by its name, if instructions share rows; some rules count from the last of `passes`."""
-        fact: Fact | None = getattr(self._hazards, rule)
-        if fact is not None and rows:
+        if rows:
+            fact = self._hazards[rule]
             states = passes + fact.value + more
             yield Need(states=states, rows=rows, why=why, rule=rule, fact=fact, reads=reads, matrix=matrix)
 
-    def _always(self, rule: str, why: str) -> Iterator[Need]:
-        fact: Fact = getattr(self._hazards, rule)
-        yield Need(states=fact.value, rows=NO_ROWS, why=why, rule=rule, fact=fact)
-
-    def between(self, first: Spacing, then: Spacing) -> Iterator[Need]:
-        if first.unit is Unit.VALU:
-            yield from self._after_vector(first, then)
-        if first.unit is Unit.MATRIX:
-            yield from self._after_matrix(first, then)
-        if first.held and (then.valu or Trait.BY_OFFSET not in first.traits):
-            by_offset = Trait.BY_OFFSET in first.traits
-            rule = "store_by_offset" if by_offset else "store" if then.valu else "store_load"
-            yield from self._need(rule, first.held & then.writes, "overwrites the data of a store")
-        if Trait.DPP in then.traits:
-            yield from self._to_dpp(first, then)
-        if Trait.USES_M0 in then.traits and first.unit in _SCALARS:
-            rule = "m0_other" if Trait.NOT_NAMED in then.traits else "m0"
-            yield from self._need(rule, first.writes & M0_ROWS, "uses m0", reads=True)
-        if first.traits & (Trait.SETS_MODE | Trait.SKIPS):
-            yield from self._after_mode(first, then)
-
-    def _after_mode(self, first: Spacing, then: Spacing) -> Iterator[Need]:
-        if Trait.SETS_MODE in first.traits:
-            if Trait.READS_MODE in then.traits and first.hwreg == then.hwreg:
-                yield from self._always("mode", f"accesses {then.hwreg} after s_setreg")
-            if Trait.RETURNS in then.traits and first.hwreg == "HW_REG_TRAPSTS":
-                yield from self._always("trap", "returns after s_setreg")
-            if Trait.SETS_VSKIP in first.traits and then.unit.is_vector:
-                yield from self._always("vskip", "follows s_setreg of MODE.vskip")
-        reads = Trait.READS_MODE in then.traits and Trait.SETS_MODE not in then.traits
-        if Trait.SKIPS in first.traits and reads and then.hwreg == "HW_REG_MODE":
-            yield from self._always("vskip_read", "reads MODE after s_setvskip")
-
-    def _to_dpp(self, first: Spacing, then: Spacing) -> Iterator[Need]:
-        written = vector_rows(first.writes)
-        if first.unit in {Unit.VALU, Unit.MATRIX}:
-            yield from self._need("dpp", written & then.exchanged, "reads by DPP", reads=True)
-            others = written & (then.all_reads - then.exchanged - then.kept)
-            yield from self._need("dpp_second", others, "reads, not to exchange it, by DPP", reads=True)
-            yield from self._need("dpp_other", written & then.kept, "keeps lanes of", reads=True)
-        else:
-            yield from self._need("dpp_other", written & then.all_reads, "reads by DPP", reads=True)
-
-    # After a VALU instruction.
-
-    def _after_vector(self, first: Spacing, then: Spacing) -> Iterator[Need]:
-        scalars = scalar_rows(first.writes)
-        read = vector_rows(first.writes & then.all_reads)
-        if scalars:
-            yield from self._scalar_results(scalars, then)
-        if then.valu:
-            yield from self._forward(first, then)
-        if Trait.READS_LANE in then.traits:
-            rule = "first_lane" if Trait.READS_FIRST_LANE in then.traits else "lane"
-            yield from self._need(rule, read, "reads a lane", reads=True)
-        if Trait.DOT in first.traits:
-            if then.unit.is_vector:
-                same = first.opcode == then.opcode
-                used = vector_rows(first.writes & then.reads) if same else read
-                yield from self._need("dot", used, "reads a dot product", reads=True)
-                over = NO_ROWS if same else vector_rows(first.writes & then.writes)
-                yield from self._need("dot", over, "overwrites a dot product")
-        elif then.unit is Unit.MATRIX:
-            yield from self._need("operand", read, "reads", reads=True)
-        if Trait.PERMLANE in then.traits:
-            yield from self._need("permlane", read, "exchanges lanes of", reads=True)
-            if Trait.COMPARES_EXEC in first.traits:
-                yield from self._need("exec_permlane", EXEC_ROWS, "exchanges lanes after v_cmpx")
-
-    def _forward(self, first: Spacing, then: Spacing) -> Iterator[Need]:
-        read = first.writes & then.all_reads
-        if Trait.TRANSCENDENTAL in first.traits and Trait.TRANSCENDENTAL not in then.traits:
-            yield from self._need("transcendental", read, "reads a transcendental's result", reads=True)
-        written = vector_rows(first.writes & then.writes)
-        if Trait.PARTIAL in first.traits:
-            yield from self._need("partial", vector_rows(read), "uses, written in part,", reads=True)
-            yield from self._need("partial_over", written, "overwrites, written in part,")
-        if Trait.PACKED in first.traits:
-            named = vector_rows(read) | written
-            yield from self._need("packed", named, "uses, made by a packed instruction,", reads=bool(read))
-
-    def _scalar_results(self, scalars: Rows, then: Spacing) -> Iterator[Need]:
-        if then.unit is Unit.VMEM:
-            implied = scalars & (EXEC_ROWS | M0_ROWS)
-            yield from self._need("scalar", (scalars - implied) & then.reads, "reads for memory", reads=True)
-            yield from self._need("exec_memory", implied & then.reads, "obeys, for memory,", reads=True)
-        if then.valu:
-            constants = then.all_reads - then.masks
-            if then.unit is Unit.VMEM:
-                constants -= EXEC_ROWS | M0_ROWS
-            if Trait.DIVISION in then.traits:
-                constants -= VCC_ROWS
-            yield from self._need("scalar_vector", scalars & constants, "reads", reads=True)
-            yield from self._need("mask", scalars & then.masks, "reads as a mask", reads=True)
-            yield from self._need("zero", scalars & then.zeros, "reads the zero flag of", reads=True)
-        if Trait.DIVISION in then.traits:
-            yield from self._need("division", scalars & VCC_ROWS, "reads for v_div_fmas", reads=True)
-        yield from self._need("lane_select", scalars & then.select, "selects a lane by", reads=True)
-        if scalars & EXEC_ROWS:
-            if Trait.LANE in then.traits:
-                yield from self._need("exec_lane", EXEC_ROWS, "accesses a lane after a write of")
-            if Trait.DPP in then.traits:
-                yield from self._need("exec_dpp", EXEC_ROWS, "obeys, by DPP,")
-            if then.unit is Unit.MATRIX:
-                yield from self._need("exec_matrix", EXEC_ROWS, "multiplies after a write of")
-
-    # After an MFMA.
-
-    def _after_matrix(self, first: Spacing, then: Spacing) -> Iterator[Need]:
+    def after(self, first: Spacing, then: Spacing) -> Iterator[Need]:
         if then.unit is Unit.MATRIX:
             yield from self._result(first, first.writes & then.reads, memory=False)
             yield from self._sum(first, then, first.writes & then.sums)
@@ -164,10 +78,6 @@ class _Rules:
         if then.unit.is_vector:
             yield from self._result(first, first.writes & then.all_reads, memory=then.unit is not Unit.VALU)
             yield from self._overwrite(first, then)
-        if first.pipe is Pipe.DOUBLE and Trait.DOUBLE_FMA in then.traits:
-            yield from self._always("double_fma", "multiplies float64 after an MFMA of float64")
-        if Trait.PERMLANE in then.traits:
-            yield from self._need("permlane", first.writes & then.reads, "exchanges lanes of", reads=True)
 
     def _result(self, first: Spacing, rows: Rows, *, memory: bool) -> Iterator[Need]:
         """Wait states until the result of an MFMA may be read, also as a factor of another one."""
@@ -194,14 +104,13 @@ class _Rules:
         elif large:
             yield from self._need("double_load_over", rows, "overwrites", matrix=True)
         else:
-            fact: Fact = getattr(hazards, rule)
-            yield from self._need("load_over", rows, "overwrites", passes, more=fact.value, matrix=True)
+            yield from self._need("load_over", rows, "overwrites", passes, more=hazards[rule].value, matrix=True)
         if first.pipe is Pipe.XDL:
             rows, why = first.sums & then.writes, "overwrites what is added to,"
             if then.unit is Unit.VALU:
                 yield from self._need("overwrite", rows, why, first.passes)
             else:
-                yield from self._need("load_over", rows, why, first.passes, more=hazards.overwrite.value)
+                yield from self._need("load_over", rows, why, first.passes, more=hazards["overwrite"].value)
 
     def _sum(self, first: Spacing, then: Spacing, rows: Rows) -> Iterator[Need]:
         """Wait states until an MFMA may add to another's result: mostly none for equal ranges and passes."""
