@@ -6,13 +6,13 @@ compiler, which therefore doesn't know how far apart they must be: the wait stat
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.check import bad_field, check_ints, check_types
+from rota.emit.wait_states import Issue, Maker
 from rota.errors import DeclarationError
 from rota.program.entry import Entry, Place, Space
 from rota.program.kinds import Phase
@@ -216,24 +216,12 @@ VECTOR_WORDS = (
 _NAME = re.compile(r"(?:load|read|mma|make)_([A-Za-z]+)(\d+(?:_\d+)*)")
 
 
-class Maker(enum.Enum):
-    """What made a value, as far as wait states depend on it."""
-
-    MATRIX = "a matrix instruction"
-    TRANSCENDENTAL = "a transcendental"
-    PACKED = "a packed instruction"
-    VECTOR = "another vector instruction"
-    MEMORY = "a load"
-
-
 class AttentionStatement(NamedTuple):
-    """A statement, the opcodes it is made of in order, what made its result, and the places read and written."""
+    """A statement, the opcodes it is made of in order, and what wait states depend on."""
 
     text: str
     opcodes: tuple[str, ...]
-    maker: Maker
-    reads: tuple[Place, ...]
-    writes: tuple[Place, ...]
+    issue: Issue
 
 
 class _Operands(NamedTuple):
@@ -276,10 +264,10 @@ class AttentionOps:
         kind, numbers = _parse_name(entry)
         effect = entry.effect
         if kind in ("K", "V"):
-            return AttentionStatement(self._dma(kind, numbers[0], entry, phase), (DMA,), Maker.MEMORY, (), ())
+            return AttentionStatement(self._dma(kind, numbers[0], entry, phase), (DMA,), Issue(Maker.MEMORY))
         if kind in ("k", "v"):
             text, opcodes = self._fragment(kind, entry)
-            return AttentionStatement(text, opcodes, Maker.MEMORY, (), effect.writes)
+            return AttentionStatement(text, opcodes, Issue(Maker.MEMORY, (), effect.writes, len(opcodes)))
         own = effect.instance.iteration
         wants = {version.name: (name_registers(place), version.iteration == own) for place, version in effect.wants}
         operands = _Operands(
@@ -288,7 +276,7 @@ class AttentionOps:
             name_registers(effect.makes[0][0]),
         )
         text, opcodes, maker = self._makers[kind](numbers, operands)
-        return AttentionStatement(text, opcodes, maker, effect.reads, effect.writes)
+        return AttentionStatement(text, opcodes, Issue(maker, effect.reads, effect.writes, len(opcodes)))
 
     def lds(self, entry: Entry) -> int:
         """Where in LDS a DMA's bytes begin, those of the first wave."""

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import with_register_waits
-from rota.emit.gemm.gemm_tile import BLayout, Element, Factor, GemmTile, gemm_tile
-from rota.emit.gemm.hip_gemm import product_of
+from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
+from rota.emit.gemm.gemm_tile import BLayout, Element, Factor, GemmTile
 from rota.emit.text import Template, identifier
 from rota.emit.whole.whole_finish import PARTIAL_UNIT
 from rota.emit.whole.whole_kernel import WholeKernel, emit_whole, whole_name
@@ -34,10 +33,9 @@ def emit_launcher(
     waves: int | None = None,
 ) -> str:
     asked = asked or WholeGemm()
-    planned = with_register_waits(compiled)
-    tile = gemm_tile(planned, geometry, element=element, waves=waves)
-    WholeKernel(planned, tile, asked)  # what can't be written has no launcher either
-    name = identifier(whole_name(planned, asked))
+    plan = gemm_plan(compiled, geometry, element=element, waves=waves)
+    tile = WholeKernel(plan, asked).tile  # what can't be written has no launcher either
+    name = identifier(whole_name(plan.compiled, asked))
     geometry, columns = tile.geometry, tile.geometry.BN // asked.products
     workgroups = "if (p.workgroups > tiles) p.workgroups" if asked.persistent else "p.workgroups"
     lines = _TEMPLATE.lines(
@@ -45,7 +43,7 @@ def emit_launcher(
         name=name,
         tile=tile,
         asked=asked,
-        product=product_of(tile),
+        product=plan.product,
         epilogue=spoken(asked.epilogue),
         parameters=", ".join(map(str, PARAMETERS)),
         fields=_fields(tile),
@@ -55,7 +53,7 @@ def emit_launcher(
         last_column=columns - 1,
         unit=PARTIAL_UNIT,
         last_of_unit=PARTIAL_UNIT - 1,
-        least_tiles=2 * planned.lowered.tiles_outside,
+        least_tiles=2 * plan.program.tiles_outside,
         checks=(f'if (!({condition})) return "{words}";' for condition, words in _conditions(name, tile, asked)),
         overlaps=_overlaps(tile, asked),
         opening=launch_opening(name),
@@ -289,8 +287,8 @@ def emit_project(
 ) -> dict[str, str]:
     """The files by name: the kernel, its header, and what builds, tests and times it."""
     asked = asked or WholeGemm()
-    planned = with_register_waits(compiled)
-    tile = gemm_tile(planned, geometry, element=element, waves=waves)
+    plan = gemm_plan(compiled, geometry, element=element, waves=waves)
+    tile = plan.tile
     if tile.element is Element.FP4 or tile.has_scales:
         raise EmissionError.of(
             "T209",
@@ -298,12 +296,12 @@ def emit_project(
             "binding fill whole bytes and have no such scales",
             fixes=("`--form kernel` and `--form launcher` write the kernel and the header that launches it",),
         )
-    name = whole_name(planned, asked)
+    name = whole_name(plan.compiled, asked)
     found = {
         f"{name}.hip": emit_whole(compiled, geometry, asked, element=element, waves=waves),
         f"{name}.h": emit_launcher(compiled, geometry, asked, element=element, waves=waves),
     }
-    words = _words(name, tile, asked)
+    words = _words(name, plan, asked)
     for template in sorted(files("rota.emit.whole").joinpath("project_files").iterdir(), key=lambda each: each.name):
         text = template.read_text(encoding="utf-8")
         for word, value in words.items():
@@ -312,7 +310,8 @@ def emit_project(
     return found
 
 
-def _words(name: str, tile: GemmTile, asked: WholeGemm) -> dict[str, str]:
+def _words(name: str, plan: GemmPlan, asked: WholeGemm) -> dict[str, str]:
+    tile = plan.tile
     by_row = EpilogueStep.ROW_BIAS in asked.epilogue
     held: object = tile.element
     put = _PUT_ELEMENT.get(tile.element)
@@ -322,7 +321,7 @@ def _words(name: str, tile: GemmTile, asked: WholeGemm) -> dict[str, str]:
     given, out = _TORCH[held], _TORCH[asked.output]
     by_columns = tile.b_layout is BLayout.KN
     return {
-        "PRODUCT": product_of(tile),
+        "PRODUCT": plan.product,
         "B_INDEX": "(std::size_t)k * p.N + column" if by_columns else "(std::size_t)column * p.K + k",
         "B_SIZES": "k, n" if by_columns else "n, k",
         "B_COLUMNS": "2" if by_columns else "1",

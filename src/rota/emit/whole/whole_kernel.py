@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, product
-from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import unfit, with_register_waits
+from rota.emit.emission import unfit
 from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_loop import packs_of, pairs_of
+from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan, issue_of, spacing_of
 from rota.emit.gemm.gemm_tile import (
     Dma,
     Element,
@@ -22,16 +22,15 @@ from rota.emit.gemm.gemm_tile import (
     GemmTile,
     LdsRead,
     Mfma,
+    PairPack,
     PairRead,
     Piece,
     ScaleDma,
     ScaleRead,
     block_adds,
-    gemm_tile,
 )
 from rota.emit.gemm.gemm_words import (
     NOWHERE,
-    PackSpacing,
     asm_resource,
     builtin_resource,
     element_fetch,
@@ -40,18 +39,10 @@ from rota.emit.gemm.gemm_words import (
     macros,
     write_statement,
 )
-from rota.emit.gemm.hip_gemm import (
-    GemmKernel,
-    column_dma,
-    column_fetches,
-    column_sizes,
-    product_of,
-    result_states,
-    spoken_element,
-    take_columns,
-)
+from rota.emit.gemm.hip_gemm import GemmKernel, Source, column_fetches, column_sizes, take_columns
 from rota.emit.gemm.program_form import form_of
-from rota.emit.text import FIRST_MARK, LAST_MARK, WORDS, apart_text, check_words, comment, contract, identifier
+from rota.emit.text import FIRST_MARK, LAST_MARK, WORDS, apart_text, comment, contract, identifier
+from rota.emit.wait_states import Maker
 from rota.emit.whole.whole_finish import (
     PARTIAL_UNIT,
     TEMPLATE,
@@ -66,7 +57,6 @@ from rota.emit.whole.whole_finish import (
 from rota.emit.whole.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm, check_layout, check_scales, spoken
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.kinds import Phase
-from rota.targets.architecture import architecture_of
 
 # In which order workgroups take tiles.
 #
@@ -90,14 +80,6 @@ def order_lines(asked: WholeGemm) -> Iterator[str]:
 # element, with zeros beyond K.
 
 
-class Source(NamedTuple):
-    """Some DMAs of an operand that have one resource: its name, the first and last but one, and the operand."""
-
-    name: str
-    operand: Factor
-    numbers: range
-
-
 def _multiply(binding: GemmBinding) -> Iterator[str]:
     """Step by step of K: all pieces of a step, then all its products."""
     tile = binding.tile
@@ -113,16 +95,18 @@ def _multiply(binding: GemmBinding) -> Iterator[str]:
             for part in range(binding.tile.parts(operand)):
                 yield " ".join(_read(binding, Piece(operand, part, piece)) for piece in pieces)
         yield "ROTA_WAIT_LGKM(0)"
-        spacing = PackSpacing(tile)
-        yield from _turn(binding, b, spacing) if tile.pairs else ()
-        for row, column in blocks:
-            mfma = Mfma(step, row, column, (0,) * len(a), (0,) * len(b), scale_copies, sum_copy)
-            if states := spacing.before(mfma):
+        turns = [*_turn(tile, b)] if tile.pairs else []
+        yield from (" ".join(write_statement(binding, pack) for pack in packs) for packs in turns)
+        mfmas = [Mfma(step, *block, (0,) * len(a), (0,) * len(b), scale_copies, sum_copy) for block in blocks]
+        issues = {Phase.KERNEL: [*map(issue_of, chain(*turns)), *map(issue_of, mfmas)]}
+        missing = spacing_of(tile).find_missing(issues, [[Phase.KERNEL]])
+        for number, mfma in enumerate(mfmas, sum(map(len, turns))):
+            if states := missing.get((Phase.KERNEL, number)):
                 yield apart_text(states)
             yield write_statement(binding, mfma)
     if not tile.block_sums:
         return
-    yield apart_text(result_states(architecture_of(tile.machine), tile.instruction))
+    yield apart_text(spacing_of(tile).between(Maker.MATRIX, Maker.PACKED))
     for row, column in blocks:
         adds = block_adds(row, column, 0, (0, 0))
         yield " ".join(write_statement(binding, each) for each in adds)
@@ -136,13 +120,11 @@ def _read(binding: GemmBinding, read: Piece) -> str:
     return write_statement(binding, LdsRead(read.operand, binding.read_offset(read), read.part, read.piece, 0))
 
 
-def _turn(binding: GemmBinding, pieces: Sequence[int], spacing: PackSpacing) -> Iterator[str]:
-    for part in range(binding.tile.parts(Factor.B)):
+def _turn(tile: GemmTile, pieces: Sequence[int]) -> Iterator[list[PairPack]]:
+    """What makes each of these pieces of all parts of B."""
+    for part in range(tile.parts(Factor.B)):
         for piece in pieces:
-            packs = list(packs_of(binding.tile, Piece(Factor.B, part, piece), Counter(), 0))
-            for pack in packs:
-                spacing.before(pack)
-            yield " ".join(write_statement(binding, pack) for pack in packs)
+            yield [*packs_of(tile, Piece(Factor.B, part, piece), Counter(), 0)]
 
 
 # The scales of blocks in a whole kernel.
@@ -312,13 +294,11 @@ def emit_whole(
 ) -> str:
     """The kernel, and the one that adds the splits of K."""
     asked = asked or WholeGemm()
-    check_words(compiled.lowered)
-    planned = with_register_waits(compiled)
-    tile = gemm_tile(planned, geometry, element=element, waves=waves)
-    kernel = WholeKernel(planned, tile, asked)
+    plan = gemm_plan(compiled, geometry, element=element, waves=waves)
+    kernel, tile = WholeKernel(plan, asked), plan.tile
     words = [*gemm_words(tile), *WORDS.lines("mark"), *finish_words(tile, asked)]
-    name = identifier(whole_name(planned, asked), macros(words))
-    lines = [comment(f"D = epilogue({product_of(tile)}) on {tile.machine.name} ({tile.machine.arch})."), *words, ""]
+    name = identifier(whole_name(plan.compiled, asked), macros(words))
+    lines = [comment(f"D = epilogue({plan.product}) on {tile.machine.name} ({tile.machine.arch})."), *words, ""]
     lines += [*kernel.lines(name), "", *kernel.reduction(f"{name}_reduce")]
     return "\n".join([*lines, "", *(f"#undef {macro}" for macro in macros(words)), ""])
 
@@ -329,15 +309,18 @@ def whole_name(planned: CompiledSchedule, asked: WholeGemm) -> str:
 
 
 class WholeKernel(GemmKernel):
-    def __init__(self, compiled: CompiledSchedule, tile: GemmTile, asked: WholeGemm) -> None:
-        super().__init__(compiled, tile)
+    def __init__(self, plan: GemmPlan, asked: WholeGemm) -> None:
         self.asked = asked
+        super().__init__(plan)
+        tile = self.tile
         check_layout(asked, tile)
         check_room(tile, self.binding.lds_bytes)
         check_scales(asked, tile)
         if asked.gate:
             check_halves(tile)
-        self.sources = tuple(self._sources())
+
+    def _prefix(self, operand: Factor) -> str:
+        return f"{operand.value}_"
 
     @property
     def _ends_late(self) -> bool:
@@ -350,11 +333,11 @@ class WholeKernel(GemmKernel):
         return self.tile.by_columns(Factor.B) and (self.tile.pairs or self.asked.persistent)
 
     def _sources(self) -> Iterator[Source]:
+        if not self.asked.gate:
+            yield from super()._sources()
+            return
         a, b = (self.tile.dmas(operand) for operand in Factor)
         yield Source("a", Factor.A, range(a))
-        if not self.asked.gate:
-            yield Source("b", Factor.B, range(b))
-            return
         if b % 2:
             raise unfit(
                 f"a gated epilogue takes half of a tile from each B; {b} DMAs of {self.tile.dma_rows} rows can't be "
@@ -458,7 +441,7 @@ class WholeKernel(GemmKernel):
             source=source,
             count=len(source.numbers),
             number=number,
-            exchanged=tile.order_in_memory(self._exchange("chunk", "place")),
+            exchanged=tile.order_in_memory(layout.exchange("chunk", "place")),
             within=f" + thread % {lanes_per_chunk} * {tile.dma_bytes}" if lanes_per_chunk > 1 else "",
             fetch=fetch,
         )
@@ -485,7 +468,7 @@ class WholeKernel(GemmKernel):
             program=program,
             binding=self.binding,
             name=name,
-            element=spoken_element(tile),
+            element=self.plan.element,
             scales=scales,
             epilogue=spoken(asked.epilogue),
             sizes=sizes,
@@ -562,34 +545,10 @@ class WholeKernel(GemmKernel):
         yield from scale_place_lines(self.binding, self.asked)
         yield ""
 
-    def _fetch(self, pattern: int, place: str) -> Iterator[str]:
-        for operand in Factor:
-            if not self.tile.by_columns(operand):
-                yield f"  const int {operand.value}_fetch{pattern} = row * {operand.value}_row_bytes + {place};"
-
-    def _dma(self, dma: Dma, phase: Phase) -> str:
-        if self.tile.by_columns(dma.operand):
-            now = "rows_now" if phase is Phase.KERNEL and self._recounts else "b_dma_rows"
-            return self._dma_text(dma, [] if phase is Phase.PROLOGUE else ["b_at"], now)
-        terms = ["k"] if phase is not Phase.PROLOGUE else []
-        terms += [str(dma.k_tile * self.tile.row_bytes)] if dma.k_tile else []
-        return self._dma_text(dma, terms)
-
     def _scale_dma(self, dma: ScaleDma, phase: Phase) -> str:
         before = [scales_before(self.tile, "k")] if phase is not Phase.PROLOGUE else []
         before += [str(dma.k_tile * self.tile.geometry.scale_line)] if dma.k_tile else []
         return scale_dma_text(self.binding, dma, before)
-
-    def _dma_text(self, dma: Dma, terms: list[str], rows_of_b: str = "b_dma_rows") -> str:
-        operand = dma.operand.value
-        source = next(each for each in self.sources if each.operand is dma.operand and dma.number in each.numbers)
-        lds = dma.lds + (self.binding.buffer_bytes(Factor.A) if dma.operand is Factor.B else 0)
-        number = dma.number - source.numbers.start
-        rows, pattern = [f"{number} * {operand}_dma_rows"] if number else [], dma.number % self._patterns()
-        if self.tile.by_columns(dma.operand):
-            rows, pattern = column_dma(self.tile, number, dma.k_tile, rows_of_b)
-        offset = " + ".join([*terms, *rows]) or "0"
-        return f"ROTA_DMA({source.name}_global, {lds}, {operand}_fetch{pattern}, {offset})"
 
     def _plain_dmas(self) -> Iterator[str]:
         """One K-tile into the first buffers, at `at` bytes of K."""
