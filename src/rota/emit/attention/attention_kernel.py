@@ -18,7 +18,6 @@ from rota.emit.attention.attention_ops import (
     AttentionOps,
     AttentionStatement,
     ForwardShape,
-    copies_of,
     forward_shape,
     name_registers,
 )
@@ -126,8 +125,8 @@ class AttentionKernel:
         self.compiled = compiled
         self.program = compiled.lowered
         self.shape = attention_shape(compiled)
-        self.copies = copies_of(self.program.entries)
-        self.ops = AttentionOps(self.shape, self.copies)
+        self.ops = AttentionOps(self.shape, self.program)
+        self.copies = self.ops.copies
         self.reasons = sync_reasons(compiled)
         self.issued: dict[Phase, list[AttentionStatement | None]] = {
             phase: [

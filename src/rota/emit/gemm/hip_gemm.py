@@ -13,7 +13,7 @@ from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import unfit
 from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
-from rota.emit.gemm.gemm_tile import HALVES, BoundInstruction, Dma, Element, Factor, GemmTile, ScaleDma
+from rota.emit.gemm.gemm_tile import HALVES, BoundInstruction, Dma, Element, Factor, GemmTile, Mfma, ScaleDma
 from rota.emit.gemm.gemm_words import (
     NOWHERE,
     TEMPLATE,
@@ -337,8 +337,8 @@ class GemmKernel:
         for entry, instructions, apart, what, after in self.plan.statements[phase]:
             texts = [sync_text(self.program, entry)] if entry.op.is_framework else []
             for states, each in zip(apart, instructions, strict=True):
-                texts += [apart_text(states)] if states else []
-                texts.append(self._instruction(each, phase))
+                end = "\n" if isinstance(each, Mfma) else " "
+                texts += f"{apart_text(states) + end if states else ''}{self._instruction(each, phase)}".splitlines()
             yield from (f"{indent}{text}".ljust(_FAR_APART) + comment(what) for text in texts)
             if after:
                 yield f"{indent}{apart_text(after)}  // a matrix instruction may follow"

@@ -139,9 +139,9 @@ class LoopOperands:
 
 
 def count_copies(program: LoweredProgram) -> dict[tuple[Space, str], int]:
-    """How many copies each value has, by its space and its name: as many as are written."""
+    """How many copies each value has, by its space and its name."""
     counts: dict[tuple[Space, str], int] = {}
-    for place in (place for entry in program.entries for place in entry.effect.writes):
+    for place in (place for entry in program.entries for place in (*entry.effect.reads, *entry.effect.writes)):
         key = place.space, place.name
         counts[key] = max(counts.get(key, 0), place.copy + 1)
     return counts
