@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -25,7 +24,7 @@ from rota.emit.text import Language, Template, identifier, sync_text
 from rota.errors import ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import read_object
-from rota.languages.language_code import LanguageCode
+from rota.languages.language_code import LanguageCode, run_compiler
 from rota.languages.plain_kernel import PlainKernel, log2
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.kinds import Phase
@@ -154,15 +153,7 @@ def compile_flydsl(
             "ROCM_PATH": str(_with_linker(folder)),
         }
         command = [sys.executable, "-c", _START, str(path), *map(str, sizes)]
-        done = subprocess.run(  # noqa: S603  # our own text, in the interpreter that runs this
-            command, env=os.environ | settings, capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise ToolchainError.of(
-                "T102",
-                "FlyDSL refused the kernel",
-                evidence=(("said", " ".join(done.stderr.strip().splitlines()[-3:])[-400:]),),
-            )
+        run_compiler("FlyDSL", command, os.environ | settings)
         code = read_dumped(folder / "dumps")
     return LanguageCode(compiled=compiled, geometry=geometry, source=source, code=code)
 

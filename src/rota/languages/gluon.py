@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from rota.audit.audit import Audit, audit_gemm
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import Addition, Emission, unfit
 from rota.emit.forms import gemm_form
@@ -18,15 +17,12 @@ from rota.emit.gemm.gemm_binding import InterleavedBinding
 from rota.emit.gemm.gemm_plan import GemmPlan, Statement, gemm_plan
 from rota.emit.gemm.gemm_tile import Dma, Element, Factor, LdsRead, Mfma, Register
 from rota.emit.text import Language, Template, identifier, is_alone, sync_text
-from rota.isa.binary.code_object import CodeObject
+from rota.languages.language_code import LanguageCode
 from rota.languages.plain_kernel import PlainKernel
 from rota.pipeline.geometry import WAVE_GRIDS, KernelGeometry
 from rota.program.kinds import OpKind, Phase
 from rota.targets.device import registers_per_lane
-from rota.triton import CompiledKernel, compile_kernel
-
-if TYPE_CHECKING:
-    from rota.audit.gemm_launch import GemmProgram
+from rota.triton import compile_kernel
 
 # What the compiler adds to a Gluon kernel.
 #
@@ -316,40 +312,9 @@ class _GluonKernel(PlainKernel):
         return names.pop()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GluonCode:
-    """What Triton made of a schedule."""
-
-    compiled: CompiledSchedule
-    geometry: KernelGeometry
-    source: str
-    made: CompiledKernel
-
-    @property
-    def code(self) -> CodeObject:
-        return self.made.code
-
-    def audit(self) -> Audit:
-        """Order, waits, barriers and operands against the schedule and the additions that were announced."""
-        return audit_gemm(
-            self.compiled,
-            self.geometry,
-            self.made.code,
-            bound=InterleavedBinding,
-            additions=additions(gluon_plan(self.compiled, self.geometry)),
-            dynamic_lds=self.made.dynamic_lds,
-        )
-
-    def program(self) -> GemmProgram:
-        """Ready to be run on numbers."""
-        from rota.audit.gemm_launch import load_emitted
-
-        return load_emitted(self.compiled, self.geometry, self.made.code, dynamic_lds=self.made.dynamic_lds)
-
-
 def compile_gluon(
     compiled: CompiledSchedule, geometry: KernelGeometry, *, edit: Callable[[str], str] = str
-) -> GluonCode:
+) -> LanguageCode:
     """The schedule as Gluon, compiled by the Triton that is installed; `edit` changes the source before."""
     plan = gluon_plan(compiled, geometry)
     source = edit(emit_gluon(compiled, geometry))
@@ -365,4 +330,12 @@ def compile_gluon(
         kernel = getattr(module, plan.symbol)
         arch = plan.tile.machine.arch
         made = compile_kernel(kernel, signature=signature, device=arch, num_warps=plan.tile.waves)
-    return GluonCode(compiled=compiled, geometry=geometry, source=source, made=made)
+    return LanguageCode(
+        compiled=compiled,
+        geometry=geometry,
+        source=source,
+        code=made.code,
+        bound=InterleavedBinding,
+        additions=additions(plan),
+        dynamic_lds=made.dynamic_lds,
+    )

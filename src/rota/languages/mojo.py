@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ from rota.emit.text import Language, Template, identifier, remark, sync_text
 from rota.errors import ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
-from rota.languages.language_code import LanguageCode
+from rota.languages.language_code import LanguageCode, run_compiler
 from rota.languages.plain_kernel import PlainKernel
 from rota.pipeline.geometry import KernelGeometry
 from rota.pipeline.op import DoubleBufferTag, FrameworkTag, KOffsetKind, OpDesc
@@ -42,21 +41,21 @@ class TableRow(NamedTuple):
     """One entry: the fields of its op, then those of its place; `k_offset` in K-tiles, None where an op has none."""
 
     tag: int
-    stage: int
-    subtile: int
-    k_offset: int | None
-    vm_cost: int
-    lgkm_cost: int
-    wait_value: int
-    resource: str
-    latency: int
-    role: str
-    channel: int
-    vgpr_def: int
-    vgpr_kill: int
-    time_slot: int
-    phase: str
-    is_prefetch: bool
+    stage: int = 0
+    subtile: int = 0
+    k_offset: int | None = None
+    vm_cost: int = 0
+    lgkm_cost: int = 0
+    wait_value: int = 0
+    resource: str = ResourceKind.SCALAR.name
+    latency: int = 0
+    role: str = OpRole.SYNC.name
+    channel: int = -1
+    vgpr_def: int = 0
+    vgpr_kill: int = 0
+    time_slot: int = 0
+    phase: str = ""
+    is_prefetch: bool = False
 
 
 class Extra(NamedTuple):
@@ -148,24 +147,9 @@ def _of_stages(op: OpDesc, slot: int, phase: Phase, *, is_prefetch: bool) -> Tab
 def _of_values(plan: GemmPlan, entry: Entry, instructions: Sequence[BoundInstruction]) -> TableRow:
     """A load is never left out, so that none is a prefetch; latencies and registers are not the table's to say."""
     effect = entry.effect
-    row = TableRow(
-        tag=-1,
-        stage=0,
-        subtile=0,
-        k_offset=None,
-        vm_cost=effect.tokens if effect.counter == "vmcnt" and not entry.op.is_framework else 0,
-        lgkm_cost=effect.tokens if effect.counter == "lgkmcnt" and not entry.op.is_framework else 0,
-        wait_value=effect.wait_value,
-        resource=ResourceKind.SCALAR.name,
-        latency=0,
-        role=OpRole.SYNC.name,
-        channel=-1,
-        vgpr_def=0,
-        vgpr_kill=0,
-        time_slot=entry.time_slot,
-        phase=entry.phase.name,
-        is_prefetch=False,
-    )
+    tokens = {} if entry.op.is_framework else {effect.counter: effect.tokens}
+    costs = tokens.get("vmcnt", 0), tokens.get("lgkmcnt", 0)
+    row = TableRow(-1, 0, 0, None, *costs, effect.wait_value, time_slot=entry.time_slot, phase=entry.phase.name)
     if entry.op.is_framework:
         role = OpRole.SYNC if entry.op.kind in (OpKind.WAIT, OpKind.BARRIER) else OpRole.FENCE
         return row._replace(tag=FrameworkTag[sync_text(plan.program, entry, Language.MOJO)], role=role.name)
@@ -437,11 +421,4 @@ def _run(*arguments: str) -> str:
     mojo = str(beside) if beside.exists() else shutil.which("mojo")
     if mojo is None:
         raise ToolchainError.of("T301", "Mojo is not installed", fixes=("pip install mojo max",))
-    done = subprocess.run([mojo, *arguments], capture_output=True, text=True, check=False)  # noqa: S603  # our own
-    if done.returncode:
-        raise ToolchainError.of(
-            "T102",
-            "Mojo refused the kernel",
-            evidence=(("said", " ".join(done.stderr.strip().splitlines()[-3:])[-400:]),),
-        )
-    return done.stdout
+    return run_compiler("Mojo", [mojo, *arguments])

@@ -135,7 +135,8 @@ class AttentionKernel:
             ]
             for phase in Phase
         }
-        spacing = Spacing(architecture_of(self.program.machine), INSTRUCTION)
+        self.architecture = architecture_of(self.program.machine)
+        spacing = Spacing(self.architecture, INSTRUCTION)
         issues = {phase: [each and each.issue for each in found] for phase, found in self.issued.items()}
         self.apart = spacing.find_missing(issues)
 

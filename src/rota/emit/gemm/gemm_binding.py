@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rota.emit.emission import no_gemm_op, no_product, refuse_count, unfit
-from rota.emit.gemm.gemm_loop import packs_of
+from rota.emit.gemm.gemm_loop import Verb, gemm_ops, packs_of
 from rota.emit.gemm.gemm_tile import (
     HALVES,
     BlockAdd,
@@ -28,7 +28,7 @@ from rota.emit.gemm.gemm_tile import (
 from rota.emit.gemm.lds_layout import column_panels
 from rota.emit.gemm.program_form import form_of
 from rota.program.entry import Entry, Place
-from rota.program.kinds import OpKind, Phase
+from rota.program.kinds import Phase
 from rota.program.lowered import Lowerable, LoweredProgram
 
 # What bound instructions compute.
@@ -272,12 +272,14 @@ class GemmBinding:
         self._operands = form_of(program).operands(tile)
         self.buffers = self._operands.buffers
         self.scale_stages = self._operands.scale_stages
-        reads = (OpKind.LDS_READ, OpKind.LDS_READ_TRANSPOSED)
-        self._makers = {OpKind.DMA: self._dmas, OpKind.MMA: self._mfmas, **dict.fromkeys(reads, self._reads)}
-        if tile.block_sums:
-            self._makers[OpKind.VALU] = self._adds
-        if tile.pairs:
-            self._makers[OpKind.VALU] = self._packs
+        by_verb = {
+            Verb.LOAD: self._dmas,
+            Verb.READ: self._reads,
+            Verb.MULTIPLY: self._mfmas,
+            Verb.TURN: self._packs,
+            Verb.ADD: self._adds,
+        }
+        self._makers = {kind: by_verb[op.verb] for kind, op in gemm_ops(tile).items()}
         for entry in program.entries:
             if not entry.op.is_framework and entry.op.kind not in self._makers:
                 raise no_gemm_op(entry.op, entry.op.kind, entry.concern())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
+from typing import Literal
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
@@ -249,31 +250,6 @@ _TORCH: Mapping[object, str] = {
     Output.F32: "float32",
 }
 _IN_C10 = {"bfloat16": "BFloat16"}  # others only begin with a capital there
-_IN_CPP: Mapping[EpilogueStep, str] = {
-    EpilogueStep.ALPHA: "{0} *= p.alpha;",
-    EpilogueStep.BETA: "{0} += p.beta * given.c[(std::size_t)row * p.N + column];",
-    EpilogueStep.ROW_SCALE: "{0} *= given.row_scale[row];",
-    EpilogueStep.COLUMN_SCALE: "{0} *= given.column_scale[column];",
-    EpilogueStep.ROW_BIAS: "{0} += given.bias[row];",
-    EpilogueStep.COLUMN_BIAS: "{0} += given.bias[column];",
-    EpilogueStep.RELU: "if ({0} < 0) {0} = 0;",
-    EpilogueStep.GELU: "{0} *= 0.5 * (1 + std::erf({0} / std::sqrt(2.0)));",
-    EpilogueStep.GELU_TANH: "{0} *= 0.5 * (1 + std::tanh(0.7978845608028654 * ({0} + 0.044715 * {0} * {0} * {0})));",
-    EpilogueStep.SILU: "{0} /= 1 + std::exp(-{0});",
-}
-_IN_TORCH: Mapping[EpilogueStep, str] = {
-    EpilogueStep.ALPHA: "{0} = {0} * alpha",
-    EpilogueStep.BETA: "{0} = {0} + beta * c",
-    EpilogueStep.ROW_SCALE: "{0} = {0} * row_scale[:, :, None]",
-    EpilogueStep.COLUMN_SCALE: "{0} = {0} * column_scale[:, None, :]",
-    EpilogueStep.ROW_BIAS: "{0} = {0} + bias[None, :, None]",
-    EpilogueStep.COLUMN_BIAS: "{0} = {0} + bias[None, None, :]",
-    EpilogueStep.RELU: "{0} = torch.relu({0})",
-    EpilogueStep.GELU: "{0} = torch.nn.functional.gelu({0})",
-    EpilogueStep.GELU_TANH: '{0} = torch.nn.functional.gelu({0}, approximate="tanh")',
-    EpilogueStep.SILU: "{0} = torch.nn.functional.silu({0})",
-}
-_ACTS = {EpilogueStep.GATED_SILU: EpilogueStep.SILU, EpilogueStep.GATED_GELU_TANH: EpilogueStep.GELU_TANH}
 _NEAR = {Output.BF16: "8e-3", Output.F16: "1e-3", Output.F32: "1e-5"}
 
 
@@ -335,8 +311,8 @@ def _words(name: str, plan: GemmPlan, asked: WholeGemm) -> dict[str, str]:
         "OUTPUT_BYTES": str(asked.output.bytes),
         "PRODUCTS": str(asked.products),
         "TOLERANCE": _NEAR[asked.output],
-        "REFERENCE": _indent(_reference(asked, _IN_CPP, "double other = product(given.b_up);", ";")),
-        "TORCH_REFERENCE": _indent(_reference(asked, _IN_TORCH, "", ""), 4),
+        "REFERENCE": _indent(_reference(asked, "cpp", "double other = product(given.b_up);", ";")),
+        "TORCH_REFERENCE": _indent(_reference(asked, "torch", "", ""), 4),
         "TORCH_INPUT": f"k{_IN_C10.get(given, given.capitalize())}",
         "TORCH_OUTPUT": f"k{_IN_C10.get(out, out.capitalize())}",
         "TORCH_PYTHON_INPUT": given,
@@ -346,19 +322,18 @@ def _words(name: str, plan: GemmPlan, asked: WholeGemm) -> dict[str, str]:
     }
 
 
-def _reference(asked: WholeGemm, steps: Mapping[EpilogueStep, str], opening: str, end: str) -> Iterator[str]:
+def _reference(asked: WholeGemm, language: Literal["cpp", "torch"], opening: str, end: str) -> Iterator[str]:
     before = asked.gate is not None
     if before and opening:
         yield opening
     for step in asked.epilogue:
+        text: str = getattr(step, language)
+        yield text.format("value")
         if step.gates:
             before = False
-            yield steps[_ACTS[step]].format("value")
             yield f"value = value * other{end}"
-            continue
-        yield steps[step].format("value")
-        if before:
-            yield steps[step].format("other")
+        elif before:
+            yield text.format("other")
 
 
 def _indent(lines: Iterator[str] | tuple[str, ...], by: int = 2) -> str:
