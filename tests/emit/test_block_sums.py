@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rota.audit.audit import audit_gemm
+from rota.emit.asm_spacing import Maker
 from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_loop import GemmLoop
 from rota.emit.gemm.gemm_plan import gemm_plan, issue_of, spacing_of
@@ -29,7 +30,6 @@ from rota.emit.gemm.gemm_tile import (
 )
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.planning import with_register_waits
-from rota.emit.wait_states import Maker
 from rota.emit.whole.whole_host import emit_launcher, emit_project
 from rota.emit.whole.whole_kernel import emit_whole, whole_name
 from rota.emit.whole.whole_options import Output, WholeGemm, parse_options

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.emit.asm_spacing import Spacing
 from rota.emit.attention.attention_ops import (
     BLOCK,
     DEPTH,
@@ -38,7 +39,6 @@ from rota.emit.text import (
     sync_reasons,
     sync_text,
 )
-from rota.emit.wait_states import Spacing
 from rota.emit.whole.whole_host import launch_opening
 from rota.emit.whole.whole_options import Parameter
 from rota.program.entry import Place, Space

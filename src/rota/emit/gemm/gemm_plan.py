@@ -12,6 +12,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.emit.asm_spacing import Issue, Maker, Spacing
 from rota.emit.emission import unfit
 from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_tile import (
@@ -34,7 +35,6 @@ from rota.emit.gemm.lds_layout import ColumnPanels, LdsLayout, bank_conflicts, c
 from rota.emit.gemm.program_form import form_of
 from rota.emit.planning import plan_schedule
 from rota.emit.text import describe_entry, sync_reasons
-from rota.emit.wait_states import Issue, Maker, Spacing
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.entry import Entry
 from rota.program.kinds import Phase
@@ -178,8 +178,10 @@ def _check_plain(tile: GemmTile) -> None:
 def _plan_statements(compiled: CompiledSchedule, binding: GemmBinding) -> dict[Phase, tuple[Statement, ...]]:
     program, reasons = compiled.lowered, sync_reasons(compiled)
     bound = {phase: [(entry, binding.instructions(entry)) for entry in program.phase(phase)] for phase in Phase}
-    issues = {phase: issues_of(each for _, found in bound[phase] for each in found) for phase in Phase}
-    missing = spacing_of(binding.tile).find_missing(issues)
+    missing: Mapping[tuple[Phase, int], int] = {}
+    if binding.tile.pairs or binding.tile.block_sums:  # which are vector instructions in assembly
+        issues = {phase: issues_of(each for _, found in bound[phase] for each in found) for phase in Phase}
+        missing = spacing_of(binding.tile).find_missing(issues)
     found: dict[Phase, tuple[Statement, ...]] = {}
     for phase in Phase:
         number = 0

@@ -734,7 +734,4 @@ def block_adds(a_part: int, b_part: int, sum_copy: int, scale_copies: tuple[int,
             yield BlockAdd(a_part, b_part, sum_copy, scale_copies, half, adds)
 
 
-Instruction = Dma | LdsRead | Mfma
-"""Of a GEMM without scales."""
-BoundInstruction = Instruction | ScaleDma | ScaleRead | BlockAdd | PairRead | PairPack
-"""Of any."""
+BoundInstruction = Dma | LdsRead | Mfma | ScaleDma | ScaleRead | BlockAdd | PairRead | PairPack

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, product
 
 from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.emit.asm_spacing import Maker
 from rota.emit.emission import unfit
 from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_loop import packs_of, pairs_of
@@ -42,7 +43,6 @@ from rota.emit.gemm.gemm_words import (
 from rota.emit.gemm.hip_gemm import GemmKernel, Source, column_fetches, column_sizes, take_columns
 from rota.emit.gemm.program_form import form_of
 from rota.emit.text import FIRST_MARK, LAST_MARK, WORDS, apart_text, comment, contract, identifier
-from rota.emit.wait_states import Maker
 from rota.emit.whole.whole_finish import (
     PARTIAL_UNIT,
     TEMPLATE,
