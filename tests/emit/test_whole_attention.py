@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rota.audit.audit import audit_attention
-from rota.emit.asm_spacing import Issue, Maker, Spacing
+from rota.emit.asm_spacing import AsmSpacing, Issue, Maker
 from rota.emit.attention.attention_kernel import emit_attention, emit_attention_launcher
 from rota.emit.attention.attention_ops import INSTRUCTION, ForwardShape, forward_shape
 from rota.emit.emission import Emission
@@ -138,7 +138,7 @@ def test_wait_states_are_kept_on_every_way() -> None:
         Phase.KERNEL: [reads, product, None],
         Phase.EPILOGUE: [other, reads],
     }
-    assert Spacing(GFX950, INSTRUCTION).find_missing(phases) == {(Phase.KERNEL, 0): 8, (Phase.EPILOGUE, 1): 3}
+    assert AsmSpacing(GFX950, INSTRUCTION).find_missing(phases) == {(Phase.KERNEL, 0): 8, (Phase.EPILOGUE, 1): 3}
 
 
 def test_too_few_wait_states_are_seen_by_the_audit() -> None:

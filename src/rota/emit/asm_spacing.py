@@ -42,7 +42,7 @@ class Issue(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Spacing:
+class AsmSpacing:
     """The wait states of an architecture, for kernels with one matrix instruction."""
 
     architecture: Architecture

@@ -80,7 +80,7 @@ Evidence = Iterable[tuple[str, str | int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class EmissionRefusal:
     """Makes the errors of one code; `instead` says what works for whatever is refused so."""
 
     code: str
@@ -94,13 +94,13 @@ class Refusal:
         return EmissionError.of(self.code, message, concerns=tuple(concerns), evidence=tuple(evidence), fixes=fixes)
 
 
-unfit = Refusal("T203", (SKELETON,))
+unfit = EmissionRefusal("T203", (SKELETON,))
 """Nothing is wrong with the schedule, but no GEMM kernel is written for it."""
-no_product = Refusal("T206", (SKELETON,))
+no_product = EmissionRefusal("T206", (SKELETON,))
 """The schedule has the parts of a GEMM and computes something else."""
-refuse_count = Refusal("T202")
+refuse_count = EmissionRefusal("T202")
 """An op says of itself what its instructions don't do."""
-no_word = Refusal("T207", (_DOCUMENT,))
+no_word = EmissionRefusal("T207", (_DOCUMENT,))
 """Source can't say what the program does, in a GEMM or in a skeleton."""
 
 

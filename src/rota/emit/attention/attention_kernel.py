@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.asm_spacing import Spacing
+from rota.emit.asm_spacing import AsmSpacing
 from rota.emit.attention.attention_ops import (
     BLOCK,
     DEPTH,
@@ -136,7 +136,7 @@ class AttentionKernel:
             for phase in Phase
         }
         self.architecture = architecture_of(self.program.machine)
-        spacing = Spacing(self.architecture, INSTRUCTION)
+        spacing = AsmSpacing(self.architecture, INSTRUCTION)
         issues = {phase: [each and each.issue for each in found] for phase, found in self.issued.items()}
         self.apart = spacing.find_missing(issues)
 

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.asm_spacing import Issue, Maker, Spacing
+from rota.emit.asm_spacing import AsmSpacing, Issue, Maker
 from rota.emit.emission import unfit
 from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_tile import (
@@ -197,8 +197,8 @@ def _plan_statements(compiled: CompiledSchedule, binding: GemmBinding) -> dict[P
     return found
 
 
-def spacing_of(tile: GemmTile) -> Spacing:
-    return Spacing(architecture_of(tile.machine), tile.instruction)
+def spacing_of(tile: GemmTile) -> AsmSpacing:
+    return AsmSpacing(architecture_of(tile.machine), tile.instruction)
 
 
 def issues_of(instructions: Iterable[BoundInstruction]) -> list[Issue]:

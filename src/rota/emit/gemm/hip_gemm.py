@@ -67,16 +67,16 @@ def column_places(binding: GemmBinding, start: int) -> Iterator[str]:
     lanes = panels.side_by_side if tile.pairs else TEAM  # that read a chunk, or turn one
     within = f" + lane_row / {lanes}" if tile.side > lanes else ""
     k_within = "" if tile.pairs else f" + lane % {TEAM} / {panels.side_by_side}"
-    yield f"  const int b_k = lane_group * {panels.run}{k_within};"
+    yield f"const int b_k = lane_group * {panels.run}{k_within};"
     yield (
-        f"  ROTA_LDS const char* const b_row = (ROTA_LDS const char*)memory + {start} + b_k * {panels.row_bytes} + "
+        f"ROTA_LDS const char* const b_row = (ROTA_LDS const char*)memory + {start} + b_k * {panels.row_bytes} + "
         f"lane % {panels.side_by_side} * {panels.read_bytes};"
     )
     for part in range(0, binding.tile.parts(Factor.B), binding.column_step):
         first = binding.first_row(Factor.B, part) // TEAM
-        yield f"  const int b_part{part} = wave_column * {binding.wave_rows(Factor.B) // TEAM} + {first}{within};"
+        yield f"const int b_part{part} = wave_column * {binding.wave_rows(Factor.B) // TEAM} + {first}{within};"
         yield (
-            f"  ROTA_LDS const char* const b_lane{part} = b_row + b_part{part} / {panels.chunks} * "
+            f"ROTA_LDS const char* const b_lane{part} = b_row + b_part{part} / {panels.chunks} * "
             f"{panels.panel_bytes} + (b_part{part} % {panels.chunks} ^ {_flip(panels, 'b_k')}) * "
             f"{panels.chunk_bytes};"
         )
@@ -306,13 +306,13 @@ class GemmKernel:
         chunk, within = f"thread % {lanes}", ""
         if lanes_per_chunk > 1:
             chunk, within = f"{chunk} / {lanes_per_chunk}", f" + thread % {lanes_per_chunk} * {tile.dma_bytes}"
-        yield f"  const int row = thread / {lanes}, chunk = {chunk};"
+        yield f"const int row = thread / {lanes}, chunk = {chunk};"
         prefixes = dict.fromkeys(self._prefix(operand) for operand in Factor if not tile.by_columns(operand))
         for pattern in range(self.plan.patterns):
             row = f"(row + {pattern * tile.dma_rows})" if pattern else "row"
             place = f"{tile.order_in_memory(layout.exchange('chunk', row))} * {layout.chunk_bytes}{within}"
             for prefix in prefixes:
-                yield f"  const int {prefix}fetch{pattern} = row * {prefix}row_bytes + {place};"
+                yield f"const int {prefix}fetch{pattern} = row * {prefix}row_bytes + {place};"
 
     def _places(self) -> Iterator[str]:
         tile, layout, start = self.tile, self.layout, 0
@@ -321,12 +321,12 @@ class GemmKernel:
                 yield from column_places(self.binding, start)
                 continue
             name = operand.value
-            yield f"  const int {name}_row = {where} * {self.binding.wave_rows(operand)} + lane_row;"
+            yield f"const int {name}_row = {where} * {self.binding.wave_rows(operand)} + lane_row;"
             for piece in range(self.plan.pieces):
                 chunk = f"({piece * tile.lane_groups} + lane_group)"
                 place = f"{layout.exchange(chunk, f'{name}_row')} * {layout.chunk_bytes}"
                 yield (
-                    f"  ROTA_LDS const char* const {name}_lane{piece} = "
+                    f"ROTA_LDS const char* const {name}_lane{piece} = "
                     f"(ROTA_LDS const char*)memory + {start} + {name}_row * {tile.row_bytes} + {place};"
                 )
             start += self.binding.buffer_bytes(operand)

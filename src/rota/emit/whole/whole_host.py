@@ -14,7 +14,7 @@ from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
 from rota.emit.gemm.gemm_tile import BLayout, Element, Factor, GemmTile
 from rota.emit.text import Template, identifier
 from rota.emit.whole.whole_finish import PARTIAL_UNIT
-from rota.emit.whole.whole_kernel import WholeKernel, emit_whole, whole_name
+from rota.emit.whole.whole_kernel import WholeKernel, print_whole, whole_name
 from rota.emit.whole.whole_options import PARAMETERS, REDUCTION_THREADS, EpilogueStep, Output, WholeGemm, spoken
 from rota.errors import EmissionError
 from rota.pipeline.geometry import KernelGeometry
@@ -33,8 +33,10 @@ def emit_launcher(
     element: Element | None = None,
     waves: int | None = None,
 ) -> str:
-    asked = asked or WholeGemm()
-    plan = gemm_plan(compiled, geometry, element=element, waves=waves)
+    return print_launcher(gemm_plan(compiled, geometry, element=element, waves=waves), asked or WholeGemm())
+
+
+def print_launcher(plan: GemmPlan, asked: WholeGemm) -> str:
     tile = WholeKernel(plan, asked).tile  # what can't be written has no launcher either
     name = identifier(whole_name(plan.compiled, asked))
     geometry, columns = tile.geometry, tile.geometry.BN // asked.products
@@ -273,10 +275,7 @@ def emit_project(
             fixes=("`--form kernel` and `--form launcher` write the kernel and the header that launches it",),
         )
     name = whole_name(plan.compiled, asked)
-    found = {
-        f"{name}.hip": emit_whole(compiled, geometry, asked, element=element, waves=waves),
-        f"{name}.h": emit_launcher(compiled, geometry, asked, element=element, waves=waves),
-    }
+    found = {f"{name}.hip": print_whole(plan, asked), f"{name}.h": print_launcher(plan, asked)}
     words = _words(name, plan, asked)
     for template in sorted(files("rota.emit.whole").joinpath("project_files").iterdir(), key=lambda each: each.name):
         text = template.read_text(encoding="utf-8")

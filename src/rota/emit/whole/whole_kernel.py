@@ -293,8 +293,10 @@ def emit_whole(
     waves: int | None = None,
 ) -> str:
     """The kernel, and the one that adds the splits of K."""
-    asked = asked or WholeGemm()
-    plan = gemm_plan(compiled, geometry, element=element, waves=waves)
+    return print_whole(gemm_plan(compiled, geometry, element=element, waves=waves), asked or WholeGemm())
+
+
+def print_whole(plan: GemmPlan, asked: WholeGemm) -> str:
     kernel, tile = WholeKernel(plan, asked), plan.tile
     words = [*gemm_words(tile), *WORDS.lines("mark"), *finish_words(tile, asked)]
     name = identifier(whole_name(plan.compiled, asked), macros(words))
@@ -389,7 +391,7 @@ class WholeKernel(GemmKernel):
             order=order_lines(self.asked),
             resources=self._resources(),
             places=self._lane_places(),
-            registers=(line.removeprefix("  ") for line in self._registers()),
+            registers=self._registers(),
             reached="dma_depth" if tile.by_columns(Factor.B) else "depth",
             depth_bytes=tile.element.in_bytes("depth"),
             first_mark=f"{FIRST_MARK:#x}",
@@ -537,11 +539,11 @@ class WholeKernel(GemmKernel):
                 yield from column_fetches(tile)
                 continue
             yield f"const int {name}_dma_rows = {tile.dma_rows} * {name}_row_bytes;  // from one DMA to the next"
-        yield from (line.removeprefix("  ") for line in self._fetches())
+        yield from self._fetches()
         yield ""
         yield "// Each lane's place in the first part of A and of B, for each piece of it."
         yield f"const int lane_row = lane % {tile.side}, lane_group = lane / {tile.side};"
-        yield from (line.removeprefix("  ") for line in self._places())
+        yield from self._places()
         yield from scale_place_lines(self.binding, self.asked)
         yield ""
 
