@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 import re
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property, reduce
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import no_word
@@ -154,51 +153,32 @@ _COUNTERS: Mapping[WaitEncoding, Mapping[str, _Field]] = {
 """What source has words for."""
 
 
-class Language(enum.Enum):
-    """What a kernel is written in; a kernel in Mojo walks a table, in which a word is a tag."""
-
-    HIP = enum.auto()
-    GLUON = enum.auto()
-    FLYDSL = enum.auto()
-    MOJO = enum.auto()
+Language = Literal["hip", "gluon", "flydsl", "mojo"]
 
 
-_SYNC: Mapping[OpKind, Mapping[Language, str]] = {
-    OpKind.WAIT: {
-        Language.HIP: "ROTA_{word}({count})",
-        Language.GLUON: 'gl.inline_asm("s_waitcnt {counter}({count})"); fence()',
-        Language.FLYDSL: "rocdl.s_waitcnt({counter}={count}); fence()",
-        Language.MOJO: "{word}",
-    },
-    OpKind.BARRIER: {
-        Language.HIP: "ROTA_BARRIER",
-        Language.GLUON: "gl.barrier(); fence()",
-        Language.FLYDSL: "rocdl.s_barrier(); fence()",
-        Language.MOJO: "BARRIER",
-    },
-    OpKind.PRIORITY: {
-        Language.HIP: "ROTA_PRIORITY({count})",
-        Language.GLUON: 'gl.inline_asm("s_setprio {count}"); fence()',
-        Language.FLYDSL: "rocdl.s_setprio({count}); fence()",
-        Language.MOJO: "SET_PRIO",
-    },
-    OpKind.FENCE: {
-        Language.HIP: "ROTA_FENCE",
-        Language.GLUON: "fence()",
-        Language.FLYDSL: "fence()",
-        Language.MOJO: "SCHEDULE_BARRIER",
-    },
-    OpKind.HINT: {
-        Language.HIP: "__builtin_amdgcn_sched_group_barrier({mask:#x}, {count}, 0); ROTA_FENCE",
-        Language.GLUON: "fence()",
-        Language.FLYDSL: "fence()",
-        Language.MOJO: "SCHED_GROUP_BARRIER",
-    },
+class _Words(NamedTuple):
+    """How an op is written in each language; a kernel in Mojo walks a table, in which a word is a tag."""
+
+    hip: str
+    gluon: str
+    flydsl: str
+    mojo: str
+
+
+_WAIT = "ROTA_{word}({count})", 'gl.inline_asm("s_waitcnt {counter}({count})"); fence()'
+_PRIORITY = "ROTA_PRIORITY({count})", 'gl.inline_asm("s_setprio {count}"); fence()'
+_HINT = "__builtin_amdgcn_sched_group_barrier({mask:#x}, {count}, 0); ROTA_FENCE"
+_SYNC: Mapping[OpKind, _Words] = {
+    OpKind.WAIT: _Words(*_WAIT, "rocdl.s_waitcnt({counter}={count}); fence()", "{word}"),
+    OpKind.BARRIER: _Words("ROTA_BARRIER", "gl.barrier(); fence()", "rocdl.s_barrier(); fence()", "BARRIER"),
+    OpKind.PRIORITY: _Words(*_PRIORITY, "rocdl.s_setprio({count}); fence()", "SET_PRIO"),
+    OpKind.FENCE: _Words("ROTA_FENCE", "fence()", "fence()", "SCHEDULE_BARRIER"),
+    OpKind.HINT: _Words(_HINT, "fence()", "fence()", "SCHED_GROUP_BARRIER"),
 }
-"""How each kind of op that moves no data is written."""
+"""Each kind of op that moves no data."""
 _ALONE = {
-    Language.HIP: "if (wave_group == {role}) {{ ROTA_BARRIER }}",
-    Language.FLYDSL: "if wave_group == {role}:\n    rocdl.s_barrier()\nfence()",
+    "hip": "if (wave_group == {role}) {{ ROTA_BARRIER }}",
+    "flydsl": "if wave_group == {role}:\n    rocdl.s_barrier()\nfence()",
 }
 """A barrier of one wave group alone."""
 
@@ -280,7 +260,7 @@ def apart_text(states: int) -> str:
     return f"ROTA_APART({states})"
 
 
-def sync_text(program: LoweredProgram, entry: Entry, language: Language = Language.HIP) -> str:
+def sync_text(program: LoweredProgram, entry: Entry, language: Language = "hip") -> str:
     """The statement, of a line or more; a barrier of one wave group alone asks the variable `wave_group`."""
     effect, kind = entry.effect, entry.op.kind
     if kind is OpKind.BARRIER and entry.roles and is_alone(program, entry):
@@ -292,7 +272,8 @@ def sync_text(program: LoweredProgram, entry: Entry, language: Language = Langua
             concerns=(entry.concern(),),
             evidence=(("count", effect.wait_value), ("largest that waits", field.no_wait - 1)),
         )
-    return _SYNC[kind][language].format(
+    text: str = getattr(_SYNC[kind], language)
+    return text.format(
         word=field and field.word,
         counter=effect.counter,
         count=effect.wait_value,

@@ -20,7 +20,7 @@ from rota.emit.emission import Emission
 from rota.emit.forms import gemm_form
 from rota.emit.gemm.gemm_plan import Statement, gemm_plan
 from rota.emit.gemm.gemm_tile import Dma, Element, Factor, LdsRead, Mfma
-from rota.emit.text import Language, Template, identifier, sync_text
+from rota.emit.text import Template, identifier, sync_text
 from rota.errors import ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import read_object
@@ -97,7 +97,7 @@ class _FlydslKernel(PlainKernel):
 
     def write(self, statement: Statement, phase: Phase) -> Iterator[str]:
         if statement.entry.op.is_framework:
-            yield from sync_text(self.program, statement.entry, Language.FLYDSL).splitlines()
+            yield from sync_text(self.program, statement.entry, "flydsl").splitlines()
         for each in statement.instructions:
             if isinstance(each, Dma):
                 rows = [f"dma_rows * {each.number}"] if each.number else []

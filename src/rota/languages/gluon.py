@@ -16,7 +16,7 @@ from rota.emit.forms import gemm_form
 from rota.emit.gemm.gemm_binding import InterleavedBinding
 from rota.emit.gemm.gemm_plan import GemmPlan, Statement, gemm_plan
 from rota.emit.gemm.gemm_tile import Dma, Element, Factor, LdsRead, Mfma, Register
-from rota.emit.text import Language, Template, identifier, is_alone, sync_text
+from rota.emit.text import Template, identifier, is_alone, sync_text
 from rota.languages.language_code import LanguageCode
 from rota.languages.plain_kernel import PlainKernel
 from rota.pipeline.geometry import WAVE_GRIDS, KernelGeometry
@@ -258,7 +258,7 @@ class _GluonKernel(PlainKernel):
 
     def write(self, statement: Statement, phase: Phase) -> Iterator[str]:
         if statement.entry.op.is_framework:
-            yield sync_text(self.program, statement.entry, Language.GLUON)
+            yield sync_text(self.program, statement.entry, "gluon")
         waiting: list[LdsRead] = []
         for each in statement.instructions:
             if isinstance(each, Dma):

@@ -16,7 +16,7 @@ from rota.emit.forms import gemm_form
 from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
 from rota.emit.gemm.gemm_tile import BoundInstruction, Dma, Element, Factor, LdsRead, Mfma
 from rota.emit.gemm.program_form import form_of
-from rota.emit.text import Language, Template, identifier, remark, sync_text
+from rota.emit.text import Template, identifier, remark, sync_text
 from rota.errors import ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
@@ -152,7 +152,7 @@ def _of_values(plan: GemmPlan, entry: Entry, instructions: Sequence[BoundInstruc
     row = TableRow(-1, 0, 0, None, *costs, effect.wait_value, time_slot=entry.time_slot, phase=entry.phase.name)
     if entry.op.is_framework:
         role = OpRole.SYNC if entry.op.kind in (OpKind.WAIT, OpKind.BARRIER) else OpRole.FENCE
-        return row._replace(tag=FrameworkTag[sync_text(plan.program, entry, Language.MOJO)], role=role.name)
+        return row._replace(tag=FrameworkTag[sync_text(plan.program, entry, "mojo")], role=role.name)
     return _data(plan, row, instructions[0])
 
 
