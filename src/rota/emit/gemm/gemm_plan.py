@@ -6,15 +6,17 @@ them, where the bytes of A and B lie in LDS, and which lanes fetch them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product
 from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.asm_spacing import AsmSpacing, Issue, Maker
 from rota.emit.emission import unfit
 from rota.emit.gemm.gemm_binding import GemmBinding
+from rota.emit.gemm.gemm_loop import packs_of, pairs_of
 from rota.emit.gemm.gemm_tile import (
     BLayout,
     BlockAdd,
@@ -27,8 +29,10 @@ from rota.emit.gemm.gemm_tile import (
     Mfma,
     PairPack,
     PairRead,
+    Piece,
     Register,
     ScaleRead,
+    block_adds,
     gemm_tile,
 )
 from rota.emit.gemm.lds_layout import ColumnPanels, LdsLayout, bank_conflicts, column_panels, free_layout, plain_layout
@@ -195,6 +199,50 @@ def _plan_statements(compiled: CompiledSchedule, binding: GemmBinding) -> dict[P
             statements[-1] = statements[-1]._replace(states_after=after)
         found[phase] = tuple(statements)
     return found
+
+
+ReadOrCompute = LdsRead | ScaleRead | PairRead | PairPack | Mfma | BlockAdd
+"""Any instruction but a DMA."""
+
+
+def plan_k_tile(binding: GemmBinding) -> Iterator[tuple[int, Sequence[ReadOrCompute] | None]]:
+    """One K-tile in the first buffers, unpipelined: instructions in groups, and the wait states before each group.
+
+    Step by step of K come all pieces of a step, then all its products.  None waits for all reads.
+    """
+    tile, spacing = binding.tile, spacing_of(binding.tile)
+    blocks = [*product(range(tile.parts(Factor.A)), range(tile.parts(Factor.B)))]
+    scale_copies, sum_copy = (0, 0) if tile.scaled else (), 0 if tile.block_sums else None
+    for operand in Factor if tile.has_scales else ():
+        for part in range(tile.parts(operand)):
+            lds = binding.first_row(operand, part) * tile.geometry.scale_line
+            yield 0, [ScaleRead(operand, lds, part, 0)]
+    for step in range(tile.steps):
+        a, b = (range(step * each, (step + 1) * each) for each in map(tile.step_pieces, Factor))
+        for operand, pieces in zip(Factor, (a, b), strict=True):
+            for part in range(tile.parts(operand)):
+                yield 0, [each for piece in pieces for each in _reads_of(binding, Piece(operand, part, piece))]
+        yield 0, None
+        turned = [Piece(Factor.B, part, piece) for part in range(tile.parts(Factor.B)) for piece in b]
+        turns = [[*packs_of(tile, piece, Counter(), 0)] for piece in turned] if tile.pairs else []
+        yield from ((0, packs) for packs in turns)
+        mfmas = [Mfma(step, *block, (0,) * len(a), (0,) * len(b), scale_copies, sum_copy) for block in blocks]
+        issues = {Phase.KERNEL: [*map(issue_of, chain(*turns)), *map(issue_of, mfmas)]}
+        missing = spacing.find_missing(issues, [[Phase.KERNEL]])
+        for number, mfma in enumerate(mfmas, sum(map(len, turns))):
+            yield missing.get((Phase.KERNEL, number), 0), [mfma]
+    for number, block in enumerate(blocks if tile.block_sums else ()):
+        states = 0 if number else spacing.between(Maker.MATRIX, Maker.PACKED)
+        yield states, [*block_adds(*block, 0, (0, 0))]
+
+
+def _reads_of(binding: GemmBinding, read: Piece) -> Iterator[ReadOrCompute]:
+    """What brings a piece from the first buffers; a pair of columns comes with the even part's."""
+    if not (read.operand is Factor.B and binding.tile.pairs):
+        yield LdsRead(read.operand, binding.read_offset(read), read.part, read.piece, 0)
+    elif read.part % 2 == 0:
+        for pair in pairs_of(binding.tile, read):
+            yield PairRead(binding.read_offset(binding.read_of(pair)), pair, 0)
 
 
 def spacing_of(tile: GemmTile) -> AsmSpacing:

@@ -6,30 +6,15 @@ trips leave of K, the order of workgroups, splits of K, and D with its epilogue.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, product
+from functools import partial
+from itertools import chain
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.asm_spacing import Maker
 from rota.emit.emission import unfit
 from rota.emit.gemm.gemm_binding import GemmBinding
-from rota.emit.gemm.gemm_loop import packs_of, pairs_of
-from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan, issue_of, spacing_of
-from rota.emit.gemm.gemm_tile import (
-    Dma,
-    Element,
-    Factor,
-    GemmTile,
-    LdsRead,
-    Mfma,
-    PairPack,
-    PairRead,
-    Piece,
-    ScaleDma,
-    ScaleRead,
-    block_adds,
-)
+from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan, plan_k_tile
+from rota.emit.gemm.gemm_tile import Dma, Element, Factor, GemmTile, ScaleDma
 from rota.emit.gemm.gemm_words import (
     NOWHERE,
     asm_resource,
@@ -81,50 +66,11 @@ def order_lines(asked: WholeGemm) -> Iterator[str]:
 
 
 def _multiply(binding: GemmBinding) -> Iterator[str]:
-    """Step by step of K: all pieces of a step, then all its products."""
-    tile = binding.tile
-    blocks = [*product(range(tile.parts(Factor.A)), range(tile.parts(Factor.B)))]
-    scale_copies, sum_copy = (0, 0) if tile.scaled else (), 0 if tile.block_sums else None
-    for operand in Factor if tile.has_scales else ():
-        for part in range(tile.parts(operand)):
-            lds = binding.first_row(operand, part) * tile.geometry.scale_line
-            yield write_statement(binding, ScaleRead(operand, lds, part, 0))
-    for step in range(tile.steps):
-        a, b = (range(step * each, (step + 1) * each) for each in map(tile.step_pieces, Factor))
-        for operand, pieces in zip(Factor, (a, b), strict=True):
-            for part in range(binding.tile.parts(operand)):
-                yield " ".join(_read(binding, Piece(operand, part, piece)) for piece in pieces)
-        yield "ROTA_WAIT_LGKM(0)"
-        turns = [*_turn(tile, b)] if tile.pairs else []
-        yield from (" ".join(write_statement(binding, pack) for pack in packs) for packs in turns)
-        mfmas = [Mfma(step, *block, (0,) * len(a), (0,) * len(b), scale_copies, sum_copy) for block in blocks]
-        issues = {Phase.KERNEL: [*map(issue_of, chain(*turns)), *map(issue_of, mfmas)]}
-        missing = spacing_of(tile).find_missing(issues, [[Phase.KERNEL]])
-        for number, mfma in enumerate(mfmas, sum(map(len, turns))):
-            if states := missing.get((Phase.KERNEL, number)):
-                yield apart_text(states)
-            yield write_statement(binding, mfma)
-    if not tile.block_sums:
-        return
-    yield apart_text(spacing_of(tile).between(Maker.MATRIX, Maker.PACKED))
-    for row, column in blocks:
-        adds = block_adds(row, column, 0, (0, 0))
-        yield " ".join(write_statement(binding, each) for each in adds)
-
-
-def _read(binding: GemmBinding, read: Piece) -> str:
-    if read.operand is Factor.B and binding.tile.pairs:
-        pairs = pairs_of(binding.tile, read) if read.part % 2 == 0 else ()
-        reads = (PairRead(binding.read_offset(binding.read_of(pair)), pair, 0) for pair in pairs)
-        return " ".join(write_statement(binding, each) for each in reads)
-    return write_statement(binding, LdsRead(read.operand, binding.read_offset(read), read.part, read.piece, 0))
-
-
-def _turn(tile: GemmTile, pieces: Sequence[int]) -> Iterator[list[PairPack]]:
-    """What makes each of these pieces of all parts of B."""
-    for part in range(tile.parts(Factor.B)):
-        for piece in pieces:
-            yield [*packs_of(tile, Piece(Factor.B, part, piece), Counter(), 0)]
+    for states, instructions in plan_k_tile(binding):
+        if states:
+            yield apart_text(states)
+        texts = ["ROTA_WAIT_LGKM(0)"] if instructions is None else map(partial(write_statement, binding), instructions)
+        yield " ".join(texts)
 
 
 # The scales of blocks in a whole kernel.
