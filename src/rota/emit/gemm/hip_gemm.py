@@ -337,8 +337,8 @@ class GemmKernel:
         for entry, instructions, apart, what, after in self.plan.statements[phase]:
             texts = [sync_text(self.program, entry)] if entry.op.is_framework else []
             for states, each in zip(apart, instructions, strict=True):
-                end = "\n" if isinstance(each, Mfma) else " "
-                texts += f"{apart_text(states) + end if states else ''}{self._instruction(each, phase)}".splitlines()
+                written = [*([apart_text(states)] if states else []), self._instruction(each, phase)]
+                texts += written if isinstance(each, Mfma) else [" ".join(written)]
             yield from (f"{indent}{text}".ljust(_FAR_APART) + comment(what) for text in texts)
             if after:
                 yield f"{indent}{apart_text(after)}  // a matrix instruction may follow"
