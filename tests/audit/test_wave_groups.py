@@ -6,9 +6,9 @@ import pytest
 
 from rota.audit.audit import wrong_groups
 from rota.audit.machine_loop import expect_gemm, read_machine_loop
-from rota.emit.emission import with_register_waits
 from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_tile import gemm_tile
+from rota.emit.planning import with_register_waits
 from rota.isa.binary.toolchain import find_toolchain
 from tests.audit import sabotage
 from tests.emit.kernels import ping_pong

@@ -8,7 +8,7 @@ from typing import Any
 
 from rota.audit.audit import Audit, audit_skeleton
 from rota.compiled.proved import repaired
-from rota.emit.emission import with_register_waits
+from rota.emit.planning import with_register_waits
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import Descriptor, KernelFacts
 from rota.program.entry import Entry

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from rota.audit.audit import audit_gemm
-from rota.emit.emission import with_register_waits
+from rota.emit.asm_spacing import Maker
 from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_loop import GemmLoop
-from rota.emit.gemm.gemm_plan import gemm_plan
+from rota.emit.gemm.gemm_plan import gemm_plan, issue_of, spacing_of
 from rota.emit.gemm.gemm_tile import (
     BLayout,
     BlockAdd,
@@ -28,7 +28,8 @@ from rota.emit.gemm.gemm_tile import (
     block_adds,
     gemm_tile,
 )
-from rota.emit.gemm.hip_gemm import Bound, block_wait_states, emit_gemm, result_states
+from rota.emit.gemm.hip_gemm import emit_gemm
+from rota.emit.planning import with_register_waits
 from rota.emit.whole.whole_host import emit_launcher, emit_project
 from rota.emit.whole.whole_kernel import emit_whole, whole_name
 from rota.emit.whole.whole_options import Output, WholeGemm, parse_options
@@ -38,7 +39,6 @@ from rota.program.entry import Entry
 from rota.program.kinds import Home, OpKind, Phase
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 from rota.prove.kernel_proof import prove_object
-from rota.targets.architecture import architecture_of
 from rota.targets.devices import GFX942, GFX950
 from rota.values.compile_loop import compile_loop
 from tests.campaigns.whole.whole_block_faults import BLOCK_FAULTS
@@ -195,17 +195,16 @@ def test_whole_sums_have_the_scales_of_their_own_k_tile(name: str, changed: type
 def test_a_sum_is_read_once_it_is_there() -> None:
     """Eight passes and four wait states; what stands between counts, on every way there."""
     tile = _tile()
-    assert result_states(architecture_of(tile.machine), tile.instruction) == 12
+    assert spacing_of(tile).between(Maker.MATRIX, Maker.PACKED) == 12
     mfma, others = Mfma(0, 0, 0, (0, 0), (0, 0), (), 0), [Dma(Factor.A, 0, 0, 0)] * 5
     adds = [*block_adds(0, 0, 0, (0, 0))]
     assert [(each.half, each.adds) for each in adds] == [(0, False), (1, False), (0, True), (1, True)]
-    phases: dict[Phase, Bound] = {
-        Phase.PROLOGUE: [[mfma]],
-        Phase.KERNEL: [others, adds, [mfma]],
-        Phase.EPILOGUE: [adds],
+    phases = {
+        Phase.PROLOGUE: [issue_of(mfma)],
+        Phase.KERNEL: [*map(issue_of, others), *map(issue_of, adds), issue_of(mfma)],
+        Phase.EPILOGUE: [*map(issue_of, adds)],
     }
-    due = block_wait_states(phases, tile)
-    assert due == {(Phase.KERNEL, 1, 0): 7, (Phase.EPILOGUE, 0, 0): 12}
+    assert spacing_of(tile).find_missing(phases) == {(Phase.KERNEL, len(others)): 7, (Phase.EPILOGUE, 0): 12}
 
 
 @pytest.mark.parametrize("fields", [{"depth": 256}, {"instruction": MXFP8_SMALL.instruction}, {"block_scales": 1}])
@@ -229,7 +228,7 @@ def test_tiles_that_have_no_such_blocks_are_refused(geometry: object, element: E
 def test_what_has_no_scales_says_so() -> None:
     compiled_, geometry = loop_of(LOW), LOOPS[LOW][0].geometry
     raised("T203", lambda: emit_gemm(compiled_, geometry))
-    raised("T203", lambda: gemm_plan(compiled_, geometry))
+    raised("T203", lambda: gemm_plan(compiled_, geometry, plain=True))
     raised("T209", lambda: emit_project(compiled_, geometry))
     asked = parse_options({"scales": "1x32"})
     assert mentions(raised("T209", lambda: emit_whole(compiled_, geometry, asked)).message, "1x128", "1x32")

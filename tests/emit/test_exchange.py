@@ -13,9 +13,9 @@ from hypothesis import given, settings, strategies as st
 
 from rota import GFX950, CompiledSchedule, DoubleBufferTag, OpRole, SingleBufferSchedule, compile_schedule
 from rota.emit.document.exchange import VERSION, from_json, to_json
-from rota.emit.emission import with_register_waits
 from rota.emit.forms import emit_skeleton
 from rota.emit.gemm.hip_gemm import emit_gemm
+from rota.emit.planning import with_register_waits
 from rota.errors import RotaError
 from rota.kernels.attention import ATTENTION
 from rota.pipeline.compiled_pipeline import CompiledPipeline

@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from rota.compiled.proved import repaired
-from rota.emit.emission import _twice, with_register_waits
+from rota.emit.planning import _twice, with_register_waits
 from rota.emit.text import sync_reasons
 from rota.program.entry import Entry, wait_effect, wait_op
 from rota.program.kinds import OpKind, Phase

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from rota.audit.audit import audit_attention
-from rota.emit.attention.attention_kernel import emit_attention, emit_attention_launcher, wait_states
-from rota.emit.attention.attention_ops import AttentionStatement, ForwardShape, Maker, forward_shape
+from rota.emit.asm_spacing import AsmSpacing, Issue, Maker
+from rota.emit.attention.attention_kernel import emit_attention, emit_attention_launcher
+from rota.emit.attention.attention_ops import INSTRUCTION, ForwardShape, forward_shape
 from rota.emit.emission import Emission
 from rota.emit.forms import kernel, project_of
 from rota.emit.gemm.program_form import form_of
@@ -130,15 +131,14 @@ def test_settings_and_projects_are_refused() -> None:
 def test_wait_states_are_kept_on_every_way() -> None:
     """A product's result is read by a vector op of the next trip: the way around the loop is the shortest."""
     place = Place(Space.REGISTER, "s")
-    product = AttentionStatement("", ("v_mfma",), Maker.MATRIX, (), (place,))
-    reads = AttentionStatement("", ("v_max3_f32",), Maker.VECTOR, (place,), ())
-    other = AttentionStatement("", ("v_nop",) * 5, Maker.VECTOR, (), ())
-    phases: dict[Phase, list[AttentionStatement | None]] = {
+    product, reads = Issue(Maker.MATRIX, writes=(place,)), Issue(Maker.VECTOR, (place,))
+    other = Issue(Maker.VECTOR, instructions=5)
+    phases: dict[Phase, list[Issue | None]] = {
         Phase.PROLOGUE: [product, other],
         Phase.KERNEL: [reads, product, None],
         Phase.EPILOGUE: [other, reads],
     }
-    assert wait_states(phases, GFX950) == {(Phase.KERNEL, 0): 8, (Phase.EPILOGUE, 1): 3}
+    assert AsmSpacing(GFX950, INSTRUCTION).find_missing(phases) == {(Phase.KERNEL, 0): 8, (Phase.EPILOGUE, 1): 3}
 
 
 def test_too_few_wait_states_are_seen_by_the_audit() -> None:

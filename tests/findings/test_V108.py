@@ -8,8 +8,8 @@ import pytest
 
 from rota import GFX942, DeclarativeSchedule, Severity, compile_schedule, verify
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import with_register_waits
 from rota.emit.gemm.hip_gemm import emit_gemm
+from rota.emit.planning import with_register_waits
 from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram
 from rota.verify.report import check_subject

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import with_register_waits
 from rota.emit.forms import emit_skeleton
 from rota.emit.gemm.hip_gemm import emit_gemm
+from rota.emit.planning import with_register_waits
 from rota.program.kinds import OpKind, Phase
 from tests.emit.kernels import SMALL, by_values
 

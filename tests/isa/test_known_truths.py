@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rota import CompiledSchedule, KernelGeometry, ScheduleConfig, mi355x_target, verify
+from rota.emit import planning
 from rota.emit.gemm import hip_gemm
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.no_cover  # many cases: what they run is covered where 
 @pytest.fixture(autouse=True)
 def unrepaired(monkeypatch: pytest.MonkeyPatch) -> None:
     """Emission plans register waits, and so mends what it can; here it must not."""
-    monkeypatch.setattr(hip_gemm, "with_register_waits", lambda compiled: compiled)
+    monkeypatch.setattr(planning, "with_register_waits", lambda compiled: compiled)
 
 
 def ping_pong(scheduling: str) -> CompiledSchedule:

@@ -15,6 +15,7 @@ from rota.languages.flydsl import emit_flydsl
 from rota.languages.gluon import additions, emit_gluon, gluon_plan, gluon_signature
 from rota.languages.mojo import Extra, emit_mojo, emit_mojo_table, extras
 from rota.program.kinds import Phase
+from tests.campaigns.whole.whole_kernels import LOOPS, loop_of
 from tests.emit.kernels import FP8, SMALL, SMALL_MI300X, by_values, four_wave, ping_pong
 from tests.languages import source_edits
 from tests.wording.golden import mentions, worded
@@ -32,6 +33,15 @@ def test_gluon_is_emitted_by_name() -> None:
     text = EMITTERS.named("gluon")(Emission(compiled=by_values(SMALL)[0], kernel=kernel))
     compile(text, "emitted.py", "exec")
     assert text.count("gl.barrier()") == 16
+
+
+@pytest.mark.parametrize("emit", [emit_flydsl, emit_mojo])
+def test_fp8_of_mi300x_is_written_with_its_own_format(emit: Callable[..., str]) -> None:
+    """Its matrix instruction takes e4m3 as the machine has it; this was a KeyError."""
+    text = emit(loop_of("fp8_mi300x"), LOOPS["fp8_mi300x"][0].geometry)
+    assert "v_mfma_f32_16x16x32_fp8_fp8" in text
+    assert "fp8 (FNUZ E4M3)" in text.splitlines()[1]
+    assert "row_bytes = K * 1" in text
 
 
 def test_a_barrier_of_one_wave_group_asks_for_the_group() -> None:

@@ -16,7 +16,8 @@ from rota.emit.emission import Addition
 from rota.emit.gemm.gemm_binding import InterleavedBinding
 from rota.errors import EmissionError
 from rota.isa.launch.interleaving import some_interleavings
-from rota.languages.gluon import GluonCode, additions, compile_gluon, emit_gluon, gluon_plan
+from rota.languages.gluon import additions, compile_gluon, emit_gluon, gluon_plan
+from rota.languages.language_code import LanguageCode
 from rota.program.kinds import Phase
 from tests.emit.kernels import SMALL, by_values, ping_pong
 from tests.languages import source_edits
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.thorough  # runs for seconds
 
 
 @cache
-def small() -> GluonCode:
+def small() -> LanguageCode:
     return compile_gluon(*by_values(SMALL))
 
 
@@ -51,10 +52,10 @@ def test_an_addition_that_nobody_announced_is_found() -> None:
     audit = audit_gemm(
         code.compiled,
         code.geometry,
-        code.made.code,
+        code.code,
         bound=InterleavedBinding,
         additions=others,
-        dynamic_lds=code.made.dynamic_lds,
+        dynamic_lds=code.dynamic_lds,
     )
     assert [finding.code for finding in audit.findings] == ["I208"]
 
@@ -65,10 +66,10 @@ def test_an_announced_wait_that_is_missing_is_found() -> None:
     audit = audit_gemm(
         code.compiled,
         code.geometry,
-        code.made.code,
+        code.code,
         bound=InterleavedBinding,
         additions=(*additions(gluon_plan(code.compiled, code.geometry)), more),
-        dynamic_lds=code.made.dynamic_lds,
+        dynamic_lds=code.dynamic_lds,
     )
     assert [finding.code for finding in audit.findings] == ["I204"]
 

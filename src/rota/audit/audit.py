@@ -20,12 +20,13 @@ from rota.audit.machine_loop import (
 )
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.attention.attention_kernel import attention_shape
-from rota.emit.attention.attention_ops import AttentionOps, copies_of
-from rota.emit.emission import Addition, with_register_waits
+from rota.emit.attention.attention_ops import AttentionOps
+from rota.emit.emission import Addition
 from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_plan import Binder
 from rota.emit.gemm.gemm_tile import SCALING_OPCODES, Element, gemm_tile
 from rota.emit.gemm.gemm_words import PACK
+from rota.emit.planning import with_register_waits
 from rota.emit.text import check_words
 from rota.errors import Finding, IsaError, Severity
 from rota.isa.binary.code_object import CodeObject
@@ -252,7 +253,7 @@ def audit_attention(compiled: CompiledSchedule, code: CodeObject, *, kernel: str
     check_words(compiled.lowered)
     planned = with_register_waits(compiled)
     program = planned.lowered
-    ops = AttentionOps(attention_shape(planned), copies_of(program.entries))
+    ops = AttentionOps(attention_shape(planned), program)
     expected = expect_opcodes(planned, lambda entry: ops.translate(entry, entry.phase).opcodes)
     loop = read_machine_loop(code.instructions(kernel), VECTOR_OPCODES, {entry.op.kind for entry in program.entries})
     comparison = compare(expected, loop)

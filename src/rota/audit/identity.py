@@ -37,8 +37,11 @@ from rota.emit.gemm.gemm_tile import (
     Piece,
     ScaleDma,
     ScaleRead,
+    of_pair,
+    of_piece,
+    of_scale,
 )
-from rota.emit.gemm.gemm_words import COLUMN_HALVES, PACK, PAIR_READ, SCALE_DMA, of_pair, of_piece, of_scale
+from rota.emit.gemm.gemm_words import COLUMN_HALVES, PACK, PAIR_READ, SCALE_DMA
 from rota.errors import Finding
 from rota.isa.disassembly import Instruction
 from rota.program.entry import Place, Space
@@ -364,9 +367,9 @@ def _show(piece: _Held | None) -> str:
     if isinstance(piece, int):
         return f"{piece:#x}"
     if isinstance(piece[0], ColumnPair):
-        return of_pair(piece[0], piece[1])
+        return str(of_pair(piece[0], piece[1]))
     if isinstance(piece[0], Factor):
-        return of_scale(*piece[:3]) if piece[3] < 0 else of_piece(*piece[:4])
+        return str(of_scale(*piece[:3]) if piece[3] < 0 else of_piece(*piece[:4]))
     if isinstance(piece[0], str):
         return f"{piece[0]}[{piece[3]}][{piece[1]}][{piece[2]}]"
     return f"c[{piece[0]}][{piece[1]}]"

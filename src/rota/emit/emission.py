@@ -1,4 +1,4 @@
-"""What is asked of an emitter, what an emitter refuses, and the waits it adds or announces.
+"""What is asked of an emitter, what an emitter refuses, and the waits that a compiler is known to add.
 
 An emitter is a function from an `Emission` to text. It reads the `program`; the workgroup's tile and the shape of the
 ops are there too.
@@ -6,18 +6,16 @@ ops are there too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.compiled.proved import repaired
-from rota.errors import Concern, EmissionError, Finding, Severity
+from rota.errors import Concern, EmissionError
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import LoweredProgram
-from rota.sync.repair import Repair
 
 if TYPE_CHECKING:
     from rota.pipeline.geometry import TileShape
@@ -81,18 +79,29 @@ _DOCUMENT = "`rota emit KERNEL --form json` writes any schedule, for an emitter 
 Evidence = Iterable[tuple[str, str | int]]
 
 
-def unfit(
-    message: str, *, concerns: Iterable[Concern] = (), evidence: Evidence = (), fixes: Iterable[str] = ()
-) -> EmissionError:
-    """Nothing is wrong with the schedule, but no GEMM kernel is written for it."""
-    return _refusal("T203", message, concerns, evidence, (*fixes, SKELETON))
+@dataclass(frozen=True, slots=True)
+class EmissionRefusal:
+    """Makes the errors of one code; `instead` says what works for whatever is refused so."""
+
+    code: str
+    instead: tuple[str, ...] = ()
+
+    def __call__(
+        self, message: str, *, concerns: Iterable[Concern] = (), evidence: Evidence = (), fixes: Iterable[str] = ()
+    ) -> EmissionError:
+        """The error, to be raised."""
+        fixes = (*fixes, *self.instead)
+        return EmissionError.of(self.code, message, concerns=tuple(concerns), evidence=tuple(evidence), fixes=fixes)
 
 
-def no_product(
-    message: str, *, concerns: Iterable[Concern] = (), evidence: Evidence = (), fixes: Iterable[str] = ()
-) -> EmissionError:
-    """The schedule has the parts of a GEMM and computes something else."""
-    return _refusal("T206", message, concerns, evidence, (*fixes, SKELETON))
+unfit = EmissionRefusal("T203", (SKELETON,))
+"""Nothing is wrong with the schedule, but no GEMM kernel is written for it."""
+no_product = EmissionRefusal("T206", (SKELETON,))
+"""The schedule has the parts of a GEMM and computes something else."""
+refuse_count = EmissionRefusal("T202")
+"""An op says of itself what its instructions don't do."""
+no_word = EmissionRefusal("T207", (_DOCUMENT,))
+"""Source can't say what the program does, in a GEMM or in a skeleton."""
 
 
 def no_gemm_op(op: object, kind: OpKind, *concerns: Concern) -> EmissionError:
@@ -104,74 +113,3 @@ def no_gemm_op(op: object, kind: OpKind, *concerns: Concern) -> EmissionError:
         concerns=concerns,
         evidence=(("what it does", kind.does),),
     )
-
-
-def refuse_count(
-    message: str, *, concerns: Iterable[Concern], evidence: Evidence, fixes: Iterable[str]
-) -> EmissionError:
-    """An op says of itself what its instructions don't do."""
-    return _refusal("T202", message, concerns, evidence, tuple(fixes))
-
-
-def no_word(message: str, *, concerns: Iterable[Concern] = (), evidence: Evidence = ()) -> EmissionError:
-    """Source can't say what the program does, in a GEMM or in a skeleton."""
-    return _refusal("T207", message, concerns, evidence, (_DOCUMENT,))
-
-
-def _refusal(
-    code: str, message: str, concerns: Iterable[Concern], evidence: Evidence, fixes: tuple[str, ...]
-) -> EmissionError:
-    return EmissionError.of(code, message, concerns=tuple(concerns), evidence=tuple(evidence), fixes=fixes)
-
-
-# Register waits made explicit.
-#
-# LLVM adds a wait of its own before a register is used while its load is in flight. Planned waits take their place,
-# so that the machine code holds no wait which the schedule doesn't.
-
-_Compiled = TypeVar("_Compiled", bound=CompiledSchedule)
-
-_FOUND_BY_THE_PROOF = ("R", "V", "B", "L")
-
-
-def with_register_waits(compiled: _Compiled) -> _Compiled:
-    """The schedule, repaired and proved without help from a compiler; repairs of before keep their reasons."""
-    if not compiled.compiler_tracks_registers and compiled.certificate is not None:
-        return compiled
-    found = tuple(finding for finding in compiled.findings if not finding.code.startswith(_FOUND_BY_THE_PROOF))
-    done = repaired(replace(compiled, compiler_tracks_registers=False, repairs=(), findings=found, certificate=None))
-    if compiled.certificate is None and done.repairs:
-        done = replace(done, findings=(*done.findings, _not_as_given(done.repairs)))
-    return replace(done, repairs=tuple(_merge_waits(compiled, done)))
-
-
-def _not_as_given(repairs: Sequence[Repair]) -> Finding:
-    """The source differs from the schedule that was given, which nobody proved: its reader must know."""
-    return Finding(
-        "W104",
-        "the schedule as given is not proved; waits or barriers were added before it was written",
-        severity=Severity.WARNING,
-        concerns=tuple(Concern(label=str(each.op), role=each.phase.at(each.slot)) for each in repairs),
-        evidence=(("added or strengthened", len(repairs)),),
-        fixes=("verify() says what the schedule as given lacks",),
-    )
-
-
-def _merge_waits(before: CompiledSchedule, after: CompiledSchedule) -> list[Repair]:
-    new = {(repair.phase, repair.slot): repair for repair in after.repairs}
-    merged = dict(new)
-    for phase in Phase:
-        added = {slot for (where, slot), repair in new.items() if where is phase and repair.before is None}
-        kept = [slot for slot in range(len(after.phase(phase))) if slot not in added]
-        for repair in before.repairs:
-            if repair.phase is phase:
-                slot = kept[repair.slot]
-                again = new.get((phase, slot))
-                merged[phase, slot] = _twice(repair, again) if again else replace(repair, slot=slot)
-    order = list(Phase)
-    return sorted(merged.values(), key=lambda repair: (order.index(repair.phase), repair.slot))
-
-
-def _twice(first: Repair, again: Repair) -> Repair:
-    """Two changes of one entry as one: from the first state to the last."""
-    return replace(again, before=first.before, count_before=first.count_before)

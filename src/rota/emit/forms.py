@@ -7,15 +7,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypedDict
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import Emission, Emitter, refuse_count, with_register_waits
+from rota.emit.emission import Emission, Emitter, refuse_count
 from rota.emit.gemm.gemm_words import macros
 from rota.emit.gemm.program_form import ProgramForm, form_of
+from rota.emit.planning import plan_schedule
 from rota.emit.text import (
     WORDS,
     FunctionCall,
     Reasons,
     Template,
-    check_words,
     comment,
     contract,
     describe_entry,
@@ -44,8 +44,7 @@ _TEMPLATE = Template("rota.emit", "skeleton.h.txt")
 
 def emit_skeleton(compiled: CompiledSchedule) -> str:
     """The header; waits for registers are planned first where the schedule left them to the compiler."""
-    check_words(compiled.lowered)
-    compiled = with_register_waits(compiled)
+    compiled = plan_schedule(compiled)
     program, reasons = compiled.lowered, sync_reasons(compiled)
     form = form_of(program)
     words = list(WORDS.lines("sync"))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property, reduce
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import no_word
 from rota.errors import EmissionError
-from rota.program.entry import WORKGROUP, Effect, Entry
+from rota.program.entry import WORKGROUP, Entry
 from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import LoweredProgram
 from rota.program.machine import Machine
@@ -111,10 +111,6 @@ def remark(text: str) -> str:
     return "# " + comment(text).removeprefix("// ")
 
 
-def log2(number: int) -> int:
-    return number.bit_length() - 1
-
-
 class FunctionCall(NamedTuple):
     """A function, the numbers it is specialised for, their names, and its K-tile."""
 
@@ -145,16 +141,46 @@ _GROUP_MASKS = (0x100, 0x200, 0x020, 0x008)  # by InstructionGroup: LLVM, SchedG
 
 
 class _Field(NamedTuple):
-    """A counter's field of s_waitcnt: the macro that waits, and the count that means no wait."""
+    """A counter's field of s_waitcnt: its word, and the count that means no wait."""
 
-    macro: str
+    word: str
     no_wait: int
 
 
 _COUNTERS: Mapping[WaitEncoding, Mapping[str, _Field]] = {
-    WaitEncoding.SPLIT_VMCNT: {"vmcnt": _Field("ROTA_WAIT_VM", 63), "lgkmcnt": _Field("ROTA_WAIT_LGKM", 15)}
+    WaitEncoding.SPLIT_VMCNT: {"vmcnt": _Field("WAIT_VM", 63), "lgkmcnt": _Field("WAIT_LGKM", 15)}
 }
 """What source has words for."""
+
+
+Language = Literal["hip", "gluon", "flydsl", "mojo"]
+
+
+class _Words(NamedTuple):
+    """How an op is written in each language; a kernel in Mojo walks a table, in which a word is a tag."""
+
+    hip: str
+    gluon: str
+    flydsl: str
+    mojo: str
+
+
+_WAIT = "ROTA_{word}({count})", 'gl.inline_asm("s_waitcnt {counter}({count})"); fence()'
+_PRIORITY = "ROTA_PRIORITY({count})", 'gl.inline_asm("s_setprio {count}"); fence()'
+_HINT = "__builtin_amdgcn_sched_group_barrier({mask:#x}, {count}, 0); ROTA_FENCE"
+_SYNC: Mapping[OpKind, _Words] = {
+    OpKind.WAIT: _Words(*_WAIT, "rocdl.s_waitcnt({counter}={count}); fence()", "{word}"),
+    OpKind.BARRIER: _Words("ROTA_BARRIER", "gl.barrier(); fence()", "rocdl.s_barrier(); fence()", "BARRIER"),
+    OpKind.PRIORITY: _Words(*_PRIORITY, "rocdl.s_setprio({count}); fence()", "SET_PRIO"),
+    OpKind.FENCE: _Words("ROTA_FENCE", "fence()", "fence()", "SCHEDULE_BARRIER"),
+    OpKind.HINT: _Words(_HINT, "fence()", "fence()", "SCHED_GROUP_BARRIER"),
+}
+"""Each kind of op that moves no data."""
+_ALONE = {
+    "hip": "if (wave_group == {role}) {{ ROTA_BARRIER }}",
+    "flydsl": "if wave_group == {role}:\n    rocdl.s_barrier()\nfence()",
+}
+"""A barrier of one wave group alone."""
 
 
 def check_words(program: LoweredProgram) -> None:
@@ -234,38 +260,25 @@ def apart_text(states: int) -> str:
     return f"ROTA_APART({states})"
 
 
-def sync_text(program: LoweredProgram, entry: Entry) -> str:
-    """The statement; a barrier of one wave group alone asks the variable `wave_group`."""
-    if entry.op.kind is OpKind.WAIT:
-        return _wait(program, entry)
-    if entry.op.kind is OpKind.BARRIER and entry.roles and is_alone(program, entry):
-        return f"if (wave_group == {entry.roles[0]}) {{ ROTA_BARRIER }}"
-    return _STATEMENTS[entry.op.kind](entry.effect)
-
-
-def _wait(program: LoweredProgram, entry: Entry) -> str:
-    counter, count = entry.effect.counter or "", entry.effect.wait_value
-    field = _fields(program.machine)[counter]
-    if count >= field.no_wait:
+def sync_text(program: LoweredProgram, entry: Entry, language: Language = "hip") -> str:
+    """The statement, of a line or more; a barrier of one wave group alone asks the variable `wave_group`."""
+    effect, kind = entry.effect, entry.op.kind
+    if kind is OpKind.BARRIER and entry.roles and is_alone(program, entry):
+        return _ALONE[language].format(role=entry.roles[0])
+    field = _fields(program.machine)[effect.counter or ""] if kind is OpKind.WAIT else None
+    if field is not None and effect.wait_value >= field.no_wait:
         raise no_word(
-            f"{entry.op} can't be written: from {field.no_wait} on, the field of {counter} doesn't wait",
+            f"{entry.op} can't be written: from {field.no_wait} on, the field of {effect.counter} doesn't wait",
             concerns=(entry.concern(),),
-            evidence=(("count", count), ("largest that waits", field.no_wait - 1)),
+            evidence=(("count", effect.wait_value), ("largest that waits", field.no_wait - 1)),
         )
-    return f"{field.macro}({count})"
-
-
-def _hint(effect: Effect) -> str:
-    mask = _GROUP_MASKS[effect.tokens % len(_GROUP_MASKS)]
-    return f"__builtin_amdgcn_sched_group_barrier({mask:#x}, {effect.wait_value}, 0); ROTA_FENCE"
-
-
-_STATEMENTS: Mapping[OpKind, Callable[[Effect], str]] = {
-    OpKind.BARRIER: lambda _: "ROTA_BARRIER",
-    OpKind.PRIORITY: lambda effect: f"ROTA_PRIORITY({effect.wait_value})",
-    OpKind.FENCE: lambda _: "ROTA_FENCE",
-    OpKind.HINT: _hint,
-}
+    text: str = getattr(_SYNC[kind], language)
+    return text.format(
+        word=field and field.word,
+        counter=effect.counter,
+        count=effect.wait_value,
+        mask=_GROUP_MASKS[effect.tokens % len(_GROUP_MASKS)],
+    )
 
 
 Reasons = dict[tuple[Phase, int], str]

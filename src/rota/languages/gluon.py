@@ -8,25 +8,21 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from rota.audit.audit import Audit, audit_gemm
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import Addition, Emission, unfit
 from rota.emit.forms import gemm_form
 from rota.emit.gemm.gemm_binding import InterleavedBinding
-from rota.emit.gemm.gemm_plan import GemmPlan, Register, gemm_plan, target
-from rota.emit.gemm.gemm_tile import Dma, Element, Factor, Instruction, LdsRead, Mfma
-from rota.emit.text import Template, identifier, is_alone, remark
-from rota.isa.binary.code_object import CodeObject
+from rota.emit.gemm.gemm_plan import GemmPlan, Statement, gemm_plan
+from rota.emit.gemm.gemm_tile import Dma, Element, Factor, LdsRead, Mfma, Register
+from rota.emit.text import Template, identifier, is_alone, sync_text
+from rota.languages.language_code import LanguageCode
+from rota.languages.plain_kernel import PlainKernel
 from rota.pipeline.geometry import WAVE_GRIDS, KernelGeometry
-from rota.program.entry import Entry
 from rota.program.kinds import OpKind, Phase
 from rota.targets.device import registers_per_lane
-from rota.triton import CompiledKernel, compile_kernel
-
-if TYPE_CHECKING:
-    from rota.audit.gemm_launch import GemmProgram
+from rota.triton import compile_kernel
 
 # What the compiler adds to a Gluon kernel.
 #
@@ -108,16 +104,16 @@ def _run(phase: Phase, steps: Sequence[_Step], state: _InFlight, found: _Found) 
 
 def _steps(plan: GemmPlan, phase: Phase) -> Iterator[_Step]:
     number = 0
-    for entry in plan.program.phase(phase):
+    for entry, instructions, *_ in plan.statements[phase]:
         if entry.op.kind is OpKind.BARRIER:
             yield _Step(number, drains=True)
         elif entry.op.kind is OpKind.PRIORITY:
             number += 1
-        for each in plan.binding.instructions(entry):
+        for each in instructions:
             if isinstance(each, LdsRead):
-                yield _Step(number, reads=(target(each),))
+                yield _Step(number, reads=(each.target,))
             elif isinstance(each, Mfma):
-                yield _Step(number, uses=tuple(use for operand in Factor for use in plan.factor(each, operand)))
+                yield _Step(number, uses=each.uses)
             number += 1
 
 
@@ -131,15 +127,13 @@ def _steps(plan: GemmPlan, phase: Phase) -> Iterator[_Step]:
 _TYPES = {Element.BF16: "gl.bfloat16", Element.FP16: "gl.float16", Element.FP8: "gl.float8e4nv"}
 _POINTERS = {Element.BF16: "*bf16", Element.FP16: "*fp16", Element.FP8: "*fp8e4nv"}
 _GENERATIONS = {"gfx950": 4}
-_FAR_APART = 100  # the column of comments
-_TEMPLATE = Template("rota.languages", "gluon.py.txt")
 
 
 def gluon_plan(
     compiled: CompiledSchedule, geometry: KernelGeometry, *, element: Element | None = None, waves: int | None = None
 ) -> GemmPlan:
     """What is written; what Gluon can't say is refused."""
-    plan = gemm_plan(compiled, geometry, element=element, waves=waves, bound=InterleavedBinding)
+    plan = gemm_plan(compiled, geometry, element=element, waves=waves, bound=InterleavedBinding, plain=True)
     arch = plan.tile.machine.arch
     if arch not in _GENERATIONS:
         raise unfit(f"no Gluon is written for {arch}", evidence=(("known", ", ".join(_GENERATIONS)),))
@@ -173,23 +167,19 @@ def gluon(asked: Emission) -> str:
     return emit_gluon(asked.named, asked.kernel.geometry(), **gemm_form(asked.kernel.shape()))
 
 
-class _GluonKernel:
-    def __init__(self, plan: GemmPlan) -> None:
-        self.plan = plan
-        self.tile, self.binding, self.program = plan.tile, plan.binding, plan.program
+class _GluonKernel(PlainKernel):
+    template = Template("rota.languages", "gluon.py.txt")
 
     def lines(self, name: str) -> Iterator[str]:
         tile, program, layout = self.tile, self.program, self.plan.layout
-        a_parts, b_parts = (range(self.tile.parts(operand)) for operand in Factor)
         lanes, registers = tile.row_bytes // tile.dma_bytes, range(tile.part_registers)
-        kept = "a" if tile.accumulates_in_agprs else "v"
         unused = dict.fromkeys(self._name(register) for register in self.plan.find_unused())
-        return _TEMPLATE.lines(
+        return self.template.lines(
             "kernel",
             name=name,
             tile=tile,
             program=program,
-            contract=map(remark, self.plan.contract(name)),
+            contract=self.contract(name),
             added=self._list_additions(),
             generation=_GENERATIONS[tile.machine.arch],
             waves=list(WAVE_GRIDS[tile.waves]),
@@ -201,15 +191,15 @@ class _GluonKernel:
             phases=layout.mask + 1,
             memory=self._memory(),
             starts=self._starts(),
-            fetches=self._fetches(),
+            fetches=self._list_fetches(),
             a_rows=self._rows(Factor.A),
             b_rows=self._rows(Factor.B),
-            keep=",".join([*(f"={kept}" for _ in registers), *map(str, registers)]),
-            sums=(f'c_{m}_{n} = gl.inline_asm("", keep, [zero], zero.type)' for m in a_parts for n in b_parts),
-            prologue=self._phase(Phase.PROLOGUE),
+            keep=",".join([*(f"={self.kept}" for _ in registers), *map(str, registers)]),
+            sums=(f'c_{m}_{n} = gl.inline_asm("", keep, [zero], zero.type)' for m, n in self.plan.blocks),
+            prologue=self.phase(Phase.PROLOGUE),
             trip=program.tiles_per_trip * tile.row_bytes,
-            loop=self._phase(Phase.KERNEL),
-            epilogue=self._phase(Phase.EPILOGUE),
+            loop=self.phase(Phase.KERNEL),
+            epilogue=self.phase(Phase.EPILOGUE),
             unused=(
                 f'gl.inline_asm("", ("v",), [{each}]); fence()  # nothing uses it, but the schedule reads it'
                 for each in unused
@@ -217,8 +207,7 @@ class _GluonKernel:
             stores=(
                 f"gl.store(out + {self.binding.first_row(Factor.A, m)} * N.to(gl.int64) + "
                 f"{self.binding.first_row(Factor.B, n)}, c_{m}_{n})"
-                for m in a_parts
-                for n in b_parts
+                for m, n in self.plan.blocks
             ),
         )
 
@@ -246,7 +235,7 @@ class _GluonKernel:
             for number in range(1, tile.rows(operand) // tile.dma_rows if self._rows_in_scalars else 1):
                 yield f"{operand.value}_at{number} = {operand.value}_at0 + {number * tile.dma_rows} * row_bytes"
 
-    def _fetches(self) -> Iterator[str]:
+    def _list_fetches(self) -> Iterator[str]:
         tile, layout, chunk = self.tile, self.plan.layout, self.plan.layout.chunk_bytes
         numbers = range(max(tile.rows(operand) for operand in Factor) // tile.dma_rows)
         for number in numbers[: self.plan.patterns] if self._rows_in_scalars else numbers:
@@ -267,37 +256,29 @@ class _GluonKernel:
     def _rows(self, operand: Factor) -> int:
         return self.tile.across(operand) * self.tile.side
 
-    def _phase(self, phase: Phase) -> Iterator[str]:
-        indent = "        " if phase is Phase.KERNEL else "    "
-        yield f"{indent}# {phase.value.lower()}"
-        for entry, instructions, what in self.plan.list_written(phase):
-            texts = [_sync(entry)] if entry.op.is_framework else self._data(instructions, phase)
-            for text in texts:
-                yield f"{indent}{text}fence()".ljust(_FAR_APART) + "  " + remark(what)
-
-    def _data(self, instructions: Sequence[Instruction], phase: Phase) -> Iterator[str]:
-        per_step, waiting = self.tile.pieces_per_step, list[LdsRead]()
-        for each in instructions:
+    def write(self, statement: Statement, phase: Phase) -> Iterator[str]:
+        if statement.entry.op.is_framework:
+            yield sync_text(self.program, statement.entry, "gluon")
+        waiting: list[LdsRead] = []
+        for each in statement.instructions:
             if isinstance(each, Dma):
                 yield self._dma(each, phase)
             elif isinstance(each, LdsRead):
                 waiting.append(each)
-                if len(waiting) == per_step:
+                if len(waiting) == self.tile.pieces_per_step:
                     yield self._read(waiting)
                     waiting = []
-            else:
+            elif isinstance(each, Mfma):
                 yield self._mfma(each)
         if waiting:
             raise unfit("a read of less than a step of K can't be written in Gluon: a tensor is whole steps")
 
     def _dma(self, dma: Dma, phase: Phase) -> str:
-        operand, tile = dma.operand, self.tile
-        terms = ["k"] if phase is not Phase.PROLOGUE else []
-        terms += [str(dma.k_tile * tile.row_bytes)] if dma.k_tile else []
+        operand, tile, terms = dma.operand, self.tile, self.plan.offset(dma, phase)
         at, fetch = (dma.number, dma.number % self.plan.patterns) if self._rows_in_scalars else (0, dma.number)
         start = f"{operand.value}_at{at}" + (f" + ({' + '.join(terms)})" if terms else "")
         to = f"{operand.value}_to.index({dma.lds // tile.row_bytes // tile.dma_rows})"
-        return f"async_copy.buffer_load_to_shared({to}, {start}, fetch{fetch}); "
+        return f"async_copy.buffer_load_to_shared({to}, {start}, fetch{fetch}); fence()"
 
     def _read(self, reads: Sequence[LdsRead]) -> str:
         first, operand, tile = reads[0], reads[0].operand, self.tile
@@ -310,71 +291,30 @@ class _GluonKernel:
             source += f".slice({first.piece // tile.pieces_per_step * depth}, {depth}, 1)"
         if operand is Factor.B:
             source += ".permute([1, 0])"
-        return f"{self._name(target(first))} = async_copy.load_shared_relaxed({source}, of_{operand.value}); "
+        return f"{self._name(first.target)} = async_copy.load_shared_relaxed({source}, of_{operand.value}); fence()"
 
     def _name(self, register: Register) -> str:
-        return str(register._replace(piece=register.piece // self.tile.pieces_per_step))
+        part, piece = register.numbers
+        return register._replace(numbers=(part, piece // self.tile.pieces_per_step)).name
 
     def _mfma(self, mfma: Mfma) -> str:
         a, b = (self._factor(mfma, operand) for operand in Factor)
         block = f"c_{mfma.a_part}_{mfma.b_part}"
         kept = ', "a"' if self.tile.accumulates_in_agprs else ""
         if self.tile.element is Element.FP8:  # Triton has no other instruction of this shape; without scales they are 1
-            return f'{block} = cdna4.mfma_scaled({a}, None, "e4m3", {b}, None, "e4m3", {block}{kept}); '
-        return f"{block} = cdna4.mfma({a}, {b}, {block}{kept}); "
+            return f'{block} = cdna4.mfma_scaled({a}, None, "e4m3", {b}, None, "e4m3", {block}{kept}); fence()'
+        return f"{block} = cdna4.mfma({a}, {b}, {block}{kept}); fence()"
 
     def _factor(self, mfma: Mfma, operand: Factor) -> str:
-        names = {self._name(register) for register in self.plan.factor(mfma, operand)}
+        names = {self._name(register) for register in mfma.factors(operand)}
         if len(names) > 1:
             raise unfit("a matrix instruction takes pieces of different copies; in Gluon a step of K is one tensor")
         return names.pop()
 
 
-def _sync(entry: Entry) -> str:
-    effect = entry.effect
-    if entry.op.kind is OpKind.WAIT:
-        return f'gl.inline_asm("s_waitcnt {effect.counter}({effect.wait_value})"); '
-    if entry.op.kind is OpKind.BARRIER:
-        return "gl.barrier(); "
-    if entry.op.kind is OpKind.PRIORITY:
-        return f'gl.inline_asm("s_setprio {effect.wait_value}"); '
-    return ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GluonCode:
-    """What Triton made of a schedule."""
-
-    compiled: CompiledSchedule
-    geometry: KernelGeometry
-    source: str
-    made: CompiledKernel
-
-    @property
-    def code(self) -> CodeObject:
-        return self.made.code
-
-    def audit(self) -> Audit:
-        """Order, waits, barriers and operands against the schedule and the additions that were announced."""
-        return audit_gemm(
-            self.compiled,
-            self.geometry,
-            self.made.code,
-            bound=InterleavedBinding,
-            additions=additions(gluon_plan(self.compiled, self.geometry)),
-            dynamic_lds=self.made.dynamic_lds,
-        )
-
-    def program(self) -> GemmProgram:
-        """Ready to be run on numbers."""
-        from rota.audit.gemm_launch import load_emitted
-
-        return load_emitted(self.compiled, self.geometry, self.made.code, dynamic_lds=self.made.dynamic_lds)
-
-
 def compile_gluon(
     compiled: CompiledSchedule, geometry: KernelGeometry, *, edit: Callable[[str], str] = str
-) -> GluonCode:
+) -> LanguageCode:
     """The schedule as Gluon, compiled by the Triton that is installed; `edit` changes the source before."""
     plan = gluon_plan(compiled, geometry)
     source = edit(emit_gluon(compiled, geometry))
@@ -390,4 +330,12 @@ def compile_gluon(
         kernel = getattr(module, plan.symbol)
         arch = plan.tile.machine.arch
         made = compile_kernel(kernel, signature=signature, device=arch, num_warps=plan.tile.waves)
-    return GluonCode(compiled=compiled, geometry=geometry, source=source, made=made)
+    return LanguageCode(
+        compiled=compiled,
+        geometry=geometry,
+        source=source,
+        code=made.code,
+        bound=InterleavedBinding,
+        additions=additions(plan),
+        dynamic_lds=made.dynamic_lds,
+    )

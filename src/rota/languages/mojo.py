@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -15,13 +14,14 @@ from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import Emission, unfit
 from rota.emit.forms import gemm_form
 from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
-from rota.emit.gemm.gemm_tile import Dma, Element, Factor, Instruction, LdsRead, Mfma
+from rota.emit.gemm.gemm_tile import BoundInstruction, Dma, Element, Factor, LdsRead, Mfma
 from rota.emit.gemm.program_form import form_of
-from rota.emit.text import Template, identifier, log2, remark
+from rota.emit.text import Template, identifier, remark, sync_text
 from rota.errors import ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
-from rota.languages.language_code import LanguageCode
+from rota.languages.language_code import LanguageCode, run_compiler
+from rota.languages.plain_kernel import PlainKernel
 from rota.pipeline.geometry import KernelGeometry
 from rota.pipeline.op import DoubleBufferTag, FrameworkTag, KOffsetKind, OpDesc
 from rota.program.entry import Entry
@@ -35,33 +35,27 @@ from rota.program.kinds import OpKind, OpRole, Phase, ResourceKind
 
 LOADS = {DoubleBufferTag.LOAD_A: Factor.A, DoubleBufferTag.LOAD_B: Factor.B}
 FRAGMENTS = {DoubleBufferTag.MMA_LOAD_A: Factor.A, DoubleBufferTag.MMA_LOAD_B: Factor.B}
-_WAITS = {"vmcnt": FrameworkTag.WAIT_VM, "lgkmcnt": FrameworkTag.WAIT_LGKM}
-_FRAMEWORK = {
-    OpKind.BARRIER: FrameworkTag.BARRIER,
-    OpKind.PRIORITY: FrameworkTag.SET_PRIO,
-    OpKind.FENCE: FrameworkTag.SCHEDULE_BARRIER,
-}
 
 
 class TableRow(NamedTuple):
     """One entry: the fields of its op, then those of its place; `k_offset` in K-tiles, None where an op has none."""
 
     tag: int
-    stage: int
-    subtile: int
-    k_offset: int | None
-    vm_cost: int
-    lgkm_cost: int
-    wait_value: int
-    resource: str
-    latency: int
-    role: str
-    channel: int
-    vgpr_def: int
-    vgpr_kill: int
-    time_slot: int
-    phase: str
-    is_prefetch: bool
+    stage: int = 0
+    subtile: int = 0
+    k_offset: int | None = None
+    vm_cost: int = 0
+    lgkm_cost: int = 0
+    wait_value: int = 0
+    resource: str = ResourceKind.SCALAR.name
+    latency: int = 0
+    role: str = OpRole.SYNC.name
+    channel: int = -1
+    vgpr_def: int = 0
+    vgpr_kill: int = 0
+    time_slot: int = 0
+    phase: str = ""
+    is_prefetch: bool = False
 
 
 class Extra(NamedTuple):
@@ -76,14 +70,14 @@ def table_rows(plan: GemmPlan) -> Mapping[Phase, tuple[TableRow, ...]]:
     found: dict[Phase, tuple[TableRow, ...]] = {}
     in_stages = form_of(plan.program).in_stages
     for phase in Phase:
-        listed = [entry for entry in plan.program.phase(phase) if entry.listed]
+        listed = [each[:2] for each in plan.statements[phase] if each.entry.listed]
         rows: list[TableRow] = []
-        for entry, written in zip(listed, plan.compiled.phase(phase), strict=True):
+        for (entry, instructions), written in zip(listed, plan.compiled.phase(phase), strict=True):
             if in_stages:
                 row = _of_stages(written.op, written.time_slot, phase, is_prefetch=written.is_prefetch)
             else:
-                row = _of_values(plan, entry, phase)
-            if walk(plan, row) != plan.binding.instructions(entry):
+                row = _of_values(plan, entry, instructions)
+            if walk(plan, row) != instructions:
                 raise unfit(
                     f"{entry.op} is no whole slice of A or B, which is what a row of a table represents",
                     concerns=(entry.concern(),),
@@ -103,7 +97,7 @@ def extras(plan: GemmPlan, phase: Phase) -> tuple[Extra, ...]:
     return tuple(found)
 
 
-def walk(plan: GemmPlan, row: TableRow) -> tuple[Instruction, ...]:
+def walk(plan: GemmPlan, row: TableRow) -> tuple[BoundInstruction, ...]:
     """What a walk makes of a row: the machine instructions of a load, a read or a compute."""
     if row.tag in LOADS:
         return tuple(_dmas(plan, LOADS[DoubleBufferTag(row.tag)], row))
@@ -121,21 +115,21 @@ def parts_of_slice(plan: GemmPlan, operand: Factor) -> int:
     return plan.tile.parts(operand) // plan.binding.buffers[operand].slices
 
 
-def _dmas(plan: GemmPlan, operand: Factor, row: TableRow) -> Iterator[Instruction]:
+def _dmas(plan: GemmPlan, operand: Factor, row: TableRow) -> Iterator[BoundInstruction]:
     each, tile = dmas_of_slice(plan, operand), plan.tile
     for number in range(row.subtile * each, (row.subtile + 1) * each):
         lds = row.stage * tile.tile_bytes(operand) + number * tile.dma_rows * tile.row_bytes
         yield Dma(operand, lds, number, row.k_offset or 0)
 
 
-def _reads(plan: GemmPlan, operand: Factor, row: TableRow) -> Iterator[Instruction]:
+def _reads(plan: GemmPlan, operand: Factor, row: TableRow) -> Iterator[BoundInstruction]:
     own, tile = parts_of_slice(plan, operand), plan.tile
     for part in range(row.subtile * own, (row.subtile + 1) * own):
         lds = row.stage * tile.tile_bytes(operand) + plan.binding.first_row(operand, part) * tile.row_bytes
         yield from (LdsRead(operand, lds, part, piece, 0) for piece in range(plan.pieces))
 
 
-def _mfmas(plan: GemmPlan, row: TableRow) -> Iterator[Instruction]:
+def _mfmas(plan: GemmPlan, row: TableRow) -> Iterator[BoundInstruction]:
     rows, columns = parts_of_slice(plan, Factor.A), parts_of_slice(plan, Factor.B)
     copies = (0,) * plan.tile.pieces_per_step
     for step in range(plan.tile.steps):
@@ -150,40 +144,24 @@ def _of_stages(op: OpDesc, slot: int, phase: Phase, *, is_prefetch: bool) -> Tab
     return TableRow(int(op.tag), op.stage, op.subtile, op.k_offset.value, *counted, *placed)
 
 
-def _of_values(plan: GemmPlan, entry: Entry, phase: Phase) -> TableRow:
+def _of_values(plan: GemmPlan, entry: Entry, instructions: Sequence[BoundInstruction]) -> TableRow:
     """A load is never left out, so that none is a prefetch; latencies and registers are not the table's to say."""
     effect = entry.effect
-    row = TableRow(
-        tag=-1,
-        stage=0,
-        subtile=0,
-        k_offset=None,
-        vm_cost=effect.tokens if effect.counter == "vmcnt" and not entry.op.is_framework else 0,
-        lgkm_cost=effect.tokens if effect.counter == "lgkmcnt" and not entry.op.is_framework else 0,
-        wait_value=effect.wait_value,
-        resource=ResourceKind.SCALAR.name,
-        latency=0,
-        role=OpRole.SYNC.name,
-        channel=-1,
-        vgpr_def=0,
-        vgpr_kill=0,
-        time_slot=entry.time_slot,
-        phase=phase.name,
-        is_prefetch=False,
-    )
-    if entry.op.kind is OpKind.WAIT:
-        return row._replace(tag=_WAITS[effect.counter or ""])
+    tokens = {} if entry.op.is_framework else {effect.counter: effect.tokens}
+    costs = tokens.get("vmcnt", 0), tokens.get("lgkmcnt", 0)
+    row = TableRow(-1, 0, 0, None, *costs, effect.wait_value, time_slot=entry.time_slot, phase=entry.phase.name)
     if entry.op.is_framework:
-        role = OpRole.SYNC if entry.op.kind is OpKind.BARRIER else OpRole.FENCE
-        return row._replace(tag=_FRAMEWORK[entry.op.kind], role=role.name)
-    return _data(plan, row, plan.instructions(entry)[0])
+        role = OpRole.SYNC if entry.op.kind in (OpKind.WAIT, OpKind.BARRIER) else OpRole.FENCE
+        return row._replace(tag=FrameworkTag[sync_text(plan.program, entry, "mojo")], role=role.name)
+    return _data(plan, row, instructions[0])
 
 
-def _data(plan: GemmPlan, row: TableRow, first: Instruction) -> TableRow:
+def _data(plan: GemmPlan, row: TableRow, first: BoundInstruction) -> TableRow:
     if isinstance(first, Mfma):
         m, n = first.a_part // parts_of_slice(plan, Factor.A), first.b_part // parts_of_slice(plan, Factor.B)
         multiplies = row._replace(resource=ResourceKind.MMA_UNIT.name, role=OpRole.COMPUTE.name)
         return multiplies._replace(tag=int(DoubleBufferTag.MMA), stage=m, subtile=n)
+    assert isinstance(first, Dma | LdsRead)  # noqa: S101  # of a plain plan
     operand = first.operand
     channel = list(Factor).index(operand)
     placed = row._replace(channel=channel, stage=first.lds // plan.tile.tile_bytes(operand))
@@ -204,7 +182,7 @@ _OP = tuple(TableRow._fields[:13])
 
 def emit_mojo_table(compiled: CompiledSchedule, geometry: KernelGeometry) -> str:
     """The tables alone, with a `main` that prints their rows: Mojo's own reading of them."""
-    plan = gemm_plan(compiled, geometry)
+    plan = gemm_plan(compiled, geometry, plain=True)
     return "\n".join([*mojo_tables(plan), "", "", *_printing(), ""])
 
 
@@ -271,7 +249,7 @@ def emit_mojo(
     compiled: CompiledSchedule, geometry: KernelGeometry, *, element: Element | None = None, waves: int | None = None
 ) -> str:
     """A complete program: tables, kernel, and a `main` that launches it once, so that it is compiled."""
-    plan = gemm_plan(compiled, geometry, element=element, waves=waves)
+    plan = gemm_plan(compiled, geometry, element=element, waves=waves, plain=True)
     return "\n".join([*_MojoKernel(plan).lines(identifier(plan.symbol, _OWN)), ""])
 
 
@@ -280,19 +258,19 @@ def mojo(asked: Emission) -> str:
     return emit_mojo(asked.named, asked.kernel.geometry(), **gemm_form(asked.kernel.shape()))
 
 
-class _MojoKernel:
-    def __init__(self, plan: GemmPlan) -> None:
-        self.plan = plan
-        self.tile, self.binding, self.program = plan.tile, plan.binding, plan.program
-        self.words = self.tile.read_bytes // self.tile.register_bytes
+class _MojoKernel(PlainKernel):
+    template = _TEMPLATE
+
+    @property
+    def words(self) -> int:
+        return self.tile.read_bytes // self.tile.register_bytes
 
     def lines(self, name: str) -> Iterator[str]:
         plan, tile, binding, program = self.plan, self.tile, self.binding, self.program
         part = f"SIMD[DType.float32, {tile.part_registers}]"
         piece = f"SIMD[DType.uint32, {self.words}]"
         a_fragments, b_fragments = (f"Array[{piece}, {binding.tile.parts(each) * plan.pieces}]" for each in Factor)
-        roles = len(program.roles)
-        blocks = binding.tile.parts(Factor.A) * binding.tile.parts(Factor.B)
+        blocks = len(plan.blocks)
         rows, columns = parts_of_slice(plan, Factor.A), parts_of_slice(plan, Factor.B)
         factors = [f"{operand}[{row} * {plan.pieces} + first]" for operand, row in (("a", "m"), ("b", "n"))]
         if tile.pieces_per_step > 1:
@@ -303,7 +281,7 @@ class _MojoKernel:
             name=name,
             plan=plan,
             tile=tile,
-            contract=map(remark, plan.contract(name)),
+            contract=self.contract(name),
             tables=mojo_tables(plan),
             part=part,
             factor=f"SIMD[DType.uint32, {self.words * tile.pieces_per_step}]",
@@ -320,10 +298,6 @@ class _MojoKernel:
             products=tile.steps * rows * columns,
             b_parts=binding.tile.parts(Factor.B),
             factors=", ".join(factors),
-            group=[f"var wave_group = wave >> {log2(tile.waves // roles)}"] if roles > 1 else (),
-            resources=self._resources(),
-            fetches=self._fetches(),
-            places=self._places(),
             blocks=blocks,
             prologue=self._walk("before", Phase.PROLOGUE),
             loop=self._walk("trip", Phase.KERNEL),
@@ -334,7 +308,7 @@ class _MojoKernel:
             b_bytes=geometry.BN * depth * tile.element.bytes,
             c_elements=geometry.BM * geometry.BN,
             depth=depth,
-            **plan.lane_words(),
+            **self.lane_words(),
         )
 
     def _load(self, operand: Factor) -> Iterator[str]:
@@ -375,57 +349,19 @@ class _MojoKernel:
                 after += meet
         return _TEMPLATE.lines("walk", table=table, before=before, after=after)
 
-    def _resources(self) -> Iterator[str]:
-        for operand, where in ((Factor.A, "tile_row"), (Factor.B, "tile_column")):
-            name, rows = operand.value, self.tile.rows(operand)
-            yield f"var {name}_base = UInt64(Int({operand.name})) + UInt64({where}) * UInt64(row_bytes * {rows})"
-            yield (
-                f"var {name}_global = SIMD[DType.uint32, 4](UInt32({name}_base & 0xFFFFFFFF), "
-                f"UInt32(({name}_base >> 32) & 0xFFFF), UInt32(row_bytes * {rows}), 0x00027000)"
-            )
-
-    def _fetches(self) -> Iterator[str]:
-        tile, layout = self.tile, self.plan.layout
-        lanes, each = tile.row_bytes // tile.dma_bytes, layout.chunk_bytes // tile.dma_bytes
-        yield f"var row = thread >> {log2(lanes)}"
-        yield f"var chunk = (thread & {lanes - 1}) >> {log2(each)}"
-        within = f" + (thread & {each - 1}) * {tile.dma_bytes}" if each > 1 else ""
-        yield f"var fetch = Array[Int32, {self.plan.patterns}](fill=0)"
-        for pattern in range(self.plan.patterns):
-            place = f"{self._exchange('chunk', f'(row + {pattern * tile.dma_rows})')} * {layout.chunk_bytes}{within}"
-            yield f"fetch[{pattern}] = row * row_bytes + {place}"
-
-    def _places(self) -> Iterator[str]:
-        tile, start = self.tile, 0
-        for operand, where in ((Factor.A, "wave_row"), (Factor.B, "wave_column")):
-            name = operand.value
-            yield f"var {name}_row = {where} * {self.binding.wave_rows(operand)} + lane_row"
-            yield f"var {name}_lane = Array[Int32, {self.plan.pieces}](fill=0)"
-            for piece in range(self.plan.pieces):
-                place = self._exchange(f"(lane_group + {piece * tile.lane_groups})", f"{name}_row")
-                row = f"{start} + {name}_row * {tile.row_bytes}"
-                yield f"{name}_lane[{piece}] = {row} + {place} * {self.plan.layout.chunk_bytes}"
-            start += self.binding.buffer_bytes(operand)
-
-    def _exchange(self, chunk: str, row: str) -> str:
-        layout = self.plan.layout
-        return f"({chunk} ^ (({row} >> {layout.shift}) & {layout.mask}))"
-
     def _keep_unused(self) -> Iterator[str]:
         for register in self.plan.find_unused():
-            held = f"{register.operand.value}[{register.part * self.plan.pieces + register.piece}]"
+            part, piece = register.numbers
+            held = f"{register.array}[{part * self.plan.pieces + piece}]"
             yield "# Nothing uses it, but the schedule reads it."
             yield f'inlined_assembly["", NoneType, constraints="v", has_side_effect=True]({held})'
 
     def _stores(self) -> Iterator[str]:
-        binding, b_parts = self.binding, range(self.tile.parts(Factor.B))
-        for m in range(binding.tile.parts(Factor.A)):
-            for n in b_parts:
-                row, right = binding.first_row(Factor.A, m), binding.first_row(Factor.B, n)
-                for each in range(self.tile.part_registers):
-                    down = row + each // 4 * 4 * self.tile.lane_groups + each % 4
-                    place = f"(first + {down}) * Int(N) + column + {right}"
-                    yield f"C.unsafe_store({place}, c[{m * len(b_parts) + n}][{each}])"
+        for block, (m, n) in enumerate(self.plan.blocks):
+            row, right = self.binding.first_row(Factor.A, m), self.binding.first_row(Factor.B, n)
+            for each in range(self.tile.part_registers):
+                down = row + each // 4 * 4 * self.tile.lane_groups + each % 4
+                yield f"C.unsafe_store((first + {down}) * Int(N) + column + {right}, c[{block}][{each}])"
 
 
 _TARGET = re.compile(r"\b\S+-amd-amdhsa-(?:unknown)?-(gfx\w+)")  # LLVM has several ways to spell it
@@ -435,7 +371,7 @@ def compile_mojo(
     compiled: CompiledSchedule, geometry: KernelGeometry, *, edit: Callable[[str], str] = str
 ) -> LanguageCode:
     """The schedule as Mojo, compiled by the Mojo that is installed; `edit` changes the source before."""
-    plan = gemm_plan(compiled, geometry)
+    plan = gemm_plan(compiled, geometry, plain=True)
     source = edit(emit_mojo(compiled, geometry))
     arch = plan.tile.machine.arch
     with TemporaryDirectory() as name:
@@ -485,11 +421,4 @@ def _run(*arguments: str) -> str:
     mojo = str(beside) if beside.exists() else shutil.which("mojo")
     if mojo is None:
         raise ToolchainError.of("T301", "Mojo is not installed", fixes=("pip install mojo max",))
-    done = subprocess.run([mojo, *arguments], capture_output=True, text=True, check=False)  # noqa: S603  # our own
-    if done.returncode:
-        raise ToolchainError.of(
-            "T102",
-            "Mojo refused the kernel",
-            evidence=(("said", " ".join(done.stderr.strip().splitlines()[-3:])[-400:]),),
-        )
-    return done.stdout
+    return run_compiler("Mojo", [mojo, *arguments])

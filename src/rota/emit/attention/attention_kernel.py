@@ -6,9 +6,10 @@ of buffer resources, masked tiles at the end of the keys or across the diagonal,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from rota.compiled.compiled_schedule import CompiledSchedule
+from rota.emit.asm_spacing import AsmSpacing
 from rota.emit.attention.attention_ops import (
     BLOCK,
     DEPTH,
@@ -18,22 +19,19 @@ from rota.emit.attention.attention_ops import (
     AttentionOps,
     AttentionStatement,
     ForwardShape,
-    Maker,
-    copies_of,
     forward_shape,
     name_registers,
 )
-from rota.emit.emission import unfit, with_register_waits
+from rota.emit.emission import unfit
 from rota.emit.gemm.gemm_words import asm_resource, builtin_resource, macros
-from rota.emit.gemm.hip_gemm import result_states
 from rota.emit.gemm.program_form import LoopForm, form_of
+from rota.emit.planning import plan_schedule
 from rota.emit.text import (
     FIRST_MARK,
     LAST_MARK,
     WORDS,
     Template,
     apart_text,
-    check_words,
     comment,
     contract,
     describe_entry,
@@ -44,9 +42,9 @@ from rota.emit.text import (
 from rota.emit.whole.whole_host import launch_opening
 from rota.emit.whole.whole_options import Parameter
 from rota.program.entry import Place, Space
-from rota.program.kinds import PATHS, Phase
+from rota.program.kinds import Phase
 from rota.program.machine import LANES
-from rota.targets.architecture import Architecture, architecture_of
+from rota.targets.architecture import architecture_of
 
 # The kernel's fixed text is a template. A vector or matrix instruction is opaque to the compiler: it neither moves it
 # nor adds to it; one statement for each instruction, since of several results at once the compiler would copy some.
@@ -61,53 +59,6 @@ def attention_words() -> Iterator[str]:
     shared = {name: WORDS.lines(name) for name in ("sync", "meet", "mark", "apart", "first")}
     dma = WORDS.lines("dma", name="ROTA_DMA", instruction=DMA, wave="lds_wave")
     return _TEMPLATE.lines("words", mfma=INSTRUCTION, dma=dma, **shared)
-
-
-# Wait states of attention's loop.
-#
-# The compiler doesn't look into inline assembly. What is between two statements counts as one state an instruction,
-# waits and barriers as none: the compiler may join them.
-
-_VECTOR = (Maker.TRANSCENDENTAL, Maker.PACKED, Maker.VECTOR)
-
-
-def wait_states(
-    phases: Mapping[Phase, Sequence[AttentionStatement | None]], architecture: Architecture
-) -> dict[tuple[Phase, int], int]:
-    """Wait states before each entry, by phase; the most that any path there requires."""
-    due: dict[tuple[Phase, int], int] = {}
-    for path in PATHS:
-        made: dict[Place, tuple[Maker, int]] = {}
-        now = 0
-        for phase in path:
-            for place, each in enumerate(phases[phase]):
-                if each is None:
-                    continue
-                places = (*each.reads, *each.writes)
-                missing = max((_due(made, name, each, architecture) - now for name in places), default=0)
-                due[phase, place] = max(due.get((phase, place), 0), missing, 0)
-                now += due[phase, place] + len(each.opcodes)
-                made.update(dict.fromkeys(each.writes, (each.maker, now)))
-    return {where: states for where, states in due.items() if states}
-
-
-def _due(
-    made: Mapping[Place, tuple[Maker, int]], place: Place, then: AttentionStatement, architecture: Architecture
-) -> int:
-    """When `then` may be issued, as far as one place is concerned."""
-    if place not in made:
-        return 0
-    first, at = made[place]
-    hazards = architecture.hazards
-    if first is Maker.MATRIX and then.maker is not Maker.MATRIX:
-        return at + result_states(architecture, INSTRUCTION)
-    if first in _VECTOR and then.maker is Maker.MATRIX:
-        return at + hazards["operand"].value
-    if first is Maker.TRANSCENDENTAL and then.maker in (Maker.PACKED, Maker.VECTOR):
-        return at + hazards["transcendental"].value
-    if first is Maker.PACKED and then.maker in _VECTOR:
-        return at + hazards["packed"].value
-    return 0
 
 
 def _across(name: str, joined: str) -> Iterator[str]:
@@ -144,8 +95,7 @@ _PARAMETER_LIST = ", ".join(map(str, ATTENTION_PARAMETERS))
 
 
 def emit_attention(compiled: CompiledSchedule) -> str:
-    check_words(compiled.lowered)
-    planned = with_register_waits(compiled)
+    planned = plan_schedule(compiled)
     kernel = AttentionKernel(planned)
     words = list(attention_words())
     name = identifier(form_of(planned.lowered).symbol, macros(words))
@@ -175,10 +125,9 @@ class AttentionKernel:
         self.compiled = compiled
         self.program = compiled.lowered
         self.shape = attention_shape(compiled)
-        self.copies = copies_of(self.program.entries)
-        self.ops = AttentionOps(self.shape, self.copies)
+        self.ops = AttentionOps(self.shape, self.program)
+        self.copies = self.ops.copies
         self.reasons = sync_reasons(compiled)
-        self.architecture = architecture_of(self.program.machine)
         self.issued: dict[Phase, list[AttentionStatement | None]] = {
             phase: [
                 None if entry.op.is_framework else self.ops.translate(entry, phase)
@@ -186,7 +135,10 @@ class AttentionKernel:
             ]
             for phase in Phase
         }
-        self.apart = wait_states(self.issued, self.architecture)
+        self.architecture = architecture_of(self.program.machine)
+        spacing = AsmSpacing(self.architecture, INSTRUCTION)
+        issues = {phase: [each and each.issue for each in found] for phase, found in self.issued.items()}
+        self.apart = spacing.find_missing(issues)
 
     def lines(self, name: str) -> Iterator[str]:
         shape = self.shape
@@ -317,7 +269,7 @@ _STARTS = {"heads": "1", "kv_heads": "1", "causal": "0", "shift": "0", "scale": 
 
 
 def emit_attention_launcher(compiled: CompiledSchedule) -> str:
-    planned = with_register_waits(compiled)
+    planned = plan_schedule(compiled)
     kernel = AttentionKernel(planned)  # what can't be written has no launcher either
     name, shape, head = identifier(form_of(planned.lowered).symbol), kernel.shape, kernel.shape.head
     strides: list[str] = []

@@ -6,17 +6,19 @@ compiler, which therefore doesn't know how far apart they must be: the wait stat
 
 from __future__ import annotations
 
-import enum
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.check import bad_field, check_ints, check_types
+from rota.emit.asm_spacing import Issue, Maker
+from rota.emit.gemm.program_form import count_copies
 from rota.errors import DeclarationError
 from rota.program.entry import Entry, Place, Space
 from rota.program.kinds import Phase
 from rota.program.loop_spec import LoopSpec, Read
+from rota.program.lowered import LoweredProgram
 from rota.program.machine import LANES
 from rota.values.loop import Loop
 
@@ -198,71 +200,24 @@ def forward_shape(loop: LoopSpec) -> ForwardShape | None:
 DMA = "buffer_load_dwordx4"
 READ = "ds_read_b128"
 READ_TRANSPOSED = "ds_read_b64_tr_b16"
-VECTOR_WORDS = (
-    "v_max3_f32",
-    "v_mov_b32",
-    "v_permlane32_swap_b32",
-    "v_permlane16_swap_b32",
-    "v_max_f32",
-    "v_mul_f32",
-    "v_fma_f32",
-    "v_exp_f32",
-    "v_pk_fma_f32",
-    "v_pk_mul_f32",
-    "v_pk_add_f32",
-    "v_cvt_pk_bf16_f32",
-)
-"""The vector instructions of the loop."""
 _NAME = re.compile(r"(?:load|read|mma|make)_([A-Za-z]+)(\d+(?:_\d+)*)")
 
 
-class Maker(enum.Enum):
-    """What made a value, as far as wait states depend on it."""
-
-    MATRIX = "a matrix instruction"
-    TRANSCENDENTAL = "a transcendental"
-    PACKED = "a packed instruction"
-    VECTOR = "another vector instruction"
-    MEMORY = "a load"
-
-
 class AttentionStatement(NamedTuple):
-    """A statement, the opcodes it is made of in order, what made its result, and the places read and written."""
+    """A statement, the opcodes it is made of in order, and what wait states depend on."""
 
     text: str
     opcodes: tuple[str, ...]
-    maker: Maker
-    reads: tuple[Place, ...]
-    writes: tuple[Place, ...]
-
-
-class _Operands(NamedTuple):
-    """The values of an op: what it reads by name, with `before` for the one of the iteration before; what it makes."""
-
-    read: Mapping[str, str]
-    before: Mapping[str, str]
-    made: str
+    issue: Issue
 
 
 class AttentionOps:
     """Gives the statement of each entry."""
 
-    def __init__(self, shape: ForwardShape, copies: Mapping[str, int]) -> None:
+    def __init__(self, shape: ForwardShape, program: LoweredProgram) -> None:
         self.shape = shape
-        self.copies = copies
-        self._makers: Mapping[str, Callable[[tuple[int, ...], _Operands], tuple[str, tuple[str, ...], Maker]]] = {
-            "s": self._score,
-            "b": self._best,
-            "m": self._row_best,
-            "n": self._shift,
-            "g": self._growth,
-            "alpha": self._alpha,
-            "d": self._less,
-            "e": self._weights,
-            "l": self._total,
-            "p": self._pack,
-            "o": self._output,
-        }
+        spaces = (Space.LDS, Space.REGISTER)
+        self.copies = {name: count for (space, name), count in count_copies(program).items() if space in spaces}
 
     @property
     def lds_bytes(self) -> int:
@@ -276,19 +231,11 @@ class AttentionOps:
         kind, numbers = _parse_name(entry)
         effect = entry.effect
         if kind in ("K", "V"):
-            return AttentionStatement(self._dma(kind, numbers[0], entry, phase), (DMA,), Maker.MEMORY, (), ())
+            return AttentionStatement(self._dma(kind, numbers[0], entry, phase), (DMA,), Issue(Maker.MEMORY))
         if kind in ("k", "v"):
             text, opcodes = self._fragment(kind, entry)
-            return AttentionStatement(text, opcodes, Maker.MEMORY, (), effect.writes)
-        own = effect.instance.iteration
-        wants = {version.name: (name_registers(place), version.iteration == own) for place, version in effect.wants}
-        operands = _Operands(
-            {name: place for name, (place, now) in wants.items() if now},
-            {name: place for name, (place, now) in wants.items() if not now},
-            name_registers(effect.makes[0][0]),
-        )
-        text, opcodes, maker = self._makers[kind](numbers, operands)
-        return AttentionStatement(text, opcodes, maker, effect.reads, effect.writes)
+            return AttentionStatement(text, opcodes, Issue(Maker.MEMORY, (), effect.writes, len(opcodes)))
+        return _compute(entry, kind, numbers)
 
     def lds(self, entry: Entry) -> int:
         """Where in LDS a DMA's bytes begin, those of the first wave."""
@@ -320,77 +267,62 @@ class AttentionOps:
             return f"ROTA_READ({target}, k_lane[{lane}], {at})", (READ,)
         return f"ROTA_READ_TRANSPOSED({target}, v_lane[{lane}], {at})", (READ_TRANSPOSED, READ_TRANSPOSED)
 
-    @staticmethod
-    def _score(numbers: tuple[int, ...], operands: _Operands) -> tuple[str, tuple[str, ...], Maker]:
-        r, c, j = numbers
-        word = "ROTA_SCORE_ADD" if j else "ROTA_SCORE"
-        return f"{word}({operands.made}, {operands.read[f'k{c}_{j}']}, q[{r}][{j}])", (INSTRUCTION,), Maker.MATRIX
 
-    @staticmethod
-    def _best(numbers: tuple[int, ...], operands: _Operands) -> tuple[str, tuple[str, ...], Maker]:
-        r, c = numbers
-        scores = next(place for name, place in operands.read.items() if name.startswith("s"))
-        before = operands.read[f"b{r}_{c - 1}"] if c else operands.before[f"m{r}"]
-        word = "ROTA_BEST" if before == operands.made else "ROTA_BEST_FROM"
-        source = "" if before == operands.made else f"{before}, "
-        return f"{word}({operands.made}, {source}{scores})", ("v_max3_f32",) * 2, Maker.VECTOR
+class _Word(NamedTuple):
+    """How one kind of matrix or vector op is written: its words, opcodes, and what made its result.
 
-    @staticmethod
-    def _row_best(numbers: tuple[int, ...], operands: _Operands) -> tuple[str, tuple[str, ...], Maker]:
-        del numbers
-        swaps = ("v_permlane32_swap_b32", "v_permlane16_swap_b32")
-        opcodes = tuple(each for swap in swaps for each in ("v_mov_b32", swap, "v_max_f32"))
-        return f"ROTA_ROW_BEST({operands.made})", opcodes, Maker.VECTOR
+    Words name what is read by the letters of its value, `old` what another value leaves in other registers; where it is
+    in the op's own, `in_place` is written.
+    """
 
-    @staticmethod
-    def _shift(numbers: tuple[int, ...], operands: _Operands) -> tuple[str, tuple[str, ...], Maker]:
-        return f"ROTA_SHIFT({operands.made}, {operands.read[f'm{numbers[0]}']})", ("v_mul_f32",), Maker.VECTOR
+    text: str
+    opcodes: tuple[str, ...]
+    maker: Maker
+    in_place: str = ""
 
-    @staticmethod
-    def _growth(numbers: tuple[int, ...], operands: _Operands) -> tuple[str, tuple[str, ...], Maker]:
-        before, shift = operands.before[f"m{numbers[0]}"], operands.read[f"n{numbers[0]}"]
-        return f"ROTA_GROWN({operands.made}, {before}, {shift})", ("v_fma_f32",), Maker.VECTOR
 
-    @staticmethod
-    def _alpha(numbers: tuple[int, ...], operands: _Operands) -> tuple[str, tuple[str, ...], Maker]:
-        del numbers
-        return f"ROTA_ALPHA({operands.made})", ("v_exp_f32",), Maker.TRANSCENDENTAL
+_ROW_BEST = ("v_mov_b32", "v_permlane32_swap_b32", "v_max_f32", "v_mov_b32", "v_permlane16_swap_b32", "v_max_f32")
+_BEST = _Word("ROTA_BEST_FROM({made}, {old}, {s[0]})", ("v_max3_f32",) * 2, Maker.VECTOR, "ROTA_BEST({made}, {s[0]})")
+_SCALED = _Word(
+    "ROTA_SCALED_FROM({made}, {old}, {alpha[0]})",
+    ("v_pk_mul_f32",) * 2,
+    Maker.PACKED,
+    "ROTA_SCALED({made}, {alpha[0]})",
+)
+_WORDS: Mapping[str, _Word] = {
+    "s0": _Word("ROTA_SCORE({made}, {k[0]}, q[{0}][{2}])", (INSTRUCTION,), Maker.MATRIX),
+    "s": _Word("ROTA_SCORE_ADD({made}, {k[0]}, q[{0}][{2}])", (INSTRUCTION,), Maker.MATRIX),
+    "b": _BEST,
+    "m": _Word("ROTA_ROW_BEST({made})", _ROW_BEST, Maker.VECTOR),
+    "n": _Word("ROTA_SHIFT({made}, {m[0]})", ("v_mul_f32",), Maker.VECTOR),
+    "g": _Word("ROTA_GROWN({made}, {old}, {n[0]})", ("v_fma_f32",), Maker.VECTOR),
+    "alpha": _Word("ROTA_ALPHA({made})", ("v_exp_f32",), Maker.TRANSCENDENTAL),
+    "d": _Word("ROTA_LESS({made}, {n[0]})", ("v_pk_fma_f32",) * 2, Maker.PACKED),
+    "e": _Word("ROTA_WEIGHTS({made})", ("v_exp_f32",) * 4, Maker.TRANSCENDENTAL),
+    "l0": _SCALED,
+    "l": _Word("ROTA_ADDED({made}, {e[0]})", ("v_pk_add_f32",) * 2, Maker.PACKED),
+    "p": _Word("ROTA_PACKED({made}, {e[0]}, {e[1]})", ("v_cvt_pk_bf16_f32",) * 4, Maker.VECTOR),
+    "o0": _SCALED,
+    "o": _Word("ROTA_OUTPUT({made}, {v[0]}, {p[0]})", (INSTRUCTION,), Maker.MATRIX),
+}
+"""By the letters of what an op makes; with a 0 the first of several steps, where that differs."""
+VECTOR_WORDS = frozenset(opcode for word in _WORDS.values() for opcode in word.opcodes) - {INSTRUCTION}
+"""The vector instructions of the loop."""
 
-    @staticmethod
-    def _less(numbers: tuple[int, ...], operands: _Operands) -> tuple[str, tuple[str, ...], Maker]:
-        shift = operands.read[f"n{numbers[0]}"]
-        return f"ROTA_LESS({operands.made}, {shift})", ("v_pk_fma_f32",) * 2, Maker.PACKED
 
-    @staticmethod
-    def _weights(numbers: tuple[int, ...], operands: _Operands) -> tuple[str, tuple[str, ...], Maker]:
-        del numbers
-        return f"ROTA_WEIGHTS({operands.made})", ("v_exp_f32",) * 4, Maker.TRANSCENDENTAL
-
-    @staticmethod
-    def _rescale(before: str, alpha: str, made: str) -> tuple[str, tuple[str, ...], Maker]:
-        text = f"ROTA_SCALED({made}, {alpha})" if before == made else f"ROTA_SCALED_FROM({made}, {before}, {alpha})"
-        return text, ("v_pk_mul_f32",) * 2, Maker.PACKED
-
-    def _total(self, numbers: tuple[int, ...], operands: _Operands) -> tuple[str, tuple[str, ...], Maker]:
-        r, c = numbers
-        if c == 0:
-            (before,) = operands.before.values()
-            return self._rescale(before, operands.read[f"alpha{r}"], operands.made)
-        return f"ROTA_ADDED({operands.made}, {operands.read[f'e{r}_{c - 1}']})", ("v_pk_add_f32",) * 2, Maker.PACKED
-
-    @staticmethod
-    def _pack(numbers: tuple[int, ...], operands: _Operands) -> tuple[str, tuple[str, ...], Maker]:
-        r, t = numbers
-        first, second = (operands.read[f"e{r}_{2 * t + each}"] for each in (0, 1))
-        return f"ROTA_PACKED({operands.made}, {first}, {second})", ("v_cvt_pk_bf16_f32",) * 4, Maker.VECTOR
-
-    def _output(self, numbers: tuple[int, ...], operands: _Operands) -> tuple[str, tuple[str, ...], Maker]:
-        r, h, t = numbers
-        if t == 0:
-            (before,) = operands.before.values()
-            return self._rescale(before, operands.read[f"alpha{r}"], operands.made)
-        factors = f"{operands.read[f'v{t - 1}_{h}']}, {operands.read[f'p{r}_{t - 1}']}"
-        return f"ROTA_OUTPUT({operands.made}, {factors})", (INSTRUCTION,), Maker.MATRIX
+def _compute(entry: Entry, kind: str, numbers: tuple[int, ...]) -> AttentionStatement:
+    effect = entry.effect
+    made, read = name_registers(effect.makes[0][0]), dict[str, list[str]]()
+    carried: list[str] = []  # from the iteration before
+    for place, version in effect.wants:
+        own = version.iteration == effect.instance.iteration
+        (read.setdefault(version.name.rstrip("_0123456789"), []) if own else carried).append(name_registers(place))
+    word = _WORDS.get(f"{kind}0", _WORDS.get(kind)) if numbers[-1] == 0 else _WORDS[kind]
+    assert word is not None  # noqa: S101  # the loop is a shape's, op by op
+    old = [*carried, *read.get(kind, []), ""][0]
+    text = word.in_place if word.in_place and old == made else word.text
+    issue = Issue(word.maker, effect.reads, effect.writes, len(word.opcodes))
+    return AttentionStatement(text.format(*numbers, made=made, old=old, **read), word.opcodes, issue)
 
 
 def _parse_name(entry: Entry) -> tuple[str, tuple[int, ...]]:
@@ -401,13 +333,3 @@ def _parse_name(entry: Entry) -> tuple[str, tuple[int, ...]]:
 
 def name_registers(place: Place) -> str:
     return f"{place.name}_at{place.copy}"
-
-
-def copies_of(entries: tuple[Entry, ...]) -> dict[str, int]:
-    """How many copies each place has, LDS tiles and registers alike."""
-    found: dict[str, int] = {}
-    for entry in entries:
-        for place in (*entry.effect.reads, *entry.effect.writes):
-            if place.space in (Space.LDS, Space.REGISTER):
-                found[place.name] = max(found.get(place.name, 0), place.copy + 1)
-    return found

@@ -266,7 +266,7 @@ def _check_lds(schedule: CompiledPipeline) -> None:
     tiles: dict[Place, int] = {}
     lanes = architecture_of(schedule.machine).lanes.value
     for entry in schedule.lowered.entries:
-        if entry.effect.kind in (OpKind.DMA, OpKind.LDS_WRITE):
+        if Home.LDS in entry.effect.kind.writes:
             for place in entry.effect.writes:
                 if place.space is Space.LDS:
                     tiles[place] = max(tiles.get(place, 0), entry.effect.tokens * lanes)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rota.emit.emission import no_gemm_op, no_product, refuse_count, unfit
-from rota.emit.gemm.gemm_loop import packs_of
+from rota.emit.gemm.gemm_loop import Verb, gemm_ops, packs_of
 from rota.emit.gemm.gemm_tile import (
     HALVES,
     BlockAdd,
@@ -28,7 +28,7 @@ from rota.emit.gemm.gemm_tile import (
 from rota.emit.gemm.lds_layout import column_panels
 from rota.emit.gemm.program_form import form_of
 from rota.program.entry import Entry, Place
-from rota.program.kinds import OpKind, Phase
+from rota.program.kinds import Phase
 from rota.program.lowered import Lowerable, LoweredProgram
 
 # What bound instructions compute.
@@ -75,7 +75,7 @@ class _Replay:
 
     binding: GemmBinding
     lds: dict[tuple[object, int], int] = field(default_factory=dict)
-    registers: dict[tuple[object, int], int] = field(default_factory=dict)
+    registers: dict[object, int] = field(default_factory=dict)
     sums: dict[Block, set[tuple[int, int]]] = field(default_factory=dict)
 
     def fork(self) -> _Replay:
@@ -100,10 +100,9 @@ class _Replay:
                 if isinstance(each, Dma):
                     self.lds[each.operand, each.lds] = k + each.k_tile
                 elif isinstance(each, LdsRead):
-                    piece = Piece(each.operand, each.part, each.piece)
-                    self._take((piece, each.copy), self._find_tiles(piece, each.lds))
+                    self._take(each.target, self._find_tiles(Piece(each.operand, each.part, each.piece), each.lds))
                 elif isinstance(each, PairRead):
-                    self._take((each.pair, each.copy), self._find_tiles(self.binding.read_of(each.pair), each.lds))
+                    self._take(each.target, self._find_tiles(self.binding.read_of(each.pair), each.lds))
                 elif isinstance(each, PairPack):
                     self._pack(each)
                 elif isinstance(each, ScaleDma):
@@ -124,11 +123,10 @@ class _Replay:
 
     def _pack(self, pack: PairPack) -> None:
         """A register is of one K-tile if both reads are, and a piece if all its registers are."""
-        piece, tile = Piece(Factor.B, pack.part, pack.piece), self.binding.tile
-        read = {self.registers.get((pair, copy)) for pair, copy in zip(pack.sources, pack.copies, strict=True)}
-        self._take(((piece, pack.register), pack.copy), read)
+        tile = self.binding.tile
+        self._take((pack.target, pack.register), set(map(self.registers.get, pack.uses)))
         registers = range(tile.piece_bytes(Factor.B) // tile.register_bytes)
-        self._take((piece, pack.copy), {self.registers.get(((piece, each), pack.copy)) for each in registers})
+        self._take(pack.target, {self.registers.get((pack.target, each)) for each in registers})
 
     def _read_scales(self, read: ScaleRead) -> None:
         tile, binding, line = self.binding.tile, self.binding, self.binding.tile.geometry.scale_line
@@ -138,40 +136,28 @@ class _Replay:
         each = tile.scale_dma_bytes
         numbers = {row * line // each for start in starts for row in range(start, start + tile.side)}
         found = {self.lds.get((("scales", read.operand), stage + number * each)) for number in numbers}
-        self._take((("scales", read.operand, read.part), read.copy), found)
+        self._take(read.target, found)
 
-    def _take(self, place: tuple[object, int], found: set[int | None]) -> None:
+    def _take(self, place: object, found: set[int | None]) -> None:
         self.registers.pop(place, None)
         if len(found) == 1 and (k_tile := found.pop()) is not None:
             self.registers[place] = k_tile
 
     def _multiply(self, entry: Entry, mfma: Mfma) -> None:
-        tiles = {
-            self.registers.get((Piece(operand, part, piece), copy))
-            for operand in Factor
-            for part, copies in [mfma.factor(operand)]
-            for piece, copy in enumerate(copies, mfma.step * len(copies))
-        }
-        tiles |= {
-            self.registers.get((("scales", operand, mfma.factor(operand)[0]), copy))
-            for operand, copy in zip(Factor, mfma.scale_copies, strict=False)
-        }
-        k_tile = _find_single(entry, tiles, "multiply A and B")
-        block = mfma.a_part, mfma.b_part
+        k_tile = _find_single(entry, set(map(self.registers.get, mfma.uses)), "multiply A and B")
         if mfma.sum_copy is None:
-            self._sum(entry, block, k_tile, mfma.step)
+            self._sum(entry, (mfma.a_part, mfma.b_part), k_tile, mfma.step)
             return
         if mfma.step == 0:  # which begins the sum
             for step in range(self.binding.tile.steps):
-                self.registers.pop((("sum", *block, step), mfma.sum_copy), None)
-        self.registers[("sum", *block, mfma.step), mfma.sum_copy] = k_tile
+                self.registers.pop((mfma.block, step), None)
+        self.registers[mfma.block, mfma.step] = k_tile
 
     def _add(self, entry: Entry, add: BlockAdd) -> None:
         """A block's sum, whole, and the scales of its own K-tile; what is scaled is added after it."""
         block, steps = (add.a_part, add.b_part), range(self.binding.tile.steps)
-        tiles = {self.registers.get((("sum", *block, step), add.sum_copy)) for step in steps}
-        operand, part, copy = list(zip(Factor, block, add.scale_copies, strict=True))[not add.adds]
-        tiles.add(self.registers.get((("scales", operand, part), copy)))
+        tiles = {self.registers.get((add.block, step)) for step in steps}
+        tiles.add(self.registers.get(add.scales[not add.adds]))
         k_tile = _find_single(entry, tiles, "scale a block's sum by the scales")
         if add.adds and add.half == HALVES - 1:
             for step in steps:
@@ -272,12 +258,14 @@ class GemmBinding:
         self._operands = form_of(program).operands(tile)
         self.buffers = self._operands.buffers
         self.scale_stages = self._operands.scale_stages
-        reads = (OpKind.LDS_READ, OpKind.LDS_READ_TRANSPOSED)
-        self._makers = {OpKind.DMA: self._dmas, OpKind.MMA: self._mfmas, **dict.fromkeys(reads, self._reads)}
-        if tile.block_sums:
-            self._makers[OpKind.VALU] = self._adds
-        if tile.pairs:
-            self._makers[OpKind.VALU] = self._packs
+        by_verb = {
+            Verb.LOAD: self._dmas,
+            Verb.READ: self._reads,
+            Verb.MULTIPLY: self._mfmas,
+            Verb.TURN: self._packs,
+            Verb.ADD: self._adds,
+        }
+        self._makers = {kind: by_verb[op.verb] for kind, op in gemm_ops(tile).items()}
         for entry in program.entries:
             if not entry.op.is_framework and entry.op.kind not in self._makers:
                 raise no_gemm_op(entry.op, entry.op.kind, entry.concern())

@@ -7,6 +7,7 @@ theirs, part after part.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
@@ -248,14 +249,43 @@ def _readers(loop: LoopSpec, names: set[str]) -> list[LoopOp]:
     return [op for op in loop.ops if any(read.value in names for read in op.reads)]
 
 
-_HOMES = {
-    OpKind.DMA: (None, Home.LDS),
-    OpKind.LDS_READ: (Home.LDS, Home.REGISTERS),
-    OpKind.LDS_READ_TRANSPOSED: (Home.LDS, Home.REGISTERS),
-    OpKind.MMA: (Home.REGISTERS, Home.ACCUMULATOR),
-    OpKind.VALU: (Home.REGISTERS, Home.REGISTERS),
+class Verb(enum.Enum):
+    """What an op of a GEMM does; `GemmBinding` finds its instructions by it."""
+
+    LOAD = enum.auto()
+    READ = enum.auto()
+    MULTIPLY = enum.auto()
+    TURN = enum.auto()
+    ADD = enum.auto()
+
+
+class GemmOp(NamedTuple):
+    """A kind of op in a GEMM: what it does, where it reads and writes, how many values it reads (None for any)."""
+
+    verb: Verb
+    source: Home | None
+    target: Home
+    reads: int | None = 1
+
+
+_OPS: Mapping[OpKind, GemmOp] = {
+    OpKind.DMA: GemmOp(Verb.LOAD, None, Home.LDS, 0),
+    OpKind.LDS_READ: GemmOp(Verb.READ, Home.LDS, Home.REGISTERS),
+    OpKind.LDS_READ_TRANSPOSED: GemmOp(Verb.READ, Home.LDS, Home.REGISTERS),
+    OpKind.MMA: GemmOp(Verb.MULTIPLY, Home.REGISTERS, Home.ACCUMULATOR, None),
 }
-_BLOCK_HOMES = _HOMES | {OpKind.MMA: (Home.REGISTERS, Home.REGISTERS), OpKind.VALU: (Home.REGISTERS, Home.ACCUMULATOR)}
+_PAIR_OPS = {OpKind.VALU: GemmOp(Verb.TURN, Home.REGISTERS, Home.REGISTERS, None)}
+_BLOCK_OPS = {
+    OpKind.MMA: GemmOp(Verb.MULTIPLY, Home.REGISTERS, Home.REGISTERS, None),
+    OpKind.VALU: GemmOp(Verb.ADD, Home.REGISTERS, Home.ACCUMULATOR, None),
+}
+
+
+def gemm_ops(tile: GemmTile) -> Mapping[OpKind, GemmOp]:
+    """Every kind of op that a GEMM on that tile has."""
+    return {**_OPS, **(_PAIR_OPS if tile.pairs else {}), **(_BLOCK_OPS if tile.block_sums else {})}
+
+
 _SAY = 'a GEMM\'s LDS tiles say whose rows they hold: loop.tile(..., operand="A"), or "B"'
 
 
@@ -487,19 +517,18 @@ class GemmLoop:
 def _check_kinds(loop: LoopSpec, tile: GemmTile) -> None:
     """Loads, LDS reads and matrix ops, each from where and to where a GEMM has them; vector ops where it has any."""
     homes = {value.name: value.home for value in loop.values}
-    due = _BLOCK_HOMES if tile.block_sums else _HOMES
+    known = gemm_ops(tile)
     for value in loop.values:
         if value.home is Home.INPUT or value.into:
             what = "an input" if value.home is Home.INPUT else f"written into the registers of {value.into}"
             raise unfit(f"{value.name} is {what}: the full form writes GEMMs, which have no such values")
     for op in loop.ops:
         concerns = [_concern(op)]
-        if op.kind not in due or (op.kind is OpKind.VALU and not (tile.pairs or tile.block_sums)):
+        if op.kind not in known:
             raise no_gemm_op(op, op.kind, *concerns)
-        source, target = due[op.kind]
+        _, source, target, count = known[op.kind]
         reads, writes = [homes[read.value] for read in op.reads], [homes[name] for name in op.writes]
-        count = {OpKind.DMA: 0, OpKind.MMA: len(reads), OpKind.VALU: len(reads)}.get(op.kind, 1)
-        if writes != [target] or reads != [source] * count:
+        if writes != [target] or reads != [source] * (len(reads) if count is None else count):
             raise no_product(
                 f"{op} is no {op.kind.word} op of a GEMM: there a load fills one LDS tile, a fragment is a read of "
                 "one tile into registers, and a matrix op adds a product of registers to one accumulator"

@@ -537,6 +537,35 @@ def _instruction(geometry: KernelGeometry, element: Element, *, scaled: bool = F
     )
 
 
+class Register(NamedTuple):
+    """The registers that one read fills, or one block of C: an element of an array that has several copies."""
+
+    array: str
+    copy: int
+    numbers: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return self.array + "".join(f"[{each}]" for each in (self.copy, *self.numbers))
+
+    @property
+    def name(self) -> str:
+        """The same as one word."""
+        return f"{self.array}{self.copy}_{'_'.join(map(str, self.numbers))}"
+
+
+def of_piece(operand: Factor, copy: int, part: int, piece: int) -> Register:
+    return Register(operand.value, copy, (part, piece))
+
+
+def of_scale(operand: Factor, copy: int, part: int) -> Register:
+    return Register(f"{operand.value}_scale", copy, (part,))
+
+
+def of_pair(pair: ColumnPair, copy: int) -> Register:
+    """One k of a pair of columns of B, as it is read."""
+    return Register("b_pairs", copy, pair)
+
+
 class Dma(NamedTuple):
     """One DMA of all waves: its LDS byte within the operand's buffers, its number among the tile's, and the K-tile."""
 
@@ -555,6 +584,10 @@ class LdsRead(NamedTuple):
     piece: int
     copy: int
 
+    @property
+    def target(self) -> Register:
+        return of_piece(self.operand, self.copy, self.part, self.piece)
+
 
 class PairRead(NamedTuple):
     """One LDS read of one k of a pair of parts of B into a copy of its register; `lds` counts as in an `LdsRead`."""
@@ -562,6 +595,10 @@ class PairRead(NamedTuple):
     lds: int
     pair: ColumnPair
     copy: int
+
+    @property
+    def target(self) -> Register:
+        return of_pair(self.pair, self.copy)
 
 
 class PairPack(NamedTuple):
@@ -576,6 +613,14 @@ class PairPack(NamedTuple):
     sources: tuple[ColumnPair, ColumnPair]
     copies: tuple[int, int]
     copy: int
+
+    @property
+    def uses(self) -> tuple[Register, ...]:
+        return tuple(map(of_pair, self.sources, self.copies))
+
+    @property
+    def target(self) -> Register:
+        return of_piece(Factor.B, self.copy, self.part, self.piece)
 
 
 class Mfma(NamedTuple):
@@ -596,6 +641,25 @@ class Mfma(NamedTuple):
     def factor(self, operand: Factor) -> tuple[int, tuple[int, ...]]:
         return (self.a_part, self.a_copies) if operand is Factor.A else (self.b_part, self.b_copies)
 
+    def factors(self, operand: Factor) -> tuple[Register, ...]:
+        part, copies = self.factor(operand)
+        return tuple(of_piece(operand, copy, part, piece) for piece, copy in enumerate(copies, self.step * len(copies)))
+
+    @property
+    def scales(self) -> tuple[Register, ...]:
+        return _scales(self)
+
+    @property
+    def block(self) -> Register:
+        """What it adds to: a part of C, or the sum of a block."""
+        if self.sum_copy is None:
+            return Register("c", self.a_part, (self.b_part,))
+        return Register("sum", self.sum_copy, (self.a_part, self.b_part))
+
+    @property
+    def uses(self) -> tuple[Register, ...]:
+        return (*self.factors(Factor.A), *self.factors(Factor.B), *self.scales)
+
 
 class ScaleDma(NamedTuple):
     """One DMA of all waves that brings scales: its LDS byte within those of the operand, its number, and the K-tile."""
@@ -614,6 +678,10 @@ class ScaleRead(NamedTuple):
     part: int
     copy: int
 
+    @property
+    def target(self) -> Register:
+        return of_scale(self.operand, self.copy, self.part)
+
 
 class BlockAdd(NamedTuple):
     """One vector instruction on two registers of a block's sum: it scales them by B's, or adds them by A's to C."""
@@ -626,6 +694,18 @@ class BlockAdd(NamedTuple):
     adds: bool
 
     @property
+    def scales(self) -> tuple[Register, ...]:
+        return _scales(self)
+
+    @property
+    def block(self) -> Register:
+        return Register("sum", self.sum_copy, (self.a_part, self.b_part))
+
+    @property
+    def uses(self) -> tuple[Register, ...]:
+        return self.scales
+
+    @property
     def opcode(self) -> str:
         return SCALING_OPCODES[self.adds]
 
@@ -633,6 +713,12 @@ class BlockAdd(NamedTuple):
     def modifiers(self) -> tuple[str, ...]:
         """B's scale is one for both registers."""
         return () if self.adds else ("op_sel_hi:[1,0]",)
+
+
+def _scales(each: Mfma | BlockAdd) -> tuple[Register, ...]:
+    """The scales of a part of A and of one of B; none where there are none."""
+    parts = zip(Factor, (each.a_part, each.b_part), each.scale_copies, strict=False)
+    return tuple(of_scale(operand, copy, part) for operand, part, copy in parts)
 
 
 SCALING_OPCODES = ("v_pk_mul_f32", "v_pk_fma_f32")
@@ -648,7 +734,4 @@ def block_adds(a_part: int, b_part: int, sum_copy: int, scale_copies: tuple[int,
             yield BlockAdd(a_part, b_part, sum_copy, scale_copies, half, adds)
 
 
-Instruction = Dma | LdsRead | Mfma
-"""Of a GEMM without scales."""
-BoundInstruction = Instruction | ScaleDma | ScaleRead | BlockAdd | PairRead | PairPack
-"""Of any."""
+BoundInstruction = Dma | LdsRead | Mfma | ScaleDma | ScaleRead | BlockAdd | PairRead | PairPack

@@ -9,8 +9,6 @@ from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_tile import (
     SCALING_OPCODES,
     BlockAdd,
-    BoundInstruction,
-    ColumnPair,
     Factor,
     GemmTile,
     LdsRead,
@@ -21,67 +19,8 @@ from rota.emit.gemm.gemm_tile import (
     ScaleRead,
 )
 from rota.emit.text import WORDS, Template
-from rota.targets.architecture import architecture_of
 
 TEMPLATE = Template("rota.emit", "gemm.hip.txt")
-
-
-def name_target(read: LdsRead | ScaleRead | PairRead) -> str:
-    """The registers that a read fills."""
-    if isinstance(read, LdsRead):
-        return of_piece(read.operand, read.copy, read.part, read.piece)
-    if isinstance(read, ScaleRead):
-        return of_scale(read.operand, read.copy, read.part)
-    return of_pair(read.pair, read.copy)
-
-
-def _name_factors(mfma: Mfma) -> list[str]:
-    return [
-        of_piece(operand, copy, part, piece)
-        for operand in Factor
-        for part, copies in [mfma.factor(operand)]
-        for piece, copy in enumerate(copies, mfma.step * len(copies))
-    ]
-
-
-def _name_scales(each: Mfma | BlockAdd) -> list[str]:
-    """The scales of a part of A and of one of B; none where there are none."""
-    parts = zip(Factor, (each.a_part, each.b_part), each.scale_copies, strict=False)
-    return [of_scale(operand, copy, part) for operand, part, copy in parts]
-
-
-def of_piece(operand: Factor, copy: int, part: int, piece: int) -> str:
-    return f"{operand.value}[{copy}][{part}][{piece}]"
-
-
-def of_scale(operand: Factor, copy: int, part: int) -> str:
-    return f"{operand.value}_scale[{copy}][{part}]"
-
-
-def of_pair(pair: ColumnPair, copy: int) -> str:
-    """One k of a pair of columns of B, as it is read."""
-    return f"b_pairs[{copy}][{pair.pair}][{pair.number}]"
-
-
-def read_for_nothing(instructions: Iterable[BoundInstruction]) -> list[str]:
-    """Registers that are read once more than they are used; the compiler would drop the read."""
-    unused: dict[str, None] = {}
-    for each in instructions:
-        for register in _list_used(each):
-            unused.pop(register, None)
-        if isinstance(each, LdsRead | ScaleRead | PairRead):
-            unused[name_target(each)] = None
-    return list(unused)
-
-
-def _list_used(instruction: BoundInstruction) -> Sequence[str]:
-    if isinstance(instruction, Mfma):
-        return [*_name_factors(instruction), *_name_scales(instruction)]
-    if isinstance(instruction, BlockAdd):
-        return _name_scales(instruction)
-    if isinstance(instruction, PairPack):
-        return [*map(of_pair, instruction.sources, instruction.copies)]
-    return ()
 
 
 PAIR_READ, PACK = "ds_read_b32", "v_perm_b32"
@@ -100,62 +39,26 @@ def write_statement(binding: GemmBinding, each: LdsRead | ScaleRead | PairRead |
     """Any instruction but a DMA, whose offset is the kernel's own."""
     if isinstance(each, PairRead):
         lane = binding.lane(binding.read_of(each.pair))
-        return f"ROTA_READ_PAIR({name_target(each)}, b_lane{lane}, {each.lds})"
+        return f"ROTA_READ_PAIR({each.target}, b_lane{lane}, {each.lds})"
     if isinstance(each, PairPack):
-        sources = ", ".join(map(of_pair, each.sources, each.copies))
-        target = f"b[{each.copy}][{each.part}][{each.piece}][{each.register}]"
-        return f"ROTA_PACK({target}, {sources}, {'ROTA_ODD' if each.part % 2 else 'ROTA_EVEN'})"
+        sources = ", ".join(map(str, each.uses))
+        return f"ROTA_PACK({each.target}[{each.register}], {sources}, {'ROTA_ODD' if each.part % 2 else 'ROTA_EVEN'})"
     if isinstance(each, ScaleRead):
-        return f"ROTA_SCALE_READ({name_target(each)}, {each.operand.value}_scale_lane, {each.lds})"
+        return f"ROTA_SCALE_READ({each.target}, {each.operand.value}_scale_lane, {each.lds})"
     if isinstance(each, LdsRead):
         word = "ROTA_READ_TRANSPOSED" if binding.tile.transposes(each.operand) else "ROTA_READ"
         lane = binding.lane(Piece(each.operand, each.part, each.piece))
-        return f"{word}({name_target(each)}, {each.operand.value}_lane{lane}, {each.lds})"
-    total, scales = f"c[{each.a_part}][{each.b_part}]", _name_scales(each)
-    summed = f"sum[{each.sum_copy}][{each.a_part}][{each.b_part}]"
+        return f"{word}({each.target}, {each.operand.value}_lane{lane}, {each.lds})"
     if isinstance(each, Mfma):
-        target = total if each.sum_copy is None else summed
-        return f"{_mfma_name(binding.tile, each.step)}({', '.join([target, *_name_factors(each), *scales])})"
-    half, scaled = ("xy", "zw")[each.half], f"scaled[{each.half}]"
-    scale, add = (scaled, summed, half, scales[1]), (total, half, scaled, scales[0])
-    return f"ROTA_BLOCK_ADD({', '.join(add)})" if each.adds else f"ROTA_BLOCK_SCALE({', '.join(scale)})"
+        return f"{_mfma_name(binding.tile, each.step)}({', '.join(map(str, (each.block, *each.uses)))})"
+    half, scaled, (of_a, of_b) = ("xy", "zw")[each.half], f"scaled[{each.half}]", each.scales
+    added = f"ROTA_BLOCK_ADD(c[{each.a_part}][{each.b_part}], {half}, {scaled}, {of_a})"
+    return added if each.adds else f"ROTA_BLOCK_SCALE({scaled}, {each.block}, {half}, {of_b})"
 
 
 def lane_column(binding: GemmBinding) -> str:
     """The column that a lane has of a part's first, in source."""
     return f"lane_row * {binding.column_step}" if binding.column_step > 1 else "lane_row"
-
-
-class PackSpacing:
-    """Wait states between a pack and the matrix instruction that reads it: the compiler doesn't look into asm.
-
-    Each instruction between counts as one, waits and barriers as none: the compiler may join them.
-    """
-
-    def __init__(self, tile: GemmTile) -> None:
-        self._due = architecture_of(tile.machine).hazards["operand"].value
-        self._made: dict[tuple[int, int, int], int] = {}
-        self._now = 0
-
-    def before(self, instruction: BoundInstruction) -> int:
-        """Wait states that are missing before an instruction; they count as spent from here on."""
-        missing = 0
-        if isinstance(instruction, Mfma):
-            part, copies = instruction.factor(Factor.B)
-            pieces = enumerate(copies, instruction.step * len(copies))
-            made = [self._made.get((part, piece, copy), -self._due) for piece, copy in pieces]
-            missing = self._missing(made)
-        self._now += missing + 1
-        if isinstance(instruction, PairPack):
-            self._made[instruction.part, instruction.piece, instruction.copy] = self._now
-        return missing
-
-    def at_the_end(self) -> int:
-        """Wait states that are missing if a matrix instruction that reads any of it follows at once."""
-        return self._missing([*self._made.values(), -self._due])
-
-    def _missing(self, made: list[int]) -> int:
-        return max(0, max(made) + self._due - self._now)
 
 
 # Buffer resources in HIP.

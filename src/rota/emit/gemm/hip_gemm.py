@@ -6,89 +6,29 @@ adds no waits; LDS reads it can see, so that it still guards their registers; wa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import unfit, with_register_waits
+from rota.emit.emission import unfit
 from rota.emit.gemm.gemm_binding import GemmBinding
-from rota.emit.gemm.gemm_tile import (
-    HALVES,
-    BLayout,
-    BlockAdd,
-    BoundInstruction,
-    Dma,
-    Element,
-    Factor,
-    GemmTile,
-    Mfma,
-    ScaleDma,
-    gemm_tile,
-)
+from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
+from rota.emit.gemm.gemm_tile import HALVES, BoundInstruction, Dma, Element, Factor, GemmTile, Mfma, ScaleDma
 from rota.emit.gemm.gemm_words import (
     NOWHERE,
     TEMPLATE,
-    PackSpacing,
     asm_resource,
     element_fetch,
     gemm_types,
     gemm_words,
     lane_column,
     macros,
-    read_for_nothing,
     write_statement,
 )
-from rota.emit.gemm.lds_layout import TEAM, ColumnPanels, bank_conflicts, column_panels, free_layout, plain_layout
-from rota.emit.gemm.program_form import form_of
-from rota.emit.text import (
-    WORDS,
-    apart_text,
-    check_words,
-    comment,
-    contract,
-    describe_entry,
-    identifier,
-    sync_reasons,
-    sync_text,
-)
+from rota.emit.gemm.lds_layout import TEAM, ColumnPanels, column_panels
+from rota.emit.text import WORDS, apart_text, comment, contract, identifier, sync_text
 from rota.pipeline.geometry import KernelGeometry
-from rota.program.kinds import PATHS, Phase
-from rota.targets.architecture import Architecture, architecture_of
-from rota.targets.device import rates_of
-
-# Wait states of sums of blocks.
-#
-# The compiler doesn't look into inline assembly. What is between two instructions counts as one state each, waits
-# and barriers as none: the compiler may join them.
-
-Bound = Sequence[Sequence[BoundInstruction]]
-"""The instructions of each entry of a phase."""
-
-
-def block_wait_states(phases: Mapping[Phase, Bound], tile: GemmTile) -> dict[tuple[Phase, int, int], int]:
-    """Wait states by phase, entry and instruction; the most that any path there requires."""
-    due: dict[tuple[Phase, int, int], int] = {}
-    after = result_states(architecture_of(tile.machine), tile.instruction)
-    for path in PATHS:
-        ready: dict[tuple[int, int, int | None], int] = {}
-        now = 0
-        for phase in path:
-            for entry, instructions in enumerate(phases[phase]):
-                for number, each in enumerate(instructions):
-                    where = phase, entry, number
-                    if isinstance(each, BlockAdd):
-                        missing = ready.get((each.a_part, each.b_part, each.sum_copy), 0) - now
-                        due[where] = max(due.get(where, 0), missing, 0)
-                        now += due[where]
-                    now += 1
-                    if isinstance(each, Mfma):
-                        ready[each.a_part, each.b_part, each.sum_copy] = now + after
-    return {where: states for where, states in due.items() if states}
-
-
-def result_states(architecture: Architecture, instruction: str) -> int:
-    """Wait states from a matrix instruction to a vector one that reads its result."""
-    return rates_of(architecture).passes(instruction) + architecture.hazards["result"].value
-
+from rota.program.kinds import Phase
 
 # B as K x N in a whole kernel.
 #
@@ -127,16 +67,16 @@ def column_places(binding: GemmBinding, start: int) -> Iterator[str]:
     lanes = panels.side_by_side if tile.pairs else TEAM  # that read a chunk, or turn one
     within = f" + lane_row / {lanes}" if tile.side > lanes else ""
     k_within = "" if tile.pairs else f" + lane % {TEAM} / {panels.side_by_side}"
-    yield f"  const int b_k = lane_group * {panels.run}{k_within};"
+    yield f"const int b_k = lane_group * {panels.run}{k_within};"
     yield (
-        f"  ROTA_LDS const char* const b_row = (ROTA_LDS const char*)memory + {start} + b_k * {panels.row_bytes} + "
+        f"ROTA_LDS const char* const b_row = (ROTA_LDS const char*)memory + {start} + b_k * {panels.row_bytes} + "
         f"lane % {panels.side_by_side} * {panels.read_bytes};"
     )
     for part in range(0, binding.tile.parts(Factor.B), binding.column_step):
         first = binding.first_row(Factor.B, part) // TEAM
-        yield f"  const int b_part{part} = wave_column * {binding.wave_rows(Factor.B) // TEAM} + {first}{within};"
+        yield f"const int b_part{part} = wave_column * {binding.wave_rows(Factor.B) // TEAM} + {first}{within};"
         yield (
-            f"  ROTA_LDS const char* const b_lane{part} = b_row + b_part{part} / {panels.chunks} * "
+            f"ROTA_LDS const char* const b_lane{part} = b_row + b_part{part} / {panels.chunks} * "
             f"{panels.panel_bytes} + (b_part{part} % {panels.chunks} ^ {_flip(panels, 'b_k')}) * "
             f"{panels.chunk_bytes};"
         )
@@ -201,72 +141,66 @@ def emit_gemm(
     one more kernel each.  A remainder is part of a kernel's name, so that several files can be one program; nothing
     else of a file is seen outside of it.
     """
-    for each in (compiled, *tails):
-        check_words(each.lowered)
-    variants = [with_register_waits(each) for each in (compiled, *tails)]
-    tile, *others = (gemm_tile(each, geometry, element=element, waves=waves) for each in variants)
-    for other, tail in zip(others, tails, strict=True):
-        if other != tile:
+    plans = [gemm_plan(each, geometry, element=element, waves=waves) for each in (compiled, *tails)]
+    tile = plans[0].tile
+    for other, tail in zip(plans[1:], tails, strict=True):
+        if (its := other.tile) != tile:
             raise unfit(
-                f"the tail {tail.name} takes {other.instruction}, {other.waves} waves and an {other.machine.name}, the "
+                f"the tail {tail.name} takes {its.instruction}, {its.waves} waves and an {its.machine.name}, the "
                 f"kernel itself {tile.instruction}, {tile.waves} and an {tile.machine.name}",
                 fixes=("tails are the same loop for the same machine, compiled with other remainders",),
             )
-    kernels = [GemmKernel(each, tile) for each in variants]
     words = list(gemm_words(tile))
     taken = set(macros(words))
-    lines = [comment(f"C = {product_of(tile)} on {tile.machine.name} ({tile.machine.arch})."), *words]
-    for kernel in kernels:
-        name = identifier(form_of(kernel.program).symbol, taken)
+    lines = [comment(f"C = {plans[0].product} on {tile.machine.name} ({tile.machine.arch})."), *words]
+    for plan in plans:
+        name = identifier(plan.symbol, taken)
         taken.add(name)
-        lines += ["", *kernel.lines(name)]
+        lines += ["", *GemmKernel(plan).lines(name)]
     return "\n".join([*lines, "", *(f"#undef {name}" for name in macros(words)), ""])
 
 
-def product_of(tile: GemmTile) -> str:
-    return "A x B" if tile.b_layout is BLayout.KN else "A x B^T"
+class Source(NamedTuple):
+    """Some DMAs of an operand that have one resource: its name, the first and last but one, and the operand."""
 
-
-def spoken_element(tile: GemmTile) -> str:
-    if tile.element in (Element.FP8, Element.FP8_PAIR):
-        return f"fp8 ({architecture_of(tile.machine).float8.value} E4M3)"
-    return {
-        Element.BF16: "bf16",
-        Element.FP16: "fp16",
-        Element.FP4: "fp4 (OCP E2M1, the first of two in the low bits)",
-    }[tile.element]
+    name: str
+    operand: Factor
+    numbers: range
 
 
 class GemmKernel:
-    """Writes one kernel from top to bottom."""
+    """Prints a plan from top to bottom; a kernel of the loop alone, which is for whole tiles in rows without gaps."""
 
-    def __init__(self, compiled: CompiledSchedule, tile: GemmTile) -> None:
-        self.compiled = compiled
-        self.tile = tile
-        self.layout = free_layout(tile)
-        self.binding = GemmBinding(compiled, tile)
-        self.program = compiled.lowered
-        self.reasons = sync_reasons(compiled)
-        self.apart: dict[tuple[Phase, int, int], int] = {}
-        if tile.block_sums:
-            bound = {phase: [*map(self.binding.instructions, self.program.phase(phase))] for phase in Phase}
-            self.apart = block_wait_states(bound, tile)
+    def __init__(self, plan: GemmPlan) -> None:
+        self.plan = plan
+        self.compiled, self.program = plan.compiled, plan.program
+        self.tile, self.layout, self.binding = plan.tile, plan.layout, plan.binding
+        self.sources = tuple(self._sources())
+
+    def _sources(self) -> Iterator[Source]:
+        for operand in Factor:
+            yield Source(operand.value, operand, range(self.tile.dmas(operand)))
+
+    def _prefix(self, operand: Factor) -> str:
+        """How names begin of what A and B don't share: rows that are equally long are one's and the other's."""
+        return "b_" if self.tile.by_columns(operand) else ""
+
+    @property
+    def _recounts(self) -> bool:
+        """True if the places of B's DMAs are computed anew in every trip."""
+        return False
 
     def lines(self, name: str) -> Iterator[str]:
         tile, binding, geometry = self.tile, self.binding, self.tile.geometry
-        m, n = binding.tile.parts(Factor.A), binding.tile.parts(Factor.B)
-        free, plain = (bank_conflicts(tile, layout) for layout in (self.layout, plain_layout(tile)))
+        free, plain = self.plan.conflicts
         columns = tile.by_columns(Factor.B)
-        if columns:
-            free += column_panels(tile).conflicts
-            plain += ColumnPanels(tile=tile).conflicts
         return TEMPLATE.lines(
             "kernel",
             tile=tile,
             binding=binding,
             program=self.program,
             name=name,
-            element=spoken_element(tile),
+            element=self.plan.element,
             threads=tile.waves * tile.lanes,
             large=f"{'B and ' if columns else ''}{max(geometry.BM, geometry.BN)}",
             reads="the reads of a part of A and one of B" if columns else "a part's reads",
@@ -291,8 +225,7 @@ class GemmKernel:
             lane_column=lane_column(binding),
             stores=(
                 f"ROTA_STORE(c[{row}][{column}], {binding.first_row(Factor.A, row)}, {binding.column(column)})"
-                for row in range(m)
-                for column in range(n)
+                for row, column in self.plan.blocks
             ),
         )
 
@@ -373,14 +306,13 @@ class GemmKernel:
         chunk, within = f"thread % {lanes}", ""
         if lanes_per_chunk > 1:
             chunk, within = f"{chunk} / {lanes_per_chunk}", f" + thread % {lanes_per_chunk} * {tile.dma_bytes}"
-        yield f"  const int row = thread / {lanes}, chunk = {chunk};"
-        for pattern in range(self._patterns()):
+        yield f"const int row = thread / {lanes}, chunk = {chunk};"
+        prefixes = dict.fromkeys(self._prefix(operand) for operand in Factor if not tile.by_columns(operand))
+        for pattern in range(self.plan.patterns):
             row = f"(row + {pattern * tile.dma_rows})" if pattern else "row"
-            place = f"{tile.order_in_memory(self._exchange('chunk', row))} * {layout.chunk_bytes}{within}"
-            yield from self._fetch(pattern, place)
-
-    def _fetch(self, pattern: int, place: str) -> Iterator[str]:
-        yield f"  const int fetch{pattern} = row * row_bytes + {place};"
+            place = f"{tile.order_in_memory(layout.exchange('chunk', row))} * {layout.chunk_bytes}{within}"
+            for prefix in prefixes:
+                yield f"const int {prefix}fetch{pattern} = row * {prefix}row_bytes + {place};"
 
     def _places(self) -> Iterator[str]:
         tile, layout, start = self.tile, self.layout, 0
@@ -389,38 +321,27 @@ class GemmKernel:
                 yield from column_places(self.binding, start)
                 continue
             name = operand.value
-            yield f"  const int {name}_row = {where} * {self.binding.wave_rows(operand)} + lane_row;"
-            for piece in range(tile.steps * tile.pieces_per_step):
+            yield f"const int {name}_row = {where} * {self.binding.wave_rows(operand)} + lane_row;"
+            for piece in range(self.plan.pieces):
                 chunk = f"({piece * tile.lane_groups} + lane_group)"
-                place = f"{self._exchange(chunk, f'{name}_row')} * {layout.chunk_bytes}"
+                place = f"{layout.exchange(chunk, f'{name}_row')} * {layout.chunk_bytes}"
                 yield (
-                    f"  ROTA_LDS const char* const {name}_lane{piece} = "
+                    f"ROTA_LDS const char* const {name}_lane{piece} = "
                     f"(ROTA_LDS const char*)memory + {start} + {name}_row * {tile.row_bytes} + {place};"
                 )
             start += self.binding.buffer_bytes(operand)
 
-    def _exchange(self, chunk: str, row: str) -> str:
-        layout = self.layout
-        shifted = f"{row} >> {layout.shift}" if layout.shift else row
-        return f"({chunk} ^ ({shifted} & {layout.mask}))"
-
-    def _patterns(self) -> int:
-        return max(1, self.layout.period // self.tile.dma_rows)
-
     def _phase(self, phase: Phase) -> Iterator[str]:
         indent = "    " if phase is Phase.KERNEL else "  "
         yield f"{indent}// {phase.value.lower()}"
-        spacing = PackSpacing(self.tile)
-        for place, entry in enumerate(self.program.phase(phase)):
+        for entry, instructions, apart, what, after in self.plan.statements[phase]:
             texts = [sync_text(self.program, entry)] if entry.op.is_framework else []
-            for number, each in enumerate(self.binding.instructions(entry)):
-                texts += [apart_text(states)] if (states := spacing.before(each)) else []
-                states = self.apart.get((phase, place, number), 0)
-                texts.append((f"{apart_text(states)} " if states else "") + self._instruction(each, phase))
-            what = comment(describe_entry(self.program, entry, self.reasons))
-            yield from (f"{indent}{text}".ljust(_FAR_APART) + what for text in texts)
-        if states := spacing.at_the_end():
-            yield f"{indent}{apart_text(states)}  // a matrix instruction may follow"
+            for states, each in zip(apart, instructions, strict=True):
+                written = [*([apart_text(states)] if states else []), self._instruction(each, phase)]
+                texts += written if isinstance(each, Mfma) else [" ".join(written)]
+            yield from (f"{indent}{text}".ljust(_FAR_APART) + comment(what) for text in texts)
+            if after:
+                yield f"{indent}{apart_text(after)}  // a matrix instruction may follow"
 
     def _instruction(self, instruction: BoundInstruction, phase: Phase) -> str:
         if isinstance(instruction, Dma):
@@ -434,22 +355,24 @@ class GemmKernel:
         raise unfit("scales of blocks have no parameters in the form hip", fixes=("`--form kernel` has them",))
 
     def _dma(self, dma: Dma, phase: Phase) -> str:
-        operand = dma.operand
-        lds = dma.lds + (self.binding.buffer_bytes(Factor.A) if operand is Factor.B else 0)
-        if self.tile.by_columns(operand):
-            rows, pattern = column_dma(self.tile, dma.number, dma.k_tile)
-            terms = rows if phase is Phase.PROLOGUE else ["b_at", *rows]
-            return f"ROTA_DMA(b_global, {lds}, b_fetch{pattern}, {' + '.join(terms) or '0'})"
-        terms = ["k"] if phase is not Phase.PROLOGUE else []
-        terms += [str(dma.k_tile * self.tile.row_bytes)] if dma.k_tile else []
-        terms += [f"{dma.number} * dma_rows"] if dma.number else []
-        offset = " + ".join(terms) or "0"
-        return f"ROTA_DMA({operand.value}_global, {lds}, fetch{dma.number % self._patterns()}, {offset})"
+        if not self.tile.by_columns(dma.operand):
+            return self._dma_text(dma, self.plan.offset(dma, phase))
+        now = "rows_now" if phase is Phase.KERNEL and self._recounts else "b_dma_rows"
+        return self._dma_text(dma, [] if phase is Phase.PROLOGUE else ["b_at"], now)
+
+    def _dma_text(self, dma: Dma, terms: Sequence[str], rows_of_b: str = "b_dma_rows") -> str:
+        prefix = self._prefix(dma.operand)
+        source = next(each for each in self.sources if each.operand is dma.operand and dma.number in each.numbers)
+        number = dma.number - source.numbers.start
+        rows, pattern = [f"{number} * {prefix}dma_rows"] if number else [], dma.number % self.plan.patterns
+        if self.tile.by_columns(dma.operand):
+            rows, pattern = column_dma(self.tile, number, dma.k_tile, rows_of_b)
+        offset = " + ".join([*terms, *rows]) or "0"
+        return f"ROTA_DMA({source.name}_global, {self.plan.lds(dma)}, {prefix}fetch{pattern}, {offset})"
 
     def _keep_unused(self) -> Iterator[str]:
         """Uses what the epilogue reads once too often: else the compiler would drop the read."""
-        unused = read_for_nothing(each for entry in self.program.epilogue for each in self.binding.instructions(entry))
-        if unused:
+        if unused := self.plan.find_unused():
             kept = " ".join(f'asm volatile("" :: "v"({each}));' for each in unused)
             yield f"  {kept} ROTA_FENCE  // nothing uses these, but the schedule reads them"
 

@@ -30,6 +30,10 @@ class LdsLayout:
         """Rows after which the exchange repeats."""
         return (self.mask + 1) << self.shift
 
+    def exchange(self, chunk: str, row: str, shift: str = "{} >> {}") -> str:
+        """The place of a chunk in a row, as source; `shift` is how a language writes a shift within `&`."""
+        return f"({chunk} ^ ({shift.format(row, self.shift) if self.shift else row} & {self.mask}))"
+
     def place(self, row: int, byte: int) -> int:
         chunk, within = divmod(byte, self.chunk_bytes)
         return row * self.row_bytes + (chunk ^ ((row >> self.shift) & self.mask)) * self.chunk_bytes + within

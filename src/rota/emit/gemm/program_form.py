@@ -16,7 +16,7 @@ from rota.emit.gemm.gemm_tile import ColumnPair, Factor, GemmTile, Piece
 from rota.emit.text import FunctionCall, identifier
 from rota.errors import EmissionError
 from rota.program.entry import Entry, Place, Space
-from rota.program.kinds import OpKind, Phase
+from rota.program.kinds import OpKind, OpRole, Phase
 from rota.program.loop_spec import SCALE_OPERANDS, LoopSpec
 from rota.program.lowered import LoweredProgram, TileSum, Unstated
 
@@ -25,7 +25,6 @@ from rota.program.lowered import LoweredProgram, TileSum, Unstated
 # An op of a loop by values says it itself. In a sum over K-tiles it follows from the loads: what an op reads was
 # fetched, or read, by another before it.
 
-_FETCHES = (OpKind.DMA, OpKind.GLOBAL_LOAD)
 _TRIPS = (0, 1, 2)  # a trip takes what the one before left, and the first what the prologue did
 
 KTiles = Mapping[Phase, Sequence[int]]
@@ -57,7 +56,7 @@ def _follow(program: LoweredProgram, trips: int) -> Iterator[tuple[Phase, int, E
         for place, entry in enumerate(program.phase(phase)):
             effect = entry.effect
             tile = k
-            if effect.kind in _FETCHES:
+            if effect.kind.role is OpRole.GLOBAL_LOAD:
                 target = effect.writes[0]
                 fetched[target] = fetched.get(target, -1) + 1
                 tile = fetched[target] if effect.fetches is None else k + effect.fetches
@@ -139,9 +138,9 @@ class LoopOperands:
 
 
 def count_copies(program: LoweredProgram) -> dict[tuple[Space, str], int]:
-    """How many copies each value has, by its space and its name: as many as are written."""
+    """How many copies each value has, by its space and its name."""
     counts: dict[tuple[Space, str], int] = {}
-    for place in (place for entry in program.entries for place in entry.effect.writes):
+    for place in (place for entry in program.entries for place in (*entry.effect.reads, *entry.effect.writes)):
         key = place.space, place.name
         counts[key] = max(counts.get(key, 0), place.copy + 1)
     return counts

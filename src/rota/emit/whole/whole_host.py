@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
+from typing import Literal
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import with_register_waits
-from rota.emit.gemm.gemm_tile import BLayout, Element, Factor, GemmTile, gemm_tile
-from rota.emit.gemm.hip_gemm import product_of
+from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
+from rota.emit.gemm.gemm_tile import BLayout, Element, Factor, GemmTile
 from rota.emit.text import Template, identifier
 from rota.emit.whole.whole_finish import PARTIAL_UNIT
-from rota.emit.whole.whole_kernel import WholeKernel, emit_whole, whole_name
+from rota.emit.whole.whole_kernel import WholeKernel, print_whole, whole_name
 from rota.emit.whole.whole_options import PARAMETERS, REDUCTION_THREADS, EpilogueStep, Output, WholeGemm, spoken
 from rota.errors import EmissionError
 from rota.pipeline.geometry import KernelGeometry
@@ -33,11 +33,12 @@ def emit_launcher(
     element: Element | None = None,
     waves: int | None = None,
 ) -> str:
-    asked = asked or WholeGemm()
-    planned = with_register_waits(compiled)
-    tile = gemm_tile(planned, geometry, element=element, waves=waves)
-    WholeKernel(planned, tile, asked)  # what can't be written has no launcher either
-    name = identifier(whole_name(planned, asked))
+    return print_launcher(gemm_plan(compiled, geometry, element=element, waves=waves), asked or WholeGemm())
+
+
+def print_launcher(plan: GemmPlan, asked: WholeGemm) -> str:
+    tile = WholeKernel(plan, asked).tile  # what can't be written has no launcher either
+    name = identifier(whole_name(plan.compiled, asked))
     geometry, columns = tile.geometry, tile.geometry.BN // asked.products
     workgroups = "if (p.workgroups > tiles) p.workgroups" if asked.persistent else "p.workgroups"
     lines = _TEMPLATE.lines(
@@ -45,7 +46,7 @@ def emit_launcher(
         name=name,
         tile=tile,
         asked=asked,
-        product=product_of(tile),
+        product=plan.product,
         epilogue=spoken(asked.epilogue),
         parameters=", ".join(map(str, PARAMETERS)),
         fields=_fields(tile),
@@ -55,7 +56,7 @@ def emit_launcher(
         last_column=columns - 1,
         unit=PARTIAL_UNIT,
         last_of_unit=PARTIAL_UNIT - 1,
-        least_tiles=2 * planned.lowered.tiles_outside,
+        least_tiles=2 * plan.program.tiles_outside,
         checks=(f'if (!({condition})) return "{words}";' for condition, words in _conditions(name, tile, asked)),
         overlaps=_overlaps(tile, asked),
         opening=launch_opening(name),
@@ -251,31 +252,6 @@ _TORCH: Mapping[object, str] = {
     Output.F32: "float32",
 }
 _IN_C10 = {"bfloat16": "BFloat16"}  # others only begin with a capital there
-_IN_CPP: Mapping[EpilogueStep, str] = {
-    EpilogueStep.ALPHA: "{0} *= p.alpha;",
-    EpilogueStep.BETA: "{0} += p.beta * given.c[(std::size_t)row * p.N + column];",
-    EpilogueStep.ROW_SCALE: "{0} *= given.row_scale[row];",
-    EpilogueStep.COLUMN_SCALE: "{0} *= given.column_scale[column];",
-    EpilogueStep.ROW_BIAS: "{0} += given.bias[row];",
-    EpilogueStep.COLUMN_BIAS: "{0} += given.bias[column];",
-    EpilogueStep.RELU: "if ({0} < 0) {0} = 0;",
-    EpilogueStep.GELU: "{0} *= 0.5 * (1 + std::erf({0} / std::sqrt(2.0)));",
-    EpilogueStep.GELU_TANH: "{0} *= 0.5 * (1 + std::tanh(0.7978845608028654 * ({0} + 0.044715 * {0} * {0} * {0})));",
-    EpilogueStep.SILU: "{0} /= 1 + std::exp(-{0});",
-}
-_IN_TORCH: Mapping[EpilogueStep, str] = {
-    EpilogueStep.ALPHA: "{0} = {0} * alpha",
-    EpilogueStep.BETA: "{0} = {0} + beta * c",
-    EpilogueStep.ROW_SCALE: "{0} = {0} * row_scale[:, :, None]",
-    EpilogueStep.COLUMN_SCALE: "{0} = {0} * column_scale[:, None, :]",
-    EpilogueStep.ROW_BIAS: "{0} = {0} + bias[None, :, None]",
-    EpilogueStep.COLUMN_BIAS: "{0} = {0} + bias[None, None, :]",
-    EpilogueStep.RELU: "{0} = torch.relu({0})",
-    EpilogueStep.GELU: "{0} = torch.nn.functional.gelu({0})",
-    EpilogueStep.GELU_TANH: '{0} = torch.nn.functional.gelu({0}, approximate="tanh")',
-    EpilogueStep.SILU: "{0} = torch.nn.functional.silu({0})",
-}
-_ACTS = {EpilogueStep.GATED_SILU: EpilogueStep.SILU, EpilogueStep.GATED_GELU_TANH: EpilogueStep.GELU_TANH}
 _NEAR = {Output.BF16: "8e-3", Output.F16: "1e-3", Output.F32: "1e-5"}
 
 
@@ -289,8 +265,8 @@ def emit_project(
 ) -> dict[str, str]:
     """The files by name: the kernel, its header, and what builds, tests and times it."""
     asked = asked or WholeGemm()
-    planned = with_register_waits(compiled)
-    tile = gemm_tile(planned, geometry, element=element, waves=waves)
+    plan = gemm_plan(compiled, geometry, element=element, waves=waves)
+    tile = plan.tile
     if tile.element is Element.FP4 or tile.has_scales:
         raise EmissionError.of(
             "T209",
@@ -298,12 +274,9 @@ def emit_project(
             "binding fill whole bytes and have no such scales",
             fixes=("`--form kernel` and `--form launcher` write the kernel and the header that launches it",),
         )
-    name = whole_name(planned, asked)
-    found = {
-        f"{name}.hip": emit_whole(compiled, geometry, asked, element=element, waves=waves),
-        f"{name}.h": emit_launcher(compiled, geometry, asked, element=element, waves=waves),
-    }
-    words = _words(name, tile, asked)
+    name = whole_name(plan.compiled, asked)
+    found = {f"{name}.hip": print_whole(plan, asked), f"{name}.h": print_launcher(plan, asked)}
+    words = _words(name, plan, asked)
     for template in sorted(files("rota.emit.whole").joinpath("project_files").iterdir(), key=lambda each: each.name):
         text = template.read_text(encoding="utf-8")
         for word, value in words.items():
@@ -312,7 +285,8 @@ def emit_project(
     return found
 
 
-def _words(name: str, tile: GemmTile, asked: WholeGemm) -> dict[str, str]:
+def _words(name: str, plan: GemmPlan, asked: WholeGemm) -> dict[str, str]:
+    tile = plan.tile
     by_row = EpilogueStep.ROW_BIAS in asked.epilogue
     held: object = tile.element
     put = _PUT_ELEMENT.get(tile.element)
@@ -322,7 +296,7 @@ def _words(name: str, tile: GemmTile, asked: WholeGemm) -> dict[str, str]:
     given, out = _TORCH[held], _TORCH[asked.output]
     by_columns = tile.b_layout is BLayout.KN
     return {
-        "PRODUCT": product_of(tile),
+        "PRODUCT": plan.product,
         "B_INDEX": "(std::size_t)k * p.N + column" if by_columns else "(std::size_t)column * p.K + k",
         "B_SIZES": "k, n" if by_columns else "n, k",
         "B_COLUMNS": "2" if by_columns else "1",
@@ -336,8 +310,8 @@ def _words(name: str, tile: GemmTile, asked: WholeGemm) -> dict[str, str]:
         "OUTPUT_BYTES": str(asked.output.bytes),
         "PRODUCTS": str(asked.products),
         "TOLERANCE": _NEAR[asked.output],
-        "REFERENCE": _indent(_reference(asked, _IN_CPP, "double other = product(given.b_up);", ";")),
-        "TORCH_REFERENCE": _indent(_reference(asked, _IN_TORCH, "", ""), 4),
+        "REFERENCE": _indent(_reference(asked, "cpp", "double other = product(given.b_up);", ";")),
+        "TORCH_REFERENCE": _indent(_reference(asked, "torch", "", ""), 4),
         "TORCH_INPUT": f"k{_IN_C10.get(given, given.capitalize())}",
         "TORCH_OUTPUT": f"k{_IN_C10.get(out, out.capitalize())}",
         "TORCH_PYTHON_INPUT": given,
@@ -347,19 +321,18 @@ def _words(name: str, tile: GemmTile, asked: WholeGemm) -> dict[str, str]:
     }
 
 
-def _reference(asked: WholeGemm, steps: Mapping[EpilogueStep, str], opening: str, end: str) -> Iterator[str]:
+def _reference(asked: WholeGemm, language: Literal["cpp", "torch"], opening: str, end: str) -> Iterator[str]:
     before = asked.gate is not None
     if before and opening:
         yield opening
     for step in asked.epilogue:
+        text: str = getattr(step, language)
+        yield text.format("value")
         if step.gates:
             before = False
-            yield steps[_ACTS[step]].format("value")
             yield f"value = value * other{end}"
-            continue
-        yield steps[step].format("value")
-        if before:
-            yield steps[step].format("other")
+        elif before:
+            yield text.format("other")
 
 
 def _indent(lines: Iterator[str] | tuple[str, ...], by: int = 2) -> str:

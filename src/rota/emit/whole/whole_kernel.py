@@ -6,32 +6,17 @@ trips leave of K, the order of workgroups, splits of K, and D with its epilogue.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, product
-from typing import NamedTuple
+from functools import partial
+from itertools import chain
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import unfit, with_register_waits
+from rota.emit.emission import unfit
 from rota.emit.gemm.gemm_binding import GemmBinding
-from rota.emit.gemm.gemm_loop import packs_of, pairs_of
-from rota.emit.gemm.gemm_tile import (
-    Dma,
-    Element,
-    Factor,
-    GemmTile,
-    LdsRead,
-    Mfma,
-    PairRead,
-    Piece,
-    ScaleDma,
-    ScaleRead,
-    block_adds,
-    gemm_tile,
-)
+from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan, plan_k_tile
+from rota.emit.gemm.gemm_tile import Dma, Element, Factor, GemmTile, ScaleDma
 from rota.emit.gemm.gemm_words import (
     NOWHERE,
-    PackSpacing,
     asm_resource,
     builtin_resource,
     element_fetch,
@@ -40,18 +25,9 @@ from rota.emit.gemm.gemm_words import (
     macros,
     write_statement,
 )
-from rota.emit.gemm.hip_gemm import (
-    GemmKernel,
-    column_dma,
-    column_fetches,
-    column_sizes,
-    product_of,
-    result_states,
-    spoken_element,
-    take_columns,
-)
+from rota.emit.gemm.hip_gemm import GemmKernel, Source, column_fetches, column_sizes, take_columns
 from rota.emit.gemm.program_form import form_of
-from rota.emit.text import FIRST_MARK, LAST_MARK, WORDS, apart_text, check_words, comment, contract, identifier
+from rota.emit.text import FIRST_MARK, LAST_MARK, WORDS, apart_text, comment, contract, identifier
 from rota.emit.whole.whole_finish import (
     PARTIAL_UNIT,
     TEMPLATE,
@@ -66,7 +42,6 @@ from rota.emit.whole.whole_finish import (
 from rota.emit.whole.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm, check_layout, check_scales, spoken
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.kinds import Phase
-from rota.targets.architecture import architecture_of
 
 # In which order workgroups take tiles.
 #
@@ -90,59 +65,12 @@ def order_lines(asked: WholeGemm) -> Iterator[str]:
 # element, with zeros beyond K.
 
 
-class Source(NamedTuple):
-    """Some DMAs of an operand that have one resource: its name, the first and last but one, and the operand."""
-
-    name: str
-    operand: Factor
-    numbers: range
-
-
 def _multiply(binding: GemmBinding) -> Iterator[str]:
-    """Step by step of K: all pieces of a step, then all its products."""
-    tile = binding.tile
-    blocks = [*product(range(tile.parts(Factor.A)), range(tile.parts(Factor.B)))]
-    scale_copies, sum_copy = (0, 0) if tile.scaled else (), 0 if tile.block_sums else None
-    for operand in Factor if tile.has_scales else ():
-        for part in range(tile.parts(operand)):
-            lds = binding.first_row(operand, part) * tile.geometry.scale_line
-            yield write_statement(binding, ScaleRead(operand, lds, part, 0))
-    for step in range(tile.steps):
-        a, b = (range(step * each, (step + 1) * each) for each in map(tile.step_pieces, Factor))
-        for operand, pieces in zip(Factor, (a, b), strict=True):
-            for part in range(binding.tile.parts(operand)):
-                yield " ".join(_read(binding, Piece(operand, part, piece)) for piece in pieces)
-        yield "ROTA_WAIT_LGKM(0)"
-        spacing = PackSpacing(tile)
-        yield from _turn(binding, b, spacing) if tile.pairs else ()
-        for row, column in blocks:
-            mfma = Mfma(step, row, column, (0,) * len(a), (0,) * len(b), scale_copies, sum_copy)
-            if states := spacing.before(mfma):
-                yield apart_text(states)
-            yield write_statement(binding, mfma)
-    if not tile.block_sums:
-        return
-    yield apart_text(result_states(architecture_of(tile.machine), tile.instruction))
-    for row, column in blocks:
-        adds = block_adds(row, column, 0, (0, 0))
-        yield " ".join(write_statement(binding, each) for each in adds)
-
-
-def _read(binding: GemmBinding, read: Piece) -> str:
-    if read.operand is Factor.B and binding.tile.pairs:
-        pairs = pairs_of(binding.tile, read) if read.part % 2 == 0 else ()
-        reads = (PairRead(binding.read_offset(binding.read_of(pair)), pair, 0) for pair in pairs)
-        return " ".join(write_statement(binding, each) for each in reads)
-    return write_statement(binding, LdsRead(read.operand, binding.read_offset(read), read.part, read.piece, 0))
-
-
-def _turn(binding: GemmBinding, pieces: Sequence[int], spacing: PackSpacing) -> Iterator[str]:
-    for part in range(binding.tile.parts(Factor.B)):
-        for piece in pieces:
-            packs = list(packs_of(binding.tile, Piece(Factor.B, part, piece), Counter(), 0))
-            for pack in packs:
-                spacing.before(pack)
-            yield " ".join(write_statement(binding, pack) for pack in packs)
+    for states, instructions in plan_k_tile(binding):
+        if states:
+            yield apart_text(states)
+        texts = ["ROTA_WAIT_LGKM(0)"] if instructions is None else map(partial(write_statement, binding), instructions)
+        yield " ".join(texts)
 
 
 # The scales of blocks in a whole kernel.
@@ -311,14 +239,14 @@ def emit_whole(
     waves: int | None = None,
 ) -> str:
     """The kernel, and the one that adds the splits of K."""
-    asked = asked or WholeGemm()
-    check_words(compiled.lowered)
-    planned = with_register_waits(compiled)
-    tile = gemm_tile(planned, geometry, element=element, waves=waves)
-    kernel = WholeKernel(planned, tile, asked)
+    return print_whole(gemm_plan(compiled, geometry, element=element, waves=waves), asked or WholeGemm())
+
+
+def print_whole(plan: GemmPlan, asked: WholeGemm) -> str:
+    kernel, tile = WholeKernel(plan, asked), plan.tile
     words = [*gemm_words(tile), *WORDS.lines("mark"), *finish_words(tile, asked)]
-    name = identifier(whole_name(planned, asked), macros(words))
-    lines = [comment(f"D = epilogue({product_of(tile)}) on {tile.machine.name} ({tile.machine.arch})."), *words, ""]
+    name = identifier(whole_name(plan.compiled, asked), macros(words))
+    lines = [comment(f"D = epilogue({plan.product}) on {tile.machine.name} ({tile.machine.arch})."), *words, ""]
     lines += [*kernel.lines(name), "", *kernel.reduction(f"{name}_reduce")]
     return "\n".join([*lines, "", *(f"#undef {macro}" for macro in macros(words)), ""])
 
@@ -329,15 +257,18 @@ def whole_name(planned: CompiledSchedule, asked: WholeGemm) -> str:
 
 
 class WholeKernel(GemmKernel):
-    def __init__(self, compiled: CompiledSchedule, tile: GemmTile, asked: WholeGemm) -> None:
-        super().__init__(compiled, tile)
+    def __init__(self, plan: GemmPlan, asked: WholeGemm) -> None:
         self.asked = asked
+        super().__init__(plan)
+        tile = self.tile
         check_layout(asked, tile)
         check_room(tile, self.binding.lds_bytes)
         check_scales(asked, tile)
         if asked.gate:
             check_halves(tile)
-        self.sources = tuple(self._sources())
+
+    def _prefix(self, operand: Factor) -> str:
+        return f"{operand.value}_"
 
     @property
     def _ends_late(self) -> bool:
@@ -350,11 +281,11 @@ class WholeKernel(GemmKernel):
         return self.tile.by_columns(Factor.B) and (self.tile.pairs or self.asked.persistent)
 
     def _sources(self) -> Iterator[Source]:
+        if not self.asked.gate:
+            yield from super()._sources()
+            return
         a, b = (self.tile.dmas(operand) for operand in Factor)
         yield Source("a", Factor.A, range(a))
-        if not self.asked.gate:
-            yield Source("b", Factor.B, range(b))
-            return
         if b % 2:
             raise unfit(
                 f"a gated epilogue takes half of a tile from each B; {b} DMAs of {self.tile.dma_rows} rows can't be "
@@ -406,7 +337,7 @@ class WholeKernel(GemmKernel):
             order=order_lines(self.asked),
             resources=self._resources(),
             places=self._lane_places(),
-            registers=(line.removeprefix("  ") for line in self._registers()),
+            registers=self._registers(),
             reached="dma_depth" if tile.by_columns(Factor.B) else "depth",
             depth_bytes=tile.element.in_bytes("depth"),
             first_mark=f"{FIRST_MARK:#x}",
@@ -458,7 +389,7 @@ class WholeKernel(GemmKernel):
             source=source,
             count=len(source.numbers),
             number=number,
-            exchanged=tile.order_in_memory(self._exchange("chunk", "place")),
+            exchanged=tile.order_in_memory(layout.exchange("chunk", "place")),
             within=f" + thread % {lanes_per_chunk} * {tile.dma_bytes}" if lanes_per_chunk > 1 else "",
             fetch=fetch,
         )
@@ -485,7 +416,7 @@ class WholeKernel(GemmKernel):
             program=program,
             binding=self.binding,
             name=name,
-            element=spoken_element(tile),
+            element=self.plan.element,
             scales=scales,
             epilogue=spoken(asked.epilogue),
             sizes=sizes,
@@ -554,42 +485,18 @@ class WholeKernel(GemmKernel):
                 yield from column_fetches(tile)
                 continue
             yield f"const int {name}_dma_rows = {tile.dma_rows} * {name}_row_bytes;  // from one DMA to the next"
-        yield from (line.removeprefix("  ") for line in self._fetches())
+        yield from self._fetches()
         yield ""
         yield "// Each lane's place in the first part of A and of B, for each piece of it."
         yield f"const int lane_row = lane % {tile.side}, lane_group = lane / {tile.side};"
-        yield from (line.removeprefix("  ") for line in self._places())
+        yield from self._places()
         yield from scale_place_lines(self.binding, self.asked)
         yield ""
-
-    def _fetch(self, pattern: int, place: str) -> Iterator[str]:
-        for operand in Factor:
-            if not self.tile.by_columns(operand):
-                yield f"  const int {operand.value}_fetch{pattern} = row * {operand.value}_row_bytes + {place};"
-
-    def _dma(self, dma: Dma, phase: Phase) -> str:
-        if self.tile.by_columns(dma.operand):
-            now = "rows_now" if phase is Phase.KERNEL and self._recounts else "b_dma_rows"
-            return self._dma_text(dma, [] if phase is Phase.PROLOGUE else ["b_at"], now)
-        terms = ["k"] if phase is not Phase.PROLOGUE else []
-        terms += [str(dma.k_tile * self.tile.row_bytes)] if dma.k_tile else []
-        return self._dma_text(dma, terms)
 
     def _scale_dma(self, dma: ScaleDma, phase: Phase) -> str:
         before = [scales_before(self.tile, "k")] if phase is not Phase.PROLOGUE else []
         before += [str(dma.k_tile * self.tile.geometry.scale_line)] if dma.k_tile else []
         return scale_dma_text(self.binding, dma, before)
-
-    def _dma_text(self, dma: Dma, terms: list[str], rows_of_b: str = "b_dma_rows") -> str:
-        operand = dma.operand.value
-        source = next(each for each in self.sources if each.operand is dma.operand and dma.number in each.numbers)
-        lds = dma.lds + (self.binding.buffer_bytes(Factor.A) if dma.operand is Factor.B else 0)
-        number = dma.number - source.numbers.start
-        rows, pattern = [f"{number} * {operand}_dma_rows"] if number else [], dma.number % self._patterns()
-        if self.tile.by_columns(dma.operand):
-            rows, pattern = column_dma(self.tile, number, dma.k_tile, rows_of_b)
-        offset = " + ".join([*terms, *rows]) or "0"
-        return f"ROTA_DMA({source.name}_global, {lds}, {operand}_fetch{pattern}, {offset})"
 
     def _plain_dmas(self) -> Iterator[str]:
         """One K-tile into the first buffers, at `at` bytes of K."""

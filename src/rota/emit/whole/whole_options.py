@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self, TypeVar
 
 from rota.check import check_ints, check_types
 from rota.emit.gemm.gemm_tile import BLayout, BlockScales, GemmTile
@@ -17,48 +17,91 @@ from rota.errors import EmissionError
 # list.
 
 
-class EpilogueStep(enum.Enum):
-    """One step; the value is its word in an epilogue."""
+_GELU_TANH = (
+    "ROTA_LOGISTIC(values[e], 1.5957691216057308f * (values[e] + 0.044715f * values[e] * values[e] * values[e]))",
+    "{0} *= 0.5 * (1 + std::tanh(0.7978845608028654 * ({0} + 0.044715 * {0} * {0} * {0})));",
+    '{0} = torch.nn.functional.gelu({0}, approximate="tanh")',
+)
+_SILU = ("ROTA_LOGISTIC(values[e], values[e])", "{0} /= 1 + std::exp(-{0});", "{0} = torch.nn.functional.silu({0})")
+_OTHER = "of the first product times the second"
 
-    ALPHA = "alpha"
-    BETA = "beta"
-    ROW_SCALE = "row_scale"
-    COLUMN_SCALE = "column_scale"
-    ROW_BIAS = "row_bias"
-    COLUMN_BIAS = "column_bias"
-    RELU = "relu"
-    GELU = "gelu"
-    GELU_TANH = "gelu_tanh"
-    SILU = "silu"
-    GATED_SILU = "gated_silu"
-    GATED_GELU_TANH = "gated_gelu_tanh"
+
+class EpilogueStep(enum.Enum):
+    """One step; the value is its word in an epilogue.
+
+    The rest says what it does: in words, as the kernel writes it, and as the tests of a project do, in C++ and torch.
+    """
+
+    said: str
+    kernel: str
+    cpp: str
+    torch: str
+
+    def __new__(cls, word: str, said: str, kernel: str, cpp: str, torch: str) -> Self:
+        step = object.__new__(cls)
+        step._value_ = word
+        step.said, step.kernel, step.cpp, step.torch = said, kernel, cpp, torch
+        return step
+
+    ALPHA = "alpha", "times alpha", "values[e] * alpha", "{0} *= p.alpha;", "{0} = {0} * alpha"
+    BETA = (
+        "beta",
+        "plus beta times C",
+        "values[e] + beta * read[e]",
+        "{0} += p.beta * given.c[(std::size_t)row * p.N + column];",
+        "{0} = {0} + beta * c",
+    )
+    ROW_SCALE = (
+        "row_scale",
+        "times the row's scale",
+        "values[e] * row_factor",
+        "{0} *= given.row_scale[row];",
+        "{0} = {0} * row_scale[:, :, None]",
+    )
+    COLUMN_SCALE = (
+        "column_scale",
+        "times the column's scale",
+        "values[e] * column_scale[batch * N + ROTA_COLUMN(e)]",
+        "{0} *= given.column_scale[column];",
+        "{0} = {0} * column_scale[:, None, :]",
+    )
+    ROW_BIAS = (
+        "row_bias",
+        "plus the row's bias",
+        "values[e] + row_addend",
+        "{0} += given.bias[row];",
+        "{0} = {0} + bias[None, :, None]",
+    )
+    COLUMN_BIAS = (
+        "column_bias",
+        "plus the column's bias",
+        "values[e] + (float)((const element*)bias)[ROTA_COLUMN(e)]",
+        "{0} += given.bias[column];",
+        "{0} = {0} + bias[None, None, :]",
+    )
+    RELU = "relu", "relu", "(values[e] < 0 ? 0 : values[e])", "if ({0} < 0) {0} = 0;", "{0} = torch.relu({0})"
+    GELU = (
+        "gelu",
+        "gelu, with erf",
+        "gelu(values[e])",
+        "{0} *= 0.5 * (1 + std::erf({0} / std::sqrt(2.0)));",
+        "{0} = torch.nn.functional.gelu({0})",
+    )
+    GELU_TANH = "gelu_tanh", "gelu, in its form with tanh", *_GELU_TANH
+    SILU = "silu", "silu", *_SILU
+    GATED_SILU = "gated_silu", f"silu {_OTHER} (SwiGLU)", *_SILU
+    GATED_GELU_TANH = "gated_gelu_tanh", f"gelu, in its form with tanh, {_OTHER} (GeGLU)", *_GELU_TANH
 
     @property
     def gates(self) -> bool:
         """True if it makes one column of two, those of a second B."""
-        return self in _GATES
+        return self in (EpilogueStep.GATED_SILU, EpilogueStep.GATED_GELU_TANH)
 
 
-_GATES = {EpilogueStep.GATED_SILU: EpilogueStep.SILU, EpilogueStep.GATED_GELU_TANH: EpilogueStep.GELU_TANH}
 _BEFORE_A_GATE = (EpilogueStep.ALPHA, EpilogueStep.ROW_SCALE)
 _BIASES = (EpilogueStep.ROW_BIAS, EpilogueStep.COLUMN_BIAS)
 
 Steps = tuple[EpilogueStep, ...]
-
-_SAID = {
-    EpilogueStep.ALPHA: "times alpha",
-    EpilogueStep.BETA: "plus beta times C",
-    EpilogueStep.ROW_SCALE: "times the row's scale",
-    EpilogueStep.COLUMN_SCALE: "times the column's scale",
-    EpilogueStep.ROW_BIAS: "plus the row's bias",
-    EpilogueStep.COLUMN_BIAS: "plus the column's bias",
-    EpilogueStep.RELU: "relu",
-    EpilogueStep.GELU: "gelu, with erf",
-    EpilogueStep.GELU_TANH: "gelu, in its form with tanh",
-    EpilogueStep.SILU: "silu",
-    EpilogueStep.GATED_SILU: "silu of the first product times the second (SwiGLU)",
-    EpilogueStep.GATED_GELU_TANH: "gelu, in its form with tanh, of the first product times the second (GeGLU)",
-}
 
 
 def parse_epilogue(words: Sequence[str]) -> Steps:
@@ -92,50 +135,26 @@ def check_epilogue(steps: Steps) -> None:
 
 
 def spoken(steps: Steps) -> str:
-    return "; ".join(_SAID[step] for step in steps) or "the sum itself"
+    return "; ".join(step.said for step in steps) or "the sum itself"
 
 
 def step_lines(step: EpilogueStep) -> Iterator[str]:
     """A step as source: `values`, for a gate also `others`, at `row` and `column` of the batch's matrix."""
-    yield f"// {_SAID[step]}"
+    yield f"// {step.said}"
     if step.gates:
         yield "ROTA_EACH {"
-        yield f"  values[e] = {_activate(_GATES[step])} * others[e];"
+        yield f"  values[e] = {step.kernel} * others[e];"
         yield "}"
         return
     if step is EpilogueStep.ROW_SCALE:
         yield "const float row_factor = row_scale[batch * M + row];"
     if step is EpilogueStep.ROW_BIAS:
         yield "const float row_addend = (float)((const element*)bias)[row];"
-    yield f"ROTA_EACH values[e] = {_value(step)};"
+    yield f"ROTA_EACH values[e] = {step.kernel};"
 
 
 def also_before_a_gate(step: EpilogueStep) -> str:
-    return f"ROTA_EACH others[e] = {_value(step).replace('values[e]', 'others[e]')};"
-
-
-def _value(step: EpilogueStep) -> str:
-    plain = {
-        EpilogueStep.ALPHA: "values[e] * alpha",
-        EpilogueStep.BETA: "values[e] + beta * read[e]",
-        EpilogueStep.ROW_SCALE: "values[e] * row_factor",
-        EpilogueStep.COLUMN_SCALE: "values[e] * column_scale[batch * N + ROTA_COLUMN(e)]",
-        EpilogueStep.ROW_BIAS: "values[e] + row_addend",
-        EpilogueStep.COLUMN_BIAS: "values[e] + (float)((const element*)bias)[ROTA_COLUMN(e)]",
-    }
-    return plain[step] if step in plain else _activate(step)
-
-
-def _activate(step: EpilogueStep) -> str:
-    return {
-        EpilogueStep.RELU: "(values[e] < 0 ? 0 : values[e])",
-        EpilogueStep.SILU: "ROTA_LOGISTIC(values[e], values[e])",
-        EpilogueStep.GELU_TANH: (
-            "ROTA_LOGISTIC(values[e], "
-            "1.5957691216057308f * (values[e] + 0.044715f * values[e] * values[e] * values[e]))"
-        ),
-        EpilogueStep.GELU: "gelu(values[e])",
-    }[step]
+    return f"ROTA_EACH others[e] = {step.kernel.replace('values[e]', 'others[e]')};"
 
 
 def _refuse(message: str, *evidence: tuple[str, str], fixes: tuple[str, ...] = ()) -> EmissionError:
@@ -145,6 +164,8 @@ def _refuse(message: str, *evidence: tuple[str, str], fixes: tuple[str, ...] = (
 _VECTOR_BYTES = 16  # the widest store
 _XCDS = 8  # of MI300X and MI355X
 _GROUP = 4
+_PLURALS = {"layout": "layouts"}
+_Choice = TypeVar("_Choice", bound=enum.Enum)
 
 
 class Output(enum.Enum):
@@ -266,32 +287,31 @@ def parse_options(told: Mapping[str, str]) -> WholeGemm:
     for name in told:
         if name not in known:
             raise _refuse(f"a whole kernel has no setting {name!r}", ("settings", ", ".join(sorted(known))))
-    layouts = {each.value: each for each in BLayout}
-    if told.get("layout", "nk") not in layouts:
-        raise _refuse(f"no loop reads B as {told['layout']!r}", ("layouts", ", ".join(layouts)))
-    scales = {each.value: each for each in BlockScales}
-    if told.get("scales", "none") not in scales:
-        raise _refuse(
-            f"no loop multiplies with scales of {told['scales']}",
-            ("scales", ", ".join(scales)),
-            fixes=("scales of rows and columns are steps of the epilogue: row_scale, column_scale",),
-        )
-    outputs = {each.value: each for each in Output}
-    output = told.get("output", Output.F32.value)
-    if output not in outputs:
-        raise _refuse(f"no kernel gives {output!r}", ("output", ", ".join(outputs)))
     persistent = told.get("persistent", "false")
     if persistent not in ("true", "false"):
         raise _refuse(f"persistent is {persistent!r}", ("expected", "true or false"))
     return WholeGemm(
-        output=outputs[output],
+        output=_choose(told, "output", Output, "no kernel gives {!r}") or Output.F32,
         epilogue=parse_epilogue([word for word in told.get("epilogue", "").split(",") if word]),
         xcds=_number(told, "xcds", _XCDS),
         group=_number(told, "group", _GROUP),
         persistent=persistent == "true",
-        layout=layouts[told["layout"]] if "layout" in told else None,
-        scales=scales[told["scales"]] if "scales" in told else None,
+        layout=_choose(told, "layout", BLayout, "no loop reads B as {!r}"),
+        scales=_choose(
+            told,
+            "scales",
+            BlockScales,
+            "no loop multiplies with scales of {}",
+            "scales of rows and columns are steps of the epilogue: row_scale, column_scale",
+        ),
     )
+
+
+def _choose(told: Mapping[str, str], name: str, among: type[_Choice], refusal: str, *fixes: str) -> _Choice | None:
+    known = {each.value: each for each in among}
+    if name in told and told[name] not in known:
+        raise _refuse(refusal.format(told[name]), (_PLURALS.get(name, name), ", ".join(known)), fixes=fixes)
+    return known[told[name]] if name in told else None
 
 
 def check_layout(asked: WholeGemm, tile: GemmTile) -> None:
