@@ -1,6 +1,5 @@
 """The pace of one wave against the cycle model, which runs all of them."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from random import Random
@@ -9,7 +8,7 @@ import pytest
 
 from rota import GFX950
 from rota.cycles.instructions import encode, nominal
-from rota.cycles.pace import IssueRun, IssueStep, OrderPace, WavePace, make_paced_loop
+from rota.cycles.pace import TURNS, OrderPace, Step, WavePace, make_paced_loop
 from rota.cycles.predict import clocks_per_tile
 from rota.kernels.attention import ATTENTION, AttentionShape
 from rota.kernels.gemm import BF16, GEMM_SHAPES, GemmShape
@@ -52,7 +51,8 @@ def test_a_stall_is_what_issuing_then_takes() -> None:
     wave = wave_of(compiled)
     pace, waits = WavePace(wave.loop), False
     for entry in range(len(compiled.kernel)):
-        stall, lead, before = pace.stall(entry), wave.loop.entries[entry][0].lead, pace.time
+        stall, before = pace.stall(entry), pace.time
+        lead = sum(step.held for step in wave.loop.entries[entry] if step.form == TURNS)
         pace.issue(entry)
         waits, fused = compiled.kernel[entry].effect.kind is OpKind.WAIT, waits
         if waits and fused:  # a field of the wait before, which had its turn
@@ -63,12 +63,10 @@ def test_a_stall_is_what_issuing_then_takes() -> None:
             assert pace.time - before - after == stall + -stall % wave.loop.turn
 
 
-def one_by_one(step: IssueStep | IssueRun) -> Iterator[IssueStep]:
-    if isinstance(step, IssueStep):
-        yield step
-        return
-    others = [step.first._replace(lead=0, needs=())] * (step.rest // step.every)
-    yield from (step.first, *others[1:], others[0]._replace(makes=step.makes))
+def one_by_one(step: Step) -> list[Step]:
+    others = [step._replace(needs=(), makes=(), count=1)] * step.count
+    others[0] = others[0]._replace(needs=step.needs)
+    return [*others[:-1], others[-1]._replace(makes=step.makes)]
 
 
 @pytest.mark.parametrize("shape", [GEMM_SHAPES[0], ATTENTION], ids=lambda shape: shape.name)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rota.cycles.instructions import encode, in_order, nominal, unlucky
-from rota.cycles.pace import OrderPace, in_lockstep, make_paced_loop
+from rota.cycles.pace import OrderPace, make_paced_loop
 from rota.cycles.predict import clocks_of
 from rota.errors import RotaError
 from rota.program.entry import Entry
@@ -261,7 +261,7 @@ def find_faster_order(written: CompiledLoop) -> tuple[int, ...] | None:
         code = encode(program, parameters)
     except RotaError:  # the cycle model takes no such program, or has no figures of the device
         return None
-    if written.staggered or not in_lockstep(code) or not code.load.mma_clocks:
+    if written.staggered or len(set(code.roles)) > 1 or not code.load.mma_clocks:
         return None
     late = encode(program, slow)
     found = _search_orders(
