@@ -64,7 +64,7 @@ def test_a_stall_is_what_issuing_then_takes() -> None:
 
 
 def one_by_one(step: Step) -> list[Step]:
-    others = [step._replace(needs=(), makes=(), count=1)] * step.count
+    others = [step._replace(needs=(), makes=(), times=1)] * step.times
     others[0] = others[0]._replace(needs=step.needs)
     return [*others[:-1], others[-1]._replace(makes=step.makes)]
 

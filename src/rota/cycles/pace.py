@@ -33,7 +33,7 @@ _KINDS = tuple(OpKind)
 class Step(NamedTuple):
     """An instruction as in `ModelInstruction`, for all waves together; of turns `held` are their clocks.
 
-    Math instructions are `count` equal ones, of which only the first may need something and the last makes something.
+    Math instructions are `times` equal ones, of which only the first may need something and the last makes something.
     """
 
     form: int
@@ -42,7 +42,7 @@ class Step(NamedTuple):
     needs: tuple[tuple[int, int], ...] = ()
     makes: tuple[int, ...] = ()
     place: int = 0  # the math unit or the counter
-    count: int = 1
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +72,8 @@ def make_paced_loop(code: Code, parameters: Parameters) -> PacedLoop:
     entries = tuple(tuple(reader.steps(each)) for each in written.entries)
     steps = [step for each in entries for step in each]
     turn, edge = parameters.turn, parameters.turn * parameters.loop_edge
-    matrix = sum(step.held * step.count for step in steps if (step.form, step.place) == (MATH, MATRIX))
-    turns = sum(step.held if step.form == TURNS else turn * step.count for step in steps) + edge
+    matrix = sum(step.held * step.times for step in steps if (step.form, step.place) == (MATH, MATRIX))
+    turns = sum(step.held if step.form == TURNS else turn * step.times for step in steps) + edge
     return PacedLoop(
         turn=turn,
         latency=parameters.dma_latency,
@@ -106,8 +106,8 @@ class _Reader:
             step = self._step(instruction)
             if run is None:
                 run = step
-            elif step._replace(makes=()) == run._replace(needs=(), count=1) and step.form == MATH:
-                run = run._replace(makes=step.makes, count=run.count + 1)
+            elif step._replace(makes=()) == run._replace(needs=(), times=1) and step.form == MATH:
+                run = run._replace(makes=step.makes, times=run.times + 1)
             else:
                 yield run
                 run = step
@@ -197,7 +197,7 @@ class WavePace:
 
     def _math(self, step: Step) -> bool:
         """True if the wave stalled, or the unit was idle before a matrix instruction."""
-        _, held, after, needs, makes, place, count = step
+        _, held, after, needs, makes, place, times = step
         free, ready, turn, time = self._free, self._ready, self._loop.turn, self.time
         until = free[place] if free[place] > time else time  # noqa: FURB136  # in the innermost loop, a call counts
         for register, extra in needs:
@@ -205,9 +205,9 @@ class WavePace:
         until += -until % turn
         waves_turn = place != MATRIX or self._loop.turns_are_scarce
         late = until > (time if waves_turn else free[place])
-        if count > 1:
+        if times > 1:
             every = max(held + -held % turn, turn)
-            until += every * (count - 1)
+            until += every * (times - 1)
             late = late or every > (turn if waves_turn else held)
         free[place] = until + held
         for register in makes:
@@ -324,7 +324,7 @@ def _fields(step: Step, pool: list[int]) -> tuple[int, ...]:
     makes_at = len(pool)
     pool += step.makes
     operands = needs_at, len(step.needs), makes_at, len(step.makes)
-    return step.form, step.held, step.after, step.place, *operands, step.count
+    return step.form, step.held, step.after, step.place, *operands, step.times
 
 
 _TRIPS = 2  # ahead of the one that is taken; by then loads of the first have landed

@@ -15,7 +15,7 @@ typedef struct {
     int64_t form, held, after, place;
     int64_t needs_at, needs;    /* pairs of a register and clocks on top, in the pool */
     int64_t makes_at, makes;    /* registers, in the pool */
-    int64_t count;              /* of equal math instructions */
+    int64_t times;              /* of equal math instructions */
 } Step;
 
 typedef struct {
@@ -85,9 +85,9 @@ static int math(Wave *w, const Step *s) {
     int64_t until = at_turn(when_ready(w, s, later(free, w->time)), turn);
     int turns_count = s->place != MATRIX || w->loop->turns_are_scarce;
     int late = until > (turns_count ? w->time : free);
-    if (s->count > 1) {
+    if (s->times > 1) {
         int64_t every = later(at_turn(s->held, turn), turn);
-        until += every * (s->count - 1);
+        until += every * (s->times - 1);
         late = late || every > (turns_count ? turn : s->held);
     }
     w->free[s->place] = until + s->held;
