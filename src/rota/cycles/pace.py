@@ -10,8 +10,8 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -45,9 +45,23 @@ class Step(NamedTuple):
     times: int = 1
 
 
+_TRIPS = 2  # ahead of the one that is taken; by then loads of the first have landed
+
+
+class Trip(NamedTuple):
+    """A trip's clocks, the entries that lose time of the matrix unit (of the wave if turns are scarce), and margins."""
+
+    clocks: int
+    late: tuple[int, ...]
+    margins: tuple[int, ...]  # by place in the order: clocks until the matrix unit is free; below 0 since it is free
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PacedLoop:
-    """The entries of a kernel as steps, and what a wave needs to know of its machine."""
+    """The entries of a kernel as steps, what a wave needs to know of its machine, and trips in any order of entries.
+
+    Before a trip a wave settles: it runs through `ahead`, a part of the order's end, or twice through the whole order.
+    """
 
     turn: int
     latency: int  # of a load
@@ -59,6 +73,41 @@ class PacedLoop:
     pending: tuple[int, ...]  # tokens that are taken when the loop begins
     entries: tuple[tuple[Step, ...], ...]
     least: int  # clocks; no trip takes less
+    _native: NativePace | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        core = library()
+        object.__setattr__(self, "_native", None if core is None else NativePace(core, self))
+
+    def settle(self, order: Sequence[int], ahead: Sequence[int] | None = None) -> WavePace:
+        pace = WavePace(self)
+        for trip in _settling(order, ahead):
+            pace.trip(trip)
+        return pace
+
+    def clocks(self, order: Sequence[int], ahead: Sequence[int] | None = None) -> int:
+        """Clocks of a trip through the entries in this order."""
+        if self._native is not None:
+            return self._native.clocks(order, _settling(order, ahead))
+        pace = self.settle(order, ahead)
+        start = pace.time
+        pace.trip(order)
+        return pace.time - start
+
+    def trip(self, order: Sequence[int], ahead: Sequence[int] | None = None) -> Trip:
+        """The same trip, entry by entry."""
+        if self._native is not None:
+            return self._native.trip(order, _settling(order, ahead))
+        pace = self.settle(order, ahead)
+        start, late, margins = pace.time, list[int](), list[int]()
+        for entry in order:
+            margins.append(pace.busy_yet(entry))
+            late += [entry] if pace.issue(entry) else []
+        return Trip(pace.time + self.edge - start, tuple(late), tuple(margins))
+
+
+def _settling(order: Sequence[int], ahead: Sequence[int] | None) -> list[Sequence[int]]:
+    return [order] * _TRIPS if ahead is None else [ahead]
 
 
 def make_paced_loop(code: Code, parameters: Parameters) -> PacedLoop:
@@ -295,13 +344,11 @@ class NativePace:
     def clocks(self, order: Sequence[int], ahead: Iterable[Sequence[int]]) -> int:
         return self._trip(order, ahead, None, None)
 
-    def trip(
-        self, order: Sequence[int], ahead: Iterable[Sequence[int]]
-    ) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-        """Clocks of a trip, the entries that are late, and for how long the matrix unit is busy yet before each."""
+    def trip(self, order: Sequence[int], ahead: Iterable[Sequence[int]]) -> Trip:
         late, margins = array("b", bytes(len(order) + 1)), array("q", bytes(8 * (len(order) + 1)))
         clocks = self._trip(order, ahead, late, margins)
-        return clocks, tuple(entry for entry, is_late in zip(order, late, strict=False) if is_late), tuple(margins[:-1])
+        those = tuple(entry for entry, is_late in zip(order, late, strict=False) if is_late)
+        return Trip(clocks, those, tuple(margins[:-1]))
 
     def _trip(
         self, order: Sequence[int], ahead: Iterable[Sequence[int]], late: array[int] | None, margins: array[int] | None
@@ -325,55 +372,3 @@ def _fields(step: Step, pool: list[int]) -> tuple[int, ...]:
     pool += step.makes
     operands = needs_at, len(step.needs), makes_at, len(step.makes)
     return step.form, step.held, step.after, step.place, *operands, step.times
-
-
-_TRIPS = 2  # ahead of the one that is taken; by then loads of the first have landed
-
-
-class Trip(NamedTuple):
-    """A trip's clocks, the entries that lose time of the matrix unit (of the wave if turns are scarce), and margins."""
-
-    clocks: int
-    late: tuple[int, ...]
-    margins: tuple[int, ...]  # by place in the order: clocks until the matrix unit is free; below 0 since it is free
-
-
-class OrderPace:
-    def __init__(self, loop: PacedLoop) -> None:
-        self.loop = loop
-
-    def settle(self, order: Sequence[int], ahead: Sequence[int] | None = None) -> WavePace:
-        """A wave that has run through `ahead`, a part of the order's end, or twice through the whole order."""
-        pace = WavePace(self.loop)
-        for trip in _settling(order, ahead):
-            pace.trip(trip)
-        return pace
-
-    def clocks(self, order: Sequence[int], ahead: Sequence[int] | None = None) -> int:
-        """Clocks of a trip through the entries in this order, when the wave has settled."""
-        if self._native is not None:
-            return self._native.clocks(order, _settling(order, ahead))
-        pace = self.settle(order, ahead)
-        start = pace.time
-        pace.trip(order)
-        return pace.time - start
-
-    def trip(self, order: Sequence[int], ahead: Sequence[int] | None = None) -> Trip:
-        """The same trip, entry by entry."""
-        if self._native is not None:
-            return Trip(*self._native.trip(order, _settling(order, ahead)))
-        pace = self.settle(order, ahead)
-        start, late, margins = pace.time, list[int](), list[int]()
-        for entry in order:
-            margins.append(pace.busy_yet(entry))
-            late += [entry] if pace.issue(entry) else []
-        return Trip(pace.time + self.loop.edge - start, tuple(late), tuple(margins))
-
-    @cached_property
-    def _native(self) -> NativePace | None:
-        core = library()
-        return None if core is None else NativePace(core, self.loop)
-
-
-def _settling(order: Sequence[int], ahead: Sequence[int] | None) -> list[Sequence[int]]:
-    return [order] * _TRIPS if ahead is None else [ahead]
