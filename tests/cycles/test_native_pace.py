@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from rota.cycles import pace
-from rota.cycles.pace import GLOBAL, LDS, MATH, TURNS, WAIT, PacedLoop, Step
+from rota.cycles.pace import GLOBAL, LDS, MATH, TURNS, WAIT, PacedLoop, PaceStep
 from tests.sanitized import sanitised
 
 REGISTERS, COUNTERS = 4, 3
 CLOCKS = st.integers(0, 40)
 NEEDS = st.lists(st.tuples(st.integers(0, REGISTERS - 1), st.integers(-12, 12)), max_size=2).map(tuple)
 MAKES = st.lists(st.integers(0, REGISTERS - 1), max_size=2).map(tuple)
-MATHS = st.builds(Step, st.just(MATH), CLOCKS, CLOCKS, NEEDS, MAKES, st.integers(0, 1), st.integers(1, 6))
+MATHS = st.builds(PaceStep, st.just(MATH), CLOCKS, CLOCKS, NEEDS, MAKES, st.integers(0, 1), st.integers(1, 6))
 ONE = st.just(1)
 MEMORIES = st.builds(
-    Step, st.sampled_from([LDS, GLOBAL]), CLOCKS, CLOCKS, NEEDS, MAKES, st.integers(0, COUNTERS - 1), ONE
+    PaceStep, st.sampled_from([LDS, GLOBAL]), CLOCKS, CLOCKS, NEEDS, MAKES, st.integers(0, COUNTERS - 1), ONE
 )
 NONE: st.SearchStrategy[tuple[()]] = st.just(())
-WAITS = st.builds(Step, st.just(WAIT), st.integers(0, 3), st.just(0), NONE, NONE, st.integers(0, COUNTERS - 2), ONE)
-RESTS = st.builds(lambda clocks: Step(TURNS, clocks), CLOCKS)
+WAITS = st.builds(PaceStep, st.just(WAIT), st.integers(0, 3), st.just(0), NONE, NONE, st.integers(0, COUNTERS - 2), ONE)
+RESTS = st.builds(lambda clocks: PaceStep(TURNS, clocks), CLOCKS)
 ENTRIES = st.lists(st.one_of(MATHS, MEMORIES, WAITS, RESTS), max_size=5).map(tuple)
 LOOPS = st.builds(
     PacedLoop,
@@ -65,10 +65,10 @@ def test_both_take_as_long_with_the_same_entries_late(loop: PacedLoop, data: st.
 
 
 def small() -> PacedLoop:
-    step = Step(LDS, held=8, after=64, makes=(0,), place=0)
+    step = PaceStep(LDS, held=8, after=64, makes=(0,), place=0)
     return PacedLoop(
         turn=4, latency=100, edge=4, fused_waits=False, turns_are_scarce=False, registers=1, holds=(1, 1 << 62),
-        pending=(0, 0), entries=((step,), (Step(MATH, held=16, after=16, needs=((0, 0),)),)), least=0,
+        pending=(0, 0), entries=((step,), (PaceStep(MATH, held=16, after=16, needs=((0, 0),)),)), least=0,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rota import GFX950
 from rota.cycles.instructions import encode, nominal
-from rota.cycles.pace import TURNS, PacedLoop, Step, WavePace, make_paced_loop
+from rota.cycles.pace import TURNS, PacedLoop, PaceStep, WavePace, make_paced_loop
 from rota.cycles.predict import clocks_per_tile
 from rota.kernels.attention import ATTENTION, AttentionShape
 from rota.kernels.gemm import BF16, GEMM_SHAPES, GemmShape
@@ -63,7 +63,7 @@ def test_a_stall_is_what_issuing_then_takes() -> None:
             assert pace.time - before - after == stall + -stall % wave.turn
 
 
-def one_by_one(step: Step) -> list[Step]:
+def one_by_one(step: PaceStep) -> list[PaceStep]:
     others = [step._replace(needs=(), makes=(), times=1)] * step.times
     others[0] = others[0]._replace(needs=step.needs)
     return [*others[:-1], others[-1]._replace(makes=step.makes)]

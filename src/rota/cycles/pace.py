@@ -30,7 +30,7 @@ _FORMS = {Unit.MMA: MATH, Unit.VALU: MATH, Unit.LDS: LDS, Unit.DMA: GLOBAL}
 _KINDS = tuple(OpKind)
 
 
-class Step(NamedTuple):
+class PaceStep(NamedTuple):
     """An instruction as in `ModelInstruction`, for all waves together; of turns `held` are their clocks.
 
     Math instructions are `times` equal ones, of which only the first may need something and the last makes something.
@@ -71,7 +71,7 @@ class PacedLoop:
     registers: int
     holds: tuple[int, ...]  # by counter; the last one counts nothing
     pending: tuple[int, ...]  # tokens that are taken when the loop begins
-    entries: tuple[tuple[Step, ...], ...]
+    entries: tuple[tuple[PaceStep, ...], ...]
     least: int  # clocks; no trip takes less
     _native: NativePace | None = field(init=False, repr=False, compare=False)
 
@@ -148,9 +148,9 @@ class _Reader:
         late = parameters.simds - 1 + longest * (self.sharers - 1)
         self.barrier = -(-(parameters.barrier + late) // self.turn) * self.turn
 
-    def steps(self, instructions: Iterable[ModelInstruction]) -> Iterator[Step]:
+    def steps(self, instructions: Iterable[ModelInstruction]) -> Iterator[PaceStep]:
         """A run of equal math instructions is one step: an entry may have hundreds of them."""
-        run: Step | None = None
+        run: PaceStep | None = None
         for instruction in instructions:
             step = self._step(instruction)
             if run is None:
@@ -163,24 +163,24 @@ class _Reader:
         if run is not None:
             yield run
 
-    def _step(self, instruction: ModelInstruction) -> Step:
+    def _step(self, instruction: ModelInstruction) -> PaceStep:
         kind = None if instruction.kind >= SCALAR else _KINDS[instruction.kind]
         _, _, held, after, needs, makes, counter = instruction
         counter %= self.counters  # what nothing counts is of the last
         if kind is OpKind.BARRIER:
-            return Step(TURNS, self.barrier)
+            return PaceStep(TURNS, self.barrier)
         if kind is OpKind.WAIT:
-            return Step(WAIT, held, place=counter)
+            return PaceStep(WAIT, held, place=counter)
         if kind is None or (kind.unit not in _FORMS and kind is not OpKind.NOTHING):
-            return Step(TURNS, self.turn)
+            return PaceStep(TURNS, self.turn)
         computed = tuple(need for need in needs if self.computed[need[0]])  # waits see to the others
         form = _FORMS.get(kind.unit, MATH)
         if form == MATH:
             matrix = kind.unit is Unit.MMA
             busy = held if matrix or kind is OpKind.TRANSCENDENTAL else self.turn
-            return Step(form, busy * self.sharers, after, computed, makes, MATRIX if matrix else VECTOR)
+            return PaceStep(form, busy * self.sharers, after, computed, makes, MATRIX if matrix else VECTOR)
         every = self.waves
-        return Step(form, held * every, after if form == LDS else after * every, computed, makes, counter)
+        return PaceStep(form, held * every, after if form == LDS else after * every, computed, makes, counter)
 
 
 class WavePace:
@@ -227,7 +227,7 @@ class WavePace:
         """Clocks until the matrix unit is free, when the wave reaches the first instruction of an entry."""
         return self._free[MATRIX] - self._reach(entry)[0]
 
-    def _reach(self, entry: int) -> tuple[int, Step | None]:
+    def _reach(self, entry: int) -> tuple[int, PaceStep | None]:
         """When the wave is at the first step of an entry that isn't mere turns, and that step."""
         time = self.time
         for step in self._loop.entries[entry]:
@@ -244,7 +244,7 @@ class WavePace:
         in_flight = [arrival + busy for arrival, busy, whose in self._arriving if whose is tokens]
         return in_flight[token - len(tokens)]
 
-    def _math(self, step: Step) -> bool:
+    def _math(self, step: PaceStep) -> bool:
         """True if the wave stalled, or the unit was idle before a matrix instruction."""
         _, held, after, needs, makes, place, times = step
         free, ready, turn, time = self._free, self._ready, self._loop.turn, self.time
@@ -264,7 +264,7 @@ class WavePace:
         self.time = until + turn
         return late
 
-    def _wait(self, step: Step) -> bool:
+    def _wait(self, step: PaceStep) -> bool:
         """A wait directly after another is a field of the same instruction, where the machine has that."""
         _, held, _, _, _, place, _ = step
         if self.time == self._waited and self._loop.fused_waits:
@@ -274,7 +274,7 @@ class WavePace:
         self._waited = self.time
         return late
 
-    def _memory(self, step: Step) -> bool:
+    def _memory(self, step: PaceStep) -> bool:
         """An op needs room in its counter; what a load brings takes the port of LDS when it arrives."""
         form, held, after, needs, makes, place, _ = step
         late = self._come_down(place, self._issued[place] - self._loop.holds[place])
@@ -309,7 +309,7 @@ class WavePace:
         self.time = tokens[oldest] + -tokens[oldest] % self._loop.turn
         return True
 
-    def _turns(self, step: Step) -> bool:
+    def _turns(self, step: PaceStep) -> bool:
         self.time += step.held
         return False
 
@@ -364,7 +364,7 @@ class NativePace:
         return clocks
 
 
-def _fields(step: Step, pool: list[int]) -> tuple[int, ...]:
+def _fields(step: PaceStep, pool: list[int]) -> tuple[int, ...]:
     """As `Step` in pace.c; registers go to the pool."""
     needs_at = len(pool)
     pool += [number for need in step.needs for number in need]

@@ -175,6 +175,11 @@ class LoopSpec:
         self._check_shared_registers()
         object.__setattr__(self, "_registers", dict(self._turns()))
 
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Bytes or registers of each value, by name."""
+        return {value.name: value.size for value in self.values}
+
     def value(self, name: str) -> Value:
         return self._values[name]
 

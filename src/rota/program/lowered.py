@@ -14,7 +14,7 @@ from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import ClassVar, NamedTuple, Protocol, overload, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, TypeVar, overload, runtime_checkable
 
 from rota.check import bad_field, check_elements, check_types, is_int
 from rota.errors import Concern, DeclarationError, ProgramError, did_you_mean
@@ -163,6 +163,7 @@ class TileSum:
 
     ops: ClassVar[tuple[LoopOp, ...]] = ()  # none that have names of their own
     values: ClassVar[tuple[Value, ...]] = ()
+    sizes: ClassVar[Mapping[str, int] | None] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,13 +178,13 @@ class Unstated:
     ops: ClassVar[tuple[LoopOp, ...]] = ()
     values: ClassVar[tuple[Value, ...]] = ()
 
-    def refusal(self, name: str, wants: str) -> ProgramError:
-        """The finding for whoever needs to know what the program computes."""
-        return ProgramError.of(
-            "T305",
-            f"{name} was lifted from machine code: what it computes isn't stated, and {wants} needs that",
-            fixes=("`rota check` of the code object proves it, `rota run` of a launch executes it",),
-        )
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        return dict(self.registers)
+
+
+_OfSum = TypeVar("_OfSum")
+_OfLoop = TypeVar("_OfLoop")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -237,6 +238,25 @@ class LoweredProgram:
     def __repr__(self) -> str:
         counts = ", ".join(f"{phase.value.lower()} {len(self.phase(phase))}" for phase in Phase)
         return f"<LoweredProgram {self.name} on {self.machine.name}: {counts} entries>"
+
+    def by_semantics(
+        self, wants: str, of_sum: Callable[[TileSum], _OfSum], of_loop: Callable[[LoopSpec], _OfLoop]
+    ) -> _OfSum | _OfLoop:
+        """The rules of a judge for the way in which the program says what it computes; T305 if it doesn't."""
+        if isinstance(self.semantics, TileSum):
+            return of_sum(self.semantics)
+        if isinstance(self.semantics, LoopSpec):
+            return of_loop(self.semantics)
+        raise ProgramError.of(
+            "T305",
+            f"{self.name} was lifted from machine code: what it computes isn't stated, and {wants} needs that",
+            fixes=("`rota check` of the code object proves it, `rota run` of a launch executes it",),
+        )
+
+    @property
+    def is_lifted(self) -> bool:
+        """True if it was read from machine code, and nothing states what it computes."""
+        return isinstance(self.semantics, Unstated)
 
     def phase(self, phase: Phase) -> tuple[Entry, ...]:
         return {Phase.PROLOGUE: self.prologue, Phase.KERNEL: self.kernel, Phase.EPILOGUE: self.epilogue}[phase]
