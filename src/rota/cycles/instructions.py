@@ -370,8 +370,8 @@ class _Encoder:
             return -(-work.moved // rate), p.lds_latency
         if kind.unit is Unit.DMA:
             return -(-work.moved // p.dma_rate), -(-work.moved // p.lds_write) if Home.LDS in kind.writes else 0
-        slots = self.rates.transcendental.value if kind is OpKind.TRANSCENDENTAL else 1
-        return p.turn * slots, p.turn * slots
+        clocks = p.turn * self.rates.valu_slots(kind)
+        return clocks, clocks
 
     def _later(self, kind: OpKind, maker: OpKind, in_place: bool) -> int:
         """An MFMA waits longer for a VALU result than a VALU op does, and not at all for what it adds to in place."""

@@ -414,7 +414,6 @@ class _Model:
         units: dict[Unit, _Handler]
         units = {Unit.MMA: self._mfma, Unit.VALU: self._valu, Unit.LDS: self._lds, Unit.DMA: self._global}
         special: dict[OpKind, _Handler] = {
-            OpKind.TRANSCENDENTAL: self._transcendental,
             OpKind.WAIT: self._wait,
             OpKind.BARRIER: self._barrier,
             OpKind.PRIORITY: self._priority,
@@ -465,6 +464,8 @@ class _Model:
         if until:
             return until
         wave.last = time
+        if held > self.turn:
+            self.valu_free[wave.simd] = time + held
         for register in makes:
             wave.ready[register] = time + after
         if self.record:
@@ -472,13 +473,6 @@ class _Model:
             self.occupied.append(Occupied(wave.number, Lane.VALU, *times, key, wave.trip))
         wave.pc += 1
         return time + self.turn
-
-    def _transcendental(self, wave: ModelWave, instruction: ModelInstruction, time: int) -> int:
-        issued = wave.pc
-        again = self._valu(wave, instruction, time)
-        if wave.pc > issued:
-            self.valu_free[wave.simd] = time + instruction.held
-        return again
 
     def _delay_issue(self, unit: int, wave: ModelWave, tokens: Tokens, instruction: ModelInstruction, time: int) -> int:
         """Until when a memory op can't issue: its counter is full, an operand is missing, or it isn't its turn."""

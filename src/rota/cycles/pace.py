@@ -176,9 +176,8 @@ class _Reader:
         computed = tuple(need for need in needs if self.computed[need[0]])  # waits see to the others
         form = _FORMS.get(kind.unit, MATH)
         if form == MATH:
-            matrix = kind.unit is Unit.MMA
-            busy = held if matrix or kind is OpKind.TRANSCENDENTAL else self.turn
-            return PaceStep(form, busy * self.sharers, after, computed, makes, MATRIX if matrix else VECTOR)
+            place = MATRIX if kind.unit is Unit.MMA else VECTOR
+            return PaceStep(form, held * self.sharers, after, computed, makes, place)
         every = self.waves
         return PaceStep(form, held * every, after if form == LDS else after * every, computed, makes, counter)
 
