@@ -353,7 +353,7 @@ class ValuesAgain(DerivedAgain[CompiledLoop]):
             lds_bytes=loop.lds_bytes(dict(placement.copies)),
             compiler_tracks_registers=False,
             stagger_index=schedule.stagger_index if schedule.staggered else last,
-            modulo=None if modulo is None else replace(modulo, ii=placement.interval, starts=placement.starts),
+            modulo=modulo and replace(modulo, ii=placement.interval, starts=placement.starts),
         )
         _check_fall_back("stagger_index", found.stagger_index, last)
         return rebuild_repairs(self, found)
