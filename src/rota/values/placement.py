@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from rota.errors import OrderError
+from rota.order.graph import Cycle, longest_starts
 from rota.order.modulo.handover import (
     Choice,
     Delivery,
@@ -27,13 +28,11 @@ from rota.order.modulo.handover import (
 from rota.order.modulo.modulo_check import check_starts
 from rota.order.modulo.modulo_problem import (
     MII,
-    Cycle,
     ModuloCertificate,
     ModuloProblem,
     ModuloProof,
     ModuloSchedule,
     derive_mii,
-    longest_starts,
 )
 from rota.order.modulo.slack import check_settled, settle
 from rota.program.kinds import Home, Unit

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from rota.order.modulo.modulo_problem import Arc, Cycle, ModuloProblem, longest_starts
+from rota.order.graph import Arc, Cycle, longest_starts
+from rota.order.modulo.modulo_problem import ModuloProblem
 from rota.program.kinds import Home
 from rota.program.loop_spec import LoopSpec, Read
 
