@@ -35,7 +35,7 @@ from rota.order.modulo.modulo_problem import (
     derive_mii,
 )
 from rota.order.modulo.slack import check_settled, settle
-from rota.program.kinds import Home, Unit
+from rota.program.kinds import Home, OpKind, Unit
 from rota.program.loop_spec import LoopSpec
 from rota.program.machine import Machine
 from rota.solver.limits import Outcome
@@ -303,6 +303,9 @@ def certify_by_bound(ii: int, starts: tuple[int, ...], bound: MII, seconds: floa
     return ModuloSchedule(ii=ii, starts=starts, certificate=certificate)
 
 
+_FILL = frozenset(kind for kind in OpKind if kind.asynchronous)
+
+
 class Window(NamedTuple):
     """From `opens` to `closes`, in slots of one iteration's schedule, a wait costs nothing."""
 
@@ -316,7 +319,7 @@ def derive_sites(spec: LoopSpec, placement: Placement, times: LoopTimes, machine
     A group of waves runs one barrier behind the previous group.
     """
     windows: dict[str, list[Window]] = {}
-    for reader, window in _until_use(_find_fillings(spec), placement, times):
+    for reader, window in _until_use(derive_deliveries(spec, _FILL), placement, times):
         windows.setdefault(machine.counter_of(spec.ops[reader].kind) or "", []).append(window)
     for reader, window in _until_freed(spec, placement, times):
         windows.setdefault(machine.counter_of(spec.ops[reader].kind) or "", []).append(window)
@@ -364,21 +367,6 @@ def _tour(windows: Sequence[Window], start: int, interval: int) -> tuple[int, ..
         if not any((slot - window.opens) % interval <= window.closes - window.opens for slot in stabs):
             stabs.append(window.closes % interval)
     return tuple(sorted(stabs))
-
-
-def _find_fillings(spec: LoopSpec) -> Iterator[Delivery]:
-    """From each op that fills registers from a memory to each op that uses them."""
-    filled = {
-        name: index
-        for index, op in enumerate(spec.ops)
-        if op.kind.asynchronous
-        for name in op.writes
-        if spec.value(name).home is Home.REGISTERS
-    }
-    for index, op in enumerate(spec.ops):
-        for read in op.reads:
-            if read.value in filled:
-                yield Delivery(filled[read.value], index, read.distance)
 
 
 def _until_use(deliveries: Iterable[Delivery], placement: Placement, times: LoopTimes) -> Iterator[tuple[int, Window]]:
