@@ -34,7 +34,7 @@ from rota.order.modulo.modulo_problem import (
     ModuloSchedule,
     derive_mii,
 )
-from rota.order.modulo.slack import check_settled, settle
+from rota.order.modulo.slack import Settled, check_settled, settle
 from rota.program.kinds import Home, OpKind, Unit
 from rota.program.loop_spec import LoopSpec
 from rota.program.machine import Machine
@@ -301,6 +301,28 @@ def certify_by_bound(ii: int, starts: tuple[int, ...], bound: MII, seconds: floa
     proof = ModuloProof.MEETS_BOUND if bound.ii == ii else ModuloProof.OPEN
     certificate = ModuloCertificate(proof=proof, mii=bound, lower=bound.ii, by=_SOUGHT_BY, seconds=seconds)
     return ModuloSchedule(ii=ii, starts=starts, certificate=certificate)
+
+
+def certify_again(loop: LoopSpec, times: LoopTimes, placement: Placement) -> ModuloSchedule:
+    """The starts of a placement that somebody kept, as a schedule; edges, units and slack are checked again."""
+    barriers = placement.barriers
+    lag = barriers[1] - barriers[0] if times.groups > 1 and barriers[1:] else 0
+    copies = dict(placement.copies)
+    problem = modulo_problem(loop, times, copies, lag)
+    found = certify_by_bound(placement.interval, placement.starts, derive_mii(problem), seconds=0.0)
+    check_starts(drop_turns(problem) if placement.turns_left else problem, found)
+    if barriers:
+        choice = Choice(
+            problem=problem,
+            copies=placement.copies,
+            handovers=tuple(derive_handovers(loop, copies)),
+            deliveries=tuple(derive_deliveries(loop)),
+            stages=range(placement.stages, placement.stages + 1),
+            lag=lag,
+        )
+        slack = {"landing_slack": placement.landing_slack, "read_slack": placement.read_slack}
+        check_settled(choice, Settled(choice=0, starts=placement.starts, barriers=barriers, **slack), found.ii)
+    return found
 
 
 _FILL = frozenset(kind for kind in OpKind if kind.asynchronous)

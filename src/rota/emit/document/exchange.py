@@ -37,10 +37,7 @@ from rota.errors import EmissionError, Finding
 from rota.order.acyclic.check_ordering import check_ordering
 from rota.order.acyclic.greedy import measured, scheduler_named
 from rota.order.acyclic.problem import DepEdge, LoopBody, Ordering, OrderProblem, Proof, SchedulingStrategy
-from rota.order.modulo.handover import Choice, derive_deliveries, derive_handovers
-from rota.order.modulo.modulo_check import check_starts
-from rota.order.modulo.modulo_problem import LONGEST, ModuloProblem, ModuloSchedule
-from rota.order.modulo.slack import Settled, check_settled
+from rota.order.modulo.modulo_problem import LONGEST, ModuloSchedule
 from rota.pipeline.block import PipelineProgram
 from rota.pipeline.build import (
     check_explicit_blocks,
@@ -66,10 +63,11 @@ from rota.program.loop_spec import LoopSpec
 from rota.program.machine import Machine
 from rota.targets.architecture import architecture_of
 from rota.targets.device import timing_of
-from rota.values.buffer_depth import derive_allowances, drop_turns, modulo_problem
+from rota.values.buffer_depth import derive_allowances
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.interval_certificate import Claim
 from rota.values.op_times import time_loop
+from rota.values.placement import certify_again
 from rota.values.unroll import Placement, derive_loop_phases
 from rota.verify.report import Certificate
 
@@ -286,11 +284,10 @@ def _modulo(schedule: CompiledLoop) -> ModuloSchedule | None:
     groups = 2 if schedule.staggered else 1
     with derive_again("loop"):
         times = time_loop(loop, timing_of(schedule.machine), groups=groups)
-        behind = placement.barriers[1] - placement.barriers[0] if groups > 1 and placement.barriers[1:] else 0
-        problem = modulo_problem(loop, times, dict(placement.copies), behind)
+    if not placement.barriers:
+        _check_no_slack(placement, "no barriers were placed")
     with derive_again("placement"):
-        check_starts(drop_turns(problem) if placement.turns_left else problem, found)
-        _check_slack(loop, placement, problem, behind)
+        certify_again(loop, times, placement)
     with derive_again("loop"):
         deep, few = derive_allowances(loop, schedule.machine, times)
         claim = Claim(loop=loop, machine=schedule.machine, times=times, deep=deep, few=few)
@@ -307,28 +304,6 @@ def _check_no_slack(placement: Placement, why: str) -> None:
         if said := getattr(placement, name):
             both = {"in the document": said, "derived": 0}
             raise refuse_malformed(f"schedule.placement.{name}", f"{why}, so nothing is known about slack", **both)
-
-
-def _check_slack(loop: LoopSpec, placement: Placement, problem: ModuloProblem, lag: int) -> None:
-    if not placement.barriers:
-        _check_no_slack(placement, "no barriers were placed")
-        return
-    choice = Choice(
-        problem=problem,
-        copies=placement.copies,
-        handovers=tuple(derive_handovers(loop, dict(placement.copies))),
-        deliveries=tuple(derive_deliveries(loop)),
-        stages=range(0),
-        lag=lag,
-    )
-    settled = Settled(
-        choice=0,
-        starts=placement.starts,
-        barriers=placement.barriers,
-        landing_slack=placement.landing_slack,
-        read_slack=placement.read_slack,
-    )
-    check_settled(choice, settled, placement.interval)
 
 
 class ValuesAgain(DerivedAgain[CompiledLoop]):
