@@ -18,10 +18,9 @@ from rota.emit.text import FIRST_MARK, LAST_MARK, is_alone
 from rota.errors import Concern, Finding, IsaError
 from rota.isa.disassembly import Instruction, falls_through
 from rota.program.entry import Entry
-from rota.program.kinds import OpKind, Phase, Unit, kind_of_instruction
+from rota.program.kinds import SYNC_INSTRUCTIONS, OpKind, Phase, Unit, kind_of_instruction
 from rota.program.lowered import Lowerable
 
-_SYNC = (OpKind.WAIT, OpKind.BARRIER, OpKind.PRIORITY)  # of those that synchronise, what is an instruction
 _LIKE = {OpKind.TRANSCENDENTAL: OpKind.VALU}  # in machine code both are opcodes that the author names
 
 
@@ -77,7 +76,7 @@ def _expect_events(planned: Lowerable, data: Callable[[Entry], Iterable[Expected
     def events(entry: Entry) -> Iterator[ExpectedEvent]:
         if not entry.op.is_framework:
             yield from data(entry)
-        elif entry.op.kind in _SYNC:
+        elif entry.op.kind in SYNC_INSTRUCTIONS:
             yield ExpectedEvent(kind=entry.op.kind, entry=entry, alone=is_alone(program, entry))
 
     return {phase: tuple(event for entry in program.phase(phase) for event in events(entry)) for phase in Phase}

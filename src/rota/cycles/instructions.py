@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from rota.errors import DeclarationError, did_you_mean
 from rota.program.entry import Entry, Place, Space, Work
-from rota.program.kinds import Home, OpKind, Phase, Unit
+from rota.program.kinds import SYNC_INSTRUCTIONS, Home, OpKind, Phase, Unit
 from rota.program.loop_spec import MOST_INSTRUCTIONS, check_count
 from rota.program.lowered import Lowerable, LoweredProgram
 from rota.program.machine import Counter
@@ -102,8 +102,6 @@ def variants(device: Device, base: Parameters, *, transposed: bool = False) -> I
 
 
 _BLOCKS = re.compile(r"x\d+_(\d+)b_")
-_SYNCHRONISING = {OpKind.WAIT: Work(1), OpKind.BARRIER: Work(1), OpKind.PRIORITY: Work(1)}
-"""These are one instruction whoever declares them; fences and hints to a compiler are none."""
 
 
 class WorkSource(Protocol):
@@ -129,7 +127,7 @@ def program_of(schedule: Lowerable, shape: WorkSource | None) -> LoweredProgram:
 
 def work_of(entry: Entry) -> Work:
     """What one wave issues for an entry of a program that `program_of` gave."""
-    return entry.op.work or _SYNCHRONISING.get(entry.op.kind, Work(0))
+    return entry.op.work or Work(int(entry.op.kind in SYNC_INSTRUCTIONS))
 
 
 def waves_of(program: LoweredProgram) -> tuple[int, ...]:

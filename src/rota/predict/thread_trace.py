@@ -26,7 +26,7 @@ from rota.targets.device import device_of
 _COLUMNS = ("Vaddr", "Instruction", "Hitcount", "Latency", "Idle")
 _HEADER = "ISA, _, LineNumber, Source, Codeobj, Vaddr, Hit, Latency, Stall, Idle"
 _FIELDS = 10
-_LOOSE = frozenset({OpKind.WAIT, OpKind.PRIORITY, OpKind.FENCE, OpKind.HINT, OpKind.NOTHING})
+_LOOSE = {kind for kind in OpKind if kind.synchronises and kind is not OpKind.BARRIER} | {OpKind.NOTHING}
 """Two waits may be one instruction, and hints may be none: they are matched by where they are."""
 
 

@@ -183,6 +183,9 @@ LDS_READS = tuple(kind for kind in OpKind if kind.unit is Unit.LDS and Home.LDS 
 GLOBAL_LOADS = tuple(kind for kind in OpKind if kind.unit is Unit.DMA and Home.MEMORY not in kind.writes)
 """What brings data from outside the loop."""
 
+SYNC_INSTRUCTIONS = tuple(kind for kind in OpKind if kind.synchronises and kind.opcodes)
+"""Of those that synchronise, what is an instruction; fences and hints to a compiler are none."""
+
 _OPCODES = tuple((re.compile(kind.opcodes), kind) for kind in OpKind if kind.opcodes)
 
 

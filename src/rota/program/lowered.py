@@ -19,7 +19,7 @@ from typing import ClassVar, NamedTuple, Protocol, TypeVar, overload, runtime_ch
 from rota.check import bad_field, check_elements, check_types, is_int
 from rota.errors import Concern, DeclarationError, ProgramError, did_you_mean
 from rota.program.entry import WORKGROUP, Effect, Entry, Place, Space, barrier_ops
-from rota.program.kinds import OpKind, Phase
+from rota.program.kinds import OpKind, OpRole, Phase
 from rota.program.loop_spec import LoopOp, LoopSpec, Value
 from rota.program.machine import Machine
 
@@ -62,9 +62,6 @@ class SyncCounts(NamedTuple):
     fences: int
 
 
-_FENCES = (OpKind.FENCE, OpKind.HINT, OpKind.PRIORITY)
-
-
 def count_sync(entries: Sequence[ListedEntry]) -> SyncCounts:
     """Waits, barriers and compiler fences among the entries.
 
@@ -75,7 +72,7 @@ def count_sync(entries: Sequence[ListedEntry]) -> SyncCounts:
     return SyncCounts(
         waits=kinds.count(OpKind.WAIT),
         barriers=kinds.count(OpKind.BARRIER),
-        fences=sum(kind in _FENCES for kind in kinds),
+        fences=sum(kind.role is OpRole.FENCE for kind in kinds),
     )
 
 
