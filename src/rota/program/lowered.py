@@ -14,7 +14,7 @@ from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import ClassVar, NamedTuple, Protocol, TypeVar, overload, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, overload, runtime_checkable
 
 from rota.check import bad_field, check_elements, check_types, is_int
 from rota.errors import Concern, DeclarationError, ProgramError, did_you_mean
@@ -281,8 +281,12 @@ class LoweredProgram:
         return self.tiles_per_trip * trip_count + self.tiles_outside
 
     def with_phases(self, phases: Mapping[Phase, Sequence[Entry]]) -> LoweredProgram:
-        changed = {phase.value.lower(): tuple(entries) for phase, entries in phases.items()}
-        return replace(self, **changed)  # type: ignore[arg-type]  # the fields are the phases' names
+        return replace(self, **name_phases(phases))
+
+
+def name_phases(phases: Mapping[Phase, Iterable[Any]]) -> dict[str, Any]:
+    """Entries by the names of the fields that hold them."""
+    return {phase.value.lower(): tuple(entries) for phase, entries in phases.items()}
 
 
 def number_entries(entries: Sequence[Entry]) -> tuple[Entry, ...]:

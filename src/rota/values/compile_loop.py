@@ -16,7 +16,7 @@ from rota.order.modulo.scheduler import ModuloScheduler
 from rota.program.entry import Entry, wait_effect, wait_op
 from rota.program.kinds import Phase
 from rota.program.loop_spec import MOST_ENTRIES, LoopSpec, check_count
-from rota.program.lowered import number_entries
+from rota.program.lowered import name_phases, number_entries
 from rota.program.machine import Machine
 from rota.solver.memory import keep, recall, remembers
 from rota.sync.needless import Indispensable, derive_needed
@@ -138,9 +138,7 @@ def drop_needless(written: CompiledLoop) -> CompiledLoop:
             repairs.append(_in_new_places(replace(each, op=now, reason=reason), kept))
     return replace(
         written,
-        prologue=number_entries(kept[Phase.PROLOGUE]),
-        kernel=number_entries(kept[Phase.KERNEL]),
-        epilogue=number_entries(kept[Phase.EPILOGUE]),
+        **name_phases({phase: number_entries(entries) for phase, entries in kept.items()}),
         repairs=tuple(repairs),
     )
 

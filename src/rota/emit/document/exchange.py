@@ -60,6 +60,7 @@ from rota.pipeline.schedule_config import ScheduleConfig
 from rota.program.entry import Effect, Entry, Op, Place, Space, barrier_ops, wait_effect, wait_op
 from rota.program.kinds import Home, OpKind, OpRole, Phase
 from rota.program.loop_spec import LoopSpec
+from rota.program.lowered import name_phases
 from rota.program.machine import Machine
 from rota.targets.architecture import architecture_of
 from rota.targets.device import timing_of
@@ -100,9 +101,7 @@ class StagesAgain(DerivedAgain[CompiledPipeline]):
         never = len(schedule.prologue) + 1  # the first place that is none, where no group falls back
         found = replace(
             schedule,
-            prologue=_own_entries(schedule, Phase.PROLOGUE),
-            kernel=_own_entries(schedule, Phase.KERNEL),
-            epilogue=_own_entries(schedule, Phase.EPILOGUE),
+            **name_phases({phase: _own_entries(schedule, phase) for phase in Phase}),
             warp_stagger_index=schedule.warp_stagger_index if staggered else never,
         )
         _check_fall_back("warp_stagger_index", found.warp_stagger_index, never - staggered)
