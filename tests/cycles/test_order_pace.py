@@ -1,6 +1,5 @@
 """The pace of one wave against the cycle model, which runs all of them."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from random import Random
@@ -9,7 +8,7 @@ import pytest
 
 from rota import GFX950
 from rota.cycles.instructions import encode, nominal
-from rota.cycles.pace import IssueRun, IssueStep, OrderPace, WavePace, make_paced_loop
+from rota.cycles.pace import TURNS, PacedLoop, PaceStep, WavePace, make_paced_loop
 from rota.cycles.predict import clocks_per_tile
 from rota.kernels.attention import ATTENTION, AttentionShape
 from rota.kernels.gemm import BF16, GEMM_SHAPES, GemmShape
@@ -25,9 +24,9 @@ def loop(*, waves: int) -> CompiledLoop:
     return compile_loop(shape.loop(), GFX950, polish=False)
 
 
-def wave_of(compiled: CompiledLoop) -> OrderPace:
+def wave_of(compiled: CompiledLoop) -> PacedLoop:
     parameters = nominal(device_of(compiled.machine))
-    return OrderPace(make_paced_loop(encode(compiled, parameters), parameters))
+    return make_paced_loop(encode(compiled, parameters), parameters)
 
 
 @pytest.mark.parametrize("waves", [4, 8])
@@ -50,25 +49,24 @@ def test_a_crowded_gap_takes_longer_and_is_named() -> None:
 def test_a_stall_is_what_issuing_then_takes() -> None:
     compiled = loop(waves=4)
     wave = wave_of(compiled)
-    pace, waits = WavePace(wave.loop), False
+    pace, waits = WavePace(wave), False
     for entry in range(len(compiled.kernel)):
-        stall, lead, before = pace.stall(entry), wave.loop.entries[entry][0].lead, pace.time
+        stall, before = pace.stall(entry), pace.time
+        lead = sum(step.held for step in wave.entries[entry] if step.form == TURNS)
         pace.issue(entry)
         waits, fused = compiled.kernel[entry].effect.kind is OpKind.WAIT, waits
         if waits and fused:  # a field of the wait before, which had its turn
-            assert 0 <= pace.time - before <= stall + wave.loop.turn * (stall > 0)
+            assert 0 <= pace.time - before <= stall + wave.turn * (stall > 0)
             continue
-        after = lead if compiled.kernel[entry].effect.kind is OpKind.BARRIER else lead + wave.loop.turn
+        after = lead if compiled.kernel[entry].effect.kind is OpKind.BARRIER else lead + wave.turn
         if not waits or stall == 0:  # of a load that hasn't landed the port may be busy
-            assert pace.time - before - after == stall + -stall % wave.loop.turn
+            assert pace.time - before - after == stall + -stall % wave.turn
 
 
-def one_by_one(step: IssueStep | IssueRun) -> Iterator[IssueStep]:
-    if isinstance(step, IssueStep):
-        yield step
-        return
-    others = [step.first._replace(lead=0, needs=())] * (step.rest // step.every)
-    yield from (step.first, *others[1:], others[0]._replace(makes=step.makes))
+def one_by_one(step: PaceStep) -> list[PaceStep]:
+    others = [step._replace(needs=(), makes=(), times=1)] * step.times
+    others[0] = others[0]._replace(needs=step.needs)
+    return [*others[:-1], others[-1]._replace(makes=step.makes)]
 
 
 @pytest.mark.parametrize("shape", [GEMM_SHAPES[0], ATTENTION], ids=lambda shape: shape.name)
@@ -76,9 +74,9 @@ def test_equal_instructions_are_paced_together_as_one_by_one(shape: GemmShape | 
     """In tiles an entry has up to hundreds of them."""
     compiled = compile_loop(shape.loop(instructions=False), GFX950, polish=False)
     together = wave_of(compiled)
-    single = tuple(tuple(one for step in each for one in one_by_one(step)) for each in together.loop.entries)
-    apart = OrderPace(replace(together.loop, entries=single))
-    assert sum(map(len, together.loop.entries)) * 2 < sum(map(len, single))
+    single = tuple(tuple(one for step in each for one in one_by_one(step)) for each in together.entries)
+    apart = replace(together, entries=single)
+    assert sum(map(len, together.entries)) * 2 < sum(map(len, single))
     for seed in range(20):
         order = Random(seed).sample(range(len(compiled.kernel)), len(compiled.kernel))
         assert together.trip(order) == apart.trip(order)

@@ -10,7 +10,7 @@ import pytest
 
 from rota.isa.decoded import decode
 from rota.isa.disassembly import Instruction
-from rota.isa.opcodes import Flow, Unit, opcode_named, traffic_of, wait_counts
+from rota.isa.opcodes import IsaFlow, IsaUnit, opcode_named, traffic_of, wait_counts
 from rota.isa.registers import EXEC, M0, SCALAR, SCC, SCC_ROWS, rows_in
 from rota.isa.wave.wave import ROWS, Step, Wave
 from rota.targets.architecture import Traffic
@@ -38,7 +38,7 @@ _MASKS = (0xFFFF_FFFF_FFFF_FFFF, 0x0F0F_3333_FFFF_0001)
 
 def _instructions(arch: str) -> Iterator[Instruction]:
     for each in every_instruction(arch).values():
-        if each.spec.flow is Flow.NEXT and executes(each, arch):
+        if each.spec.flow is IsaFlow.NEXT and executes(each, arch):
             yield each
     yield from (_parsed(text) for text in MODIFIED)
 
@@ -159,23 +159,23 @@ def test_what_an_instruction_reads_and_writes(text: str, reads: str, writes: str
 @pytest.mark.parametrize(
     ("name", "unit", "traffic"),
     [
-        ("ds_read_b64_tr_b16", Unit.LDS, Traffic.LDS),
-        ("ds_load_b128", Unit.LDS, Traffic.LDS),
-        ("ds_bpermute_b32", Unit.LDS, Traffic.LDS),
-        ("global_load_lds_dwordx4", Unit.VMEM, Traffic.TO_LDS),
-        ("global_store_b64", Unit.VMEM, Traffic.STORE),
-        ("flat_atomic_add_f64", Unit.VMEM, Traffic.STORE),
-        ("s_load_dwordx2", Unit.SMEM, Traffic.SCALAR),
-        ("s_memtime", Unit.SMEM, Traffic.SCALAR),
-        ("s_dcache_inv", Unit.SMEM, None),
-        ("v_mfma_f32_16x16x16_f16", Unit.MATRIX, None),
-        ("made_up", Unit.UNKNOWN, None),
+        ("ds_read_b64_tr_b16", IsaUnit.LDS, Traffic.LDS),
+        ("ds_load_b128", IsaUnit.LDS, Traffic.LDS),
+        ("ds_bpermute_b32", IsaUnit.LDS, Traffic.LDS),
+        ("global_load_lds_dwordx4", IsaUnit.VMEM, Traffic.TO_LDS),
+        ("global_store_b64", IsaUnit.VMEM, Traffic.STORE),
+        ("flat_atomic_add_f64", IsaUnit.VMEM, Traffic.STORE),
+        ("s_load_dwordx2", IsaUnit.SMEM, Traffic.SCALAR),
+        ("s_memtime", IsaUnit.SMEM, Traffic.SCALAR),
+        ("s_dcache_inv", IsaUnit.SMEM, None),
+        ("v_mfma_f32_16x16x16_f16", IsaUnit.MATRIX, None),
+        ("made_up", IsaUnit.UNKNOWN, None),
     ],
 )
-def test_unit_and_counter_of_an_opcode(name: str, unit: Unit, traffic: Traffic | None) -> None:
+def test_unit_and_counter_of_an_opcode(name: str, unit: IsaUnit, traffic: Traffic | None) -> None:
     spec = opcode_named(name)
     assert (spec.unit, traffic_of(spec, ())) == (unit, traffic)
-    assert spec.known == (unit is not Unit.UNKNOWN)
+    assert spec.known == (unit is not IsaUnit.UNKNOWN)
 
 
 @pytest.mark.parametrize(

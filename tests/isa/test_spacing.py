@@ -11,7 +11,7 @@ import pytest
 from rota.isa.disassembly import read_listing
 from rota.isa.hazards.spacing import spacing_of
 from rota.isa.hazards.wait_states import SpacingWalk, check_spacing
-from rota.isa.opcodes import Trait, Unit
+from rota.isa.opcodes import IsaUnit, Trait
 from rota.targets.architecture import Architecture
 from rota.targets.cdna3 import CDNA3
 from rota.targets.cdna4 import CDNA4
@@ -163,21 +163,21 @@ def test_a_finding_names_both_ends() -> None:
 @pytest.mark.parametrize(
     ("text", "unit", "traits"),
     [
-        ("v_exp_f32_e32 v0, v1", Unit.VALU, Trait.TRANSCENDENTAL),
-        ("v_frexp_mant_f32_e32 v0, v1", Unit.VALU, Trait.NONE),
-        ("v_and_b32_sdwa v0, v1, v2 dst_sel:BYTE_1 dst_unused:UNUSED_PAD src0_sel:DWORD src1_sel:DWORD", Unit.VALU,
+        ("v_exp_f32_e32 v0, v1", IsaUnit.VALU, Trait.TRANSCENDENTAL),
+        ("v_frexp_mant_f32_e32 v0, v1", IsaUnit.VALU, Trait.NONE),
+        ("v_and_b32_sdwa v0, v1, v2 dst_sel:BYTE_1 dst_unused:UNUSED_PAD src0_sel:DWORD src1_sel:DWORD", IsaUnit.VALU,
          Trait.PARTIAL),
-        ("v_and_b32_sdwa v0, v1, v2 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_0 src1_sel:DWORD", Unit.VALU,
+        ("v_and_b32_sdwa v0, v1, v2 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_0 src1_sel:DWORD", IsaUnit.VALU,
          Trait.NONE),
-        ("v_cvt_pk_fp8_f32 v0, v1, v2 op_sel:[0,0,1]", Unit.VALU, Trait.PARTIAL),
-        ("v_cvt_sr_fp8_f32 v0, v1, v2 op_sel:[0,0,1,0]", Unit.VALU, Trait.PARTIAL),
-        ("v_pk_add_f32 v[0:1], v[2:3], v[4:5] op_sel_hi:[0,1]", Unit.VALU, Trait.NONE),
-        ("v_pk_add_f32 v[0:1], v[2:3], v[4:5]", Unit.VALU, Trait.PACKED),
-        ("global_load_lds_dword v[0:1], off", Unit.VMEM, Trait.TO_LDS | Trait.USES_M0),
-        ("s_mov_b32 m0, s1", Unit.SALU, Trait.NONE),
+        ("v_cvt_pk_fp8_f32 v0, v1, v2 op_sel:[0,0,1]", IsaUnit.VALU, Trait.PARTIAL),
+        ("v_cvt_sr_fp8_f32 v0, v1, v2 op_sel:[0,0,1,0]", IsaUnit.VALU, Trait.PARTIAL),
+        ("v_pk_add_f32 v[0:1], v[2:3], v[4:5] op_sel_hi:[0,1]", IsaUnit.VALU, Trait.NONE),
+        ("v_pk_add_f32 v[0:1], v[2:3], v[4:5]", IsaUnit.VALU, Trait.PACKED),
+        ("global_load_lds_dword v[0:1], off", IsaUnit.VMEM, Trait.TO_LDS | Trait.USES_M0),
+        ("s_mov_b32 m0, s1", IsaUnit.SALU, Trait.NONE),
     ],
 )  # fmt: skip
-def test_what_an_instruction_is(text: str, unit: Unit, traits: Trait) -> None:
+def test_what_an_instruction_is(text: str, unit: IsaUnit, traits: Trait) -> None:
     (instruction, _) = read_listing(listing(text), "k")
     spacing = spacing_of(instruction, CDNA4)
     assert (spacing.unit, spacing.traits) == (unit, traits)

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from hypothesis import given, strategies as st
 
+from rota.order.graph import Arc
 from rota.order.modulo.handover import Issued, has_stages, weave
-from rota.order.modulo.modulo_problem import Arc
 
 
 @st.composite

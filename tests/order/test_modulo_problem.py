@@ -6,18 +6,8 @@ from typing import Any
 import pytest
 
 from rota.errors import DeclarationError, GraphError
-from rota.order.modulo.modulo_problem import (
-    Arc,
-    Cycle,
-    ModuloEdge,
-    ModuloOp,
-    ModuloProblem,
-    Resource,
-    Use,
-    longest_gaps,
-    longest_starts,
-    strong_components,
-)
+from rota.order.graph import Arc, Cycle, longest_gaps, longest_starts, strong_components
+from rota.order.modulo.modulo_problem import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use
 
 A, B = ModuloOp(name="a", latency=2), ModuloOp(name="b", latency=3)
 

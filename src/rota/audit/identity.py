@@ -17,6 +17,7 @@ from rota.audit.machine_loop import (
     ExpectedEvent,
     MachineEvent,
     MachineLoop,
+    RegisterSums,
     constant,
     find_written_scalars,
     parse_registers,
@@ -58,7 +59,6 @@ _Held = _Piece | _Sum | _BlockSum | _Read | int  # or a constant, in a scalar re
 _PATHS = ((Phase.EPILOGUE,), (Phase.KERNEL, Phase.KERNEL, Phase.EPILOGUE))
 _OFFSET = re.compile(r"offset:(\d+)")
 _COPIES = ("v_mov_b32", "v_mov_b64", "v_accvgpr_mov", "v_accvgpr_read", "v_accvgpr_write")
-_SUMS = ("v_or_b32", "v_add_u32")  # an OR with a constant adds it where the compiler knows that no bits meet
 
 
 def wrong_operands(
@@ -156,7 +156,12 @@ def _read_offset(instruction: Instruction) -> int:
 def _wrong_addresses(pairs: Sequence[Pair], loop: MachineLoop, binding: GemmBinding) -> Iterator[Finding]:
     """Reads through one lane address, of a piece or a part, differ only by where their tiles and parts begin."""
     reads_of = LdsRead | ScaleRead | PairRead
-    bases = _bases(loop.instructions, {found.number for planned, found in pairs if isinstance(planned.bound, reads_of)})
+    wanted = {found.number for planned, found in pairs if isinstance(planned.bound, reads_of)}
+    sums, bases = RegisterSums(), dict[int, tuple[str, int]]()
+    for number, each in enumerate(loop.instructions):
+        if number in wanted:
+            bases[number] = sums.of(each.operands[1])
+        sums.step(each)
     distances: dict[tuple[object, ...], Counter[int]] = defaultdict(Counter)
     reads: list[tuple[ExpectedEvent, MachineEvent, tuple[object, ...], int, int]] = []
     for planned, found in pairs:
@@ -180,30 +185,6 @@ def _lane(read: LdsRead | ScaleRead | PairRead, binding: GemmBinding) -> tuple[F
     if isinstance(read, PairRead):
         return Factor.B, binding.lane(binding.read_of(read.pair))
     return read.operand, binding.lane(Piece(read.operand, read.part, read.piece))
-
-
-def _bases(instructions: Sequence[Instruction], wanted: set[int]) -> dict[int, tuple[tuple[Register, int], int]]:
-    """For each read, the register its address comes from, at which definition, and the constant added since."""
-    defined: Counter[Register] = Counter()
-    sums: dict[Register, tuple[tuple[Register, int], int]] = {}
-    found: dict[int, tuple[tuple[Register, int], int]] = {}
-    for number, each in enumerate(instructions):
-        if number in wanted:
-            register = each.operands[1]
-            found[number] = sums.get(register, ((register, defined[register]), 0))
-        if not each.opcode.startswith("v_") or not each.operands:
-            continue
-        source = None
-        if each.opcode.startswith(_SUMS) and each.operands[1].startswith(("0x", *"0123456789")):
-            register = each.operands[2]
-            base, added = sums.get(register, ((register, defined[register]), 0))
-            source = base, added + int(each.operands[1], 0)
-        for register in parse_registers(each.operands[0]):
-            defined[register] += 1
-            sums.pop(register, None)
-            if source is not None:
-                sums[register] = source
-    return found
 
 
 def _wrong_registers(pairs: Sequence[Pair], loop: MachineLoop, binding: GemmBinding) -> Iterator[Finding]:

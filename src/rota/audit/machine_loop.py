@@ -18,10 +18,9 @@ from rota.emit.text import FIRST_MARK, LAST_MARK, is_alone
 from rota.errors import Concern, Finding, IsaError
 from rota.isa.disassembly import Instruction
 from rota.program.entry import Entry
-from rota.program.kinds import OpKind, Phase
+from rota.program.kinds import SYNC_INSTRUCTIONS, OpKind, Phase, Unit, kind_of_instruction
 from rota.program.lowered import Lowerable
 
-_SYNC = (OpKind.WAIT, OpKind.BARRIER, OpKind.PRIORITY)  # of those that synchronise, what is an instruction
 _LIKE = {OpKind.TRANSCENDENTAL: OpKind.VALU}  # in machine code both are opcodes that the author names
 
 
@@ -77,18 +76,19 @@ def _expect_events(planned: Lowerable, data: Callable[[Entry], Iterable[Expected
     def events(entry: Entry) -> Iterator[ExpectedEvent]:
         if not entry.op.is_framework:
             yield from data(entry)
-        elif entry.op.kind in _SYNC:
+        elif entry.op.kind in SYNC_INSTRUCTIONS:
             yield ExpectedEvent(kind=entry.op.kind, entry=entry, alone=is_alone(program, entry))
 
     return {phase: tuple(event for entry in program.phase(phase) for event in events(entry)) for phase in Phase}
 
 
 _SPAN = re.compile(r"([vas])(?:\[(\d+):(\d+)\]|(\d+))")
-_SUMS = ("s_mov_b32", "s_add_i32", "s_add_u32", "s_or_b32")  # an OR adds where the compiler knows that no bits meet
+_SUMS = re.compile(r"s_(mov_b32|add_i32|add_u32|or_b32)$|v_(or_b32|add_u32)")
+"""Copies and sums; an OR with a constant adds it where the compiler knows that no bits meet."""
 _WRITES_NOTHING = ("s_cmp", "s_bitcmp", "s_store", "s_setreg")
 
 
-class ScalarSums:
+class RegisterSums:
     """Follows copies and sums with constants, in the order of the text."""
 
     def __init__(self) -> None:
@@ -101,7 +101,9 @@ class ScalarSums:
 
     def step(self, each: Instruction) -> None:
         written = find_written_scalars(each)
-        found = self._sum(each) if len(written) == 1 else None
+        if each.opcode.startswith("v_") and each.operands:
+            written = parse_registers(each.operands[0], "vas")
+        found = self._sum(each) if len(written) == 1 and _SUMS.match(each.opcode) else None
         for register in written:
             self._defined[register] += 1
             self._sums.pop(register, None)
@@ -109,12 +111,12 @@ class ScalarSums:
                 self._sums[register] = found
 
     def _sum(self, each: Instruction) -> tuple[str, int] | None:
-        sources = [operand for operand in each.operands[1:] if parse_registers(operand, "s")]
-        constants = [number for operand in each.operands[1:] if (number := constant(operand)) is not None]
-        if len(sources) != 1 or len(sources) + len(constants) != len(each.operands) - 1 or each.opcode not in _SUMS:
+        numbers = [constant(operand) for operand in each.operands[1:]]
+        sources = [operand for operand in each.operands[1:] if parse_registers(operand, "vas")]
+        if len(sources) != 1 or numbers.count(None) != 1:
             return None
         base, before = self.of(sources[0])
-        return base, before + sum(constants)
+        return base, before + sum(number or 0 for number in numbers)
 
 
 def find_written_scalars(each: Instruction) -> list[str]:
@@ -140,17 +142,6 @@ def parse_registers(operand: str, files: str = "va") -> list[str]:
 
 _WAIT = re.compile(r"(vmcnt|lgkmcnt)\((\d+)\)")
 _SCALAR_LOADS = ("s_load", "s_buffer_load")
-_TRANSPOSED = re.compile(r"ds_read_\w*_tr_")
-_KINDS = {
-    "ds_read": OpKind.LDS_READ,
-    "ds_write": OpKind.LDS_WRITE,
-    "v_mfma": OpKind.MMA,
-    "s_waitcnt": OpKind.WAIT,
-    "s_barrier": OpKind.BARRIER,
-    "s_setprio": OpKind.PRIORITY,
-}
-_GLOBAL = re.compile(r"(?:buffer|global|flat)_(load|store|atomic)")
-_GLOBAL_KINDS = {"load": OpKind.GLOBAL_LOAD, "store": OpKind.GLOBAL_STORE, "atomic": OpKind.ATOMIC}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,7 +269,7 @@ def _events(
         if number not in loop or start in loop or branch.target in loop  # zero trips skip the loop as a whole
     }
     scalars, m0, base = False, None, ""
-    sums = ScalarSums()
+    sums = RegisterSums()
     for number, each in enumerate(instructions):
         scalars = scalars or each.opcode.startswith(_SCALAR_LOADS)
         if each.operands[:1] == ("m0",):
@@ -311,17 +302,13 @@ def _events(
 
 
 def _kind(instruction: Instruction, valu: Collection[str], kinds: Collection[OpKind]) -> OpKind | None:
-    opcode = instruction.opcode
-    if "lds" in instruction.modifiers or "_load_lds_" in opcode:
-        return OpKind.DMA
-    if opcode in valu:
+    """An access of global memory or a vector instruction is an event only where the schedule has such ops."""
+    if instruction.opcode in valu:
         return OpKind.VALU
-    if _TRANSPOSED.match(opcode):
-        return OpKind.LDS_READ_TRANSPOSED
-    if match := _GLOBAL.match(opcode):
-        kind = _GLOBAL_KINDS[match[1]]
-        return kind if kind in kinds else None
-    return next((kind for prefix, kind in _KINDS.items() if opcode.startswith(prefix)), None)
+    kind = kind_of_instruction(instruction.text)
+    if kind is None or kind.unit is Unit.VALU or (kind.unit is Unit.DMA and kind not in {OpKind.DMA, *kinds}):
+        return None
+    return kind
 
 
 def wrong_operand(planned: ExpectedEvent, found: MachineEvent, what: str, due: object, have: object) -> Finding:

@@ -13,7 +13,7 @@ from rota.markup import card, fold, lines
 from rota.printing import WrappedTuple
 from rota.program.entry import Op, Origin
 from rota.program.kinds import Phase
-from rota.program.lowered import LoweredProgram, count_text, entry_lines
+from rota.program.lowered import LoweredProgram, count_text, entry_lines, name_phases
 from rota.program.machine import Machine
 from rota.verify.report import Certificate, check_subject, was_issued
 
@@ -142,10 +142,8 @@ class CompiledSchedule(ABC):
 
     def with_phase(self, phase: Phase, entries: Iterable[Any]) -> Self:
         """The same schedule with other entries in one phase, renumbered."""
-        numbered = tuple(replace(entry, time_slot=slot) for slot, entry in enumerate(entries))
-        if phase is Phase.PROLOGUE:
-            return replace(self, prologue=numbered)
-        return replace(self, kernel=numbered) if phase is Phase.KERNEL else replace(self, epilogue=numbered)
+        numbered = (replace(entry, time_slot=slot) for slot, entry in enumerate(entries))
+        return replace(self, **name_phases({phase: numbered}))
 
     def __repr__(self) -> str:
         return (

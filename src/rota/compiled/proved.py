@@ -15,7 +15,7 @@ from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.errors import Concern, Finding, ProgramError, ProofError, Severity
 from rota.program.entry import Entry, Op
 from rota.program.kinds import Phase
-from rota.program.lowered import LoweredProgram
+from rota.program.lowered import LoweredProgram, name_phases
 from rota.verify.prove import verify
 from rota.verify.report import Report
 
@@ -282,10 +282,4 @@ class CompiledProgram(CompiledSchedule):
         )
 
     def synchronised(self, done: Repaired) -> Self:
-        return replace(
-            self,
-            prologue=done.phases[Phase.PROLOGUE],
-            kernel=done.phases[Phase.KERNEL],
-            epilogue=done.phases[Phase.EPILOGUE],
-            repairs=done.repairs,
-        )
+        return replace(self, **name_phases(done.phases), repairs=done.repairs)

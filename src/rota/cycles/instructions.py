@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from rota.errors import DeclarationError, did_you_mean
 from rota.program.entry import Entry, Place, Space, Work
-from rota.program.kinds import Home, OpKind, Phase, Unit
+from rota.program.kinds import SYNC_INSTRUCTIONS, Home, OpKind, Phase, Unit
 from rota.program.loop_spec import MOST_INSTRUCTIONS, check_count
 from rota.program.lowered import Lowerable, LoweredProgram
 from rota.program.machine import Counter
@@ -102,8 +102,6 @@ def variants(device: Device, base: Parameters, *, transposed: bool = False) -> I
 
 
 _BLOCKS = re.compile(r"x\d+_(\d+)b_")
-_SYNCHRONISING = {OpKind.WAIT: Work(1), OpKind.BARRIER: Work(1), OpKind.PRIORITY: Work(1)}
-"""These are one instruction whoever declares them; fences and hints to a compiler are none."""
 
 
 class WorkSource(Protocol):
@@ -129,7 +127,7 @@ def program_of(schedule: Lowerable, shape: WorkSource | None) -> LoweredProgram:
 
 def work_of(entry: Entry) -> Work:
     """What one wave issues for an entry of a program that `program_of` gave."""
-    return entry.op.work or _SYNCHRONISING.get(entry.op.kind, Work(0))
+    return entry.op.work or Work(int(entry.op.kind in SYNC_INSTRUCTIONS))
 
 
 def waves_of(program: LoweredProgram) -> tuple[int, ...]:
@@ -370,8 +368,8 @@ class _Encoder:
             return -(-work.moved // rate), p.lds_latency
         if kind.unit is Unit.DMA:
             return -(-work.moved // p.dma_rate), -(-work.moved // p.lds_write) if Home.LDS in kind.writes else 0
-        slots = self.rates.transcendental.value if kind is OpKind.TRANSCENDENTAL else 1
-        return p.turn * slots, p.turn * slots
+        clocks = p.turn * self.rates.valu_slots(kind)
+        return clocks, clocks
 
     def _later(self, kind: OpKind, maker: OpKind, in_place: bool) -> int:
         """An MFMA waits longer for a VALU result than a VALU op does, and not at all for what it adds to in place."""

@@ -11,7 +11,7 @@ n-th wait at a barrier ends when all waves that arrive there have arrived n time
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from heapq import heappop, heappush, heappushpop
@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from rota.cycles.instructions import CODE, NOBODY, Arbitration, Code, MeetingPoint, ModelInstruction, Parameters
 from rota.cycles.timeline import At, Cause, Crossing, Lane, Lost, MeasuredRun, Occupied, Stall, wait_for
-from rota.errors import Finding, ProgramError
+from rota.errors import ProgramError
 from rota.program.kinds import OpKind, Unit
 from rota.program.machine import Confidence, Counter, Fact
 
@@ -67,9 +67,12 @@ _UNCOUNTED = Counter(
 )
 
 
-def tokens_of(counters: Iterable[Counter], first_cause: int) -> list[Tokens]:
-    """One wave's counters, then one for ops that nothing counts; causes of waits are numbered like them."""
-    return [Tokens(counter, first_cause + number) for number, counter in enumerate((*counters, _UNCOUNTED))]
+_PAST = -256  # clocks; operands and turns look back far less
+
+
+def _since(time: int, moments: Iterable[int]) -> tuple[int, ...]:
+    """Moments counted from now; those too far back to matter are cut off."""
+    return tuple(max(moment - time, _PAST) for moment in moments)
 
 
 class Waiting(NamedTuple):
@@ -115,6 +118,18 @@ class ModelWave:
                 rest -= shared
         if rest:
             idle[key, cause] = idle.get((key, cause), 0) + rest
+
+    def in_flight(self, time: int) -> Iterable[Hashable]:
+        """Registers, tokens that are still counted, and what the wave sleeps for."""
+        yield _since(time, self.ready)
+        for tokens in self.tokens:
+            newest = zip(reversed(tokens.done), reversed(tokens.queued), strict=True)  # `done` never falls
+            yield tuple((done - time, *late) for done, late in takewhile(lambda pair: pair[0] > time, newest))
+            landed = tokens.landed.items()
+            yield tuple(sorted((token - tokens.issued, done - time, *late) for token, (done, late) in landed))
+        waiting = self.waits_for
+        if waiting is not None:
+            yield waiting.tokens.cause, waiting.token - waiting.tokens.issued, waiting.since - time
 
 
 @dataclass(slots=True)
@@ -175,88 +190,23 @@ class Gathering:
         self.sleepers = [each for each in self.sleepers if self.awaited and each.meeting > met]
         return [(each, self.complete[each.meeting - 1] if each.meeting <= met else time) for each in free]
 
+    def state(self, time: int) -> Hashable:
+        """Arrivals and waits, counted from the last complete meeting, and when those were that are still awaited."""
+        met = len(self.complete)
+        waits = tuple(self.waits[wave] - met for wave in self.waiting)
+        behind = -min(waits, default=0)
+        return (
+            tuple(self.arrivals[wave] - met for wave in sorted(self.awaited)),
+            waits,
+            _since(time, self.complete[met - max(behind, 0) :]),
+            tuple((each.wave.number, each.since - time, each.meeting - met) for each in self.sleepers),
+        )
+
     def _close(self, time: int) -> None:
         arrivals = self.arrivals
         met = min([arrivals[wave] for wave in self.awaited], default=0)
         if met > len(self.complete):
             self.complete += [time] * (met - len(self.complete))
-
-
-def report_deadlock(code: Code, gatherings: Iterable[Gathering]) -> Finding:
-    asleep = [(gathering, each) for gathering in gatherings for each in gathering.sleepers]
-    entries = {each.key: code.entries[each.key] for _, each in asleep}
-    return Finding(
-        "B101",
-        f"{code.name}: waves wait at a barrier forever",
-        concerns=tuple(entry.concern() for entry in entries.values() if entry is not None),
-        evidence=tuple(
-            (f"wave {each.wave.number} waits at", f"{at.name}, meeting {each.meeting}; {len(at.complete)} complete")
-            for at, each in asleep
-        ),
-    )
-
-
-# When a run has settled: times count from now, and what lies too far back to matter is cut off, so the same state again
-# means the same clocks again.
-
-_PAST = -256  # clocks; operands and turns look back far less
-
-
-def state_of(
-    time: int,
-    waves: Sequence[ModelWave],
-    events: Iterable[tuple[int, int, int, int]],
-    landings: Mapping[int, DmaLanding],
-    gatherings: Iterable[Gathering],
-    *,
-    free: Iterable[int],
-) -> Hashable:
-    """The state as a key; `free` says when units were or will be free, and turns taken."""
-    ages = {last: age for age, last in enumerate(sorted({wave.last for wave in waves}))}  # only their order counts
-    leader = waves[0].trip
-    coming: list[Hashable] = []
-    for when, _, _, number in sorted(events):
-        what: Hashable = number
-        if number >= len(waves):
-            at = landings[number]
-            what = at.wave.number, at.tokens.cause, at.token - at.tokens.issued, at.port, at.late
-        coming.append((when - time, what))
-    return (
-        tuple(_since(time, free)),
-        tuple(coming),
-        tuple(_gathering_key(gathering, time) for gathering in gatherings),
-        tuple((wave.pc, wave.trip - leader, wave.priority, ages[wave.last], *_in_flight(wave, time)) for wave in waves),
-    )
-
-
-def _since(time: int, moments: Iterable[int]) -> Iterable[int]:
-    return (max(moment - time, _PAST) for moment in moments)
-
-
-def _gathering_key(gathering: Gathering, time: int) -> Hashable:
-    """Arrivals and waits, counted from the last complete meeting, and when those were that are still awaited."""
-    met = len(gathering.complete)
-    waits = tuple(gathering.waits[wave] - met for wave in gathering.waiting)
-    behind = -min(waits, default=0)
-    return (
-        tuple(gathering.arrivals[wave] - met for wave in sorted(gathering.awaited)),
-        waits,
-        tuple(_since(time, gathering.complete[met - max(behind, 0) :])),
-        tuple((each.wave.number, each.since - time, each.meeting - met) for each in gathering.sleepers),
-    )
-
-
-def _in_flight(wave: ModelWave, time: int) -> Iterable[Hashable]:
-    """Registers, tokens that are still counted, and what the wave sleeps for."""
-    yield tuple(_since(time, wave.ready))
-    for tokens in wave.tokens:
-        newest = zip(reversed(tokens.done), reversed(tokens.queued), strict=True)  # `done` never falls
-        yield tuple((done - time, *late) for done, late in takewhile(lambda pair: pair[0] > time, newest))
-        landed = tokens.landed.items()
-        yield tuple(sorted((token - tokens.issued, done - time, *late) for token, (done, late) in landed))
-    waiting = wave.waits_for
-    if waiting is not None:
-        yield waiting.tokens.cause, waiting.token - waiting.tokens.issued, waiting.since - time
 
 
 # Causes go by number here, those of `Cause` first, then a wait for each counter.
@@ -302,7 +252,9 @@ class _Model:
         self.causes = (*Cause, *(wait_for(counter.name) for counter in code.counters))
         self.waves = []
         for number, role in enumerate(code.roles):
-            ready, tokens = [0] * len(code.registers), tokens_of(code.counters, FIRST_WAIT)
+            # Causes of waits are numbered like the counters.
+            tokens = [Tokens(each, FIRST_WAIT + n) for n, each in enumerate((*code.counters, _UNCOUNTED))]
+            ready = [0] * len(code.registers)
             self.waves.append(ModelWave(number, number % simds, code.instructions[role], ready, tokens))
         self.crowded = code.waves > simds
         self.fair = parameters.arbitration is Arbitration.FAIR
@@ -366,10 +318,26 @@ class _Model:
         return self.random * (self.p.dma_jitter + 1) // _MODULUS
 
     def _look_for_period(self, wave: ModelWave, time: int) -> None:
-        """Stop when the unit has been in the same state at wave 0's edge often enough."""
+        """Stop when the unit has been in the same state at wave 0's edge often enough: then the clocks repeat."""
         units = (self.path_free, self.port_free, *self.mma_free, *self.valu_free)
         free = (*units, *(turn for turns in self.turns for turn in turns))
-        state = state_of(time, self.waves, self.heap, self.landings, self.gatherings, free=free)
+        ages = {last: age for age, last in enumerate(sorted({each.last for each in self.waves}))}  # only their order
+        coming: list[Hashable] = []
+        for when, _, _, number in sorted(self.heap):
+            what: Hashable = number
+            if number >= len(self.waves):
+                at = self.landings[number]
+                what = at.wave.number, at.tokens.cause, at.token - at.tokens.issued, at.port, at.late
+            coming.append((when - time, what))
+        state = (
+            _since(time, free),
+            tuple(coming),
+            tuple(gathering.state(time) for gathering in self.gatherings),
+            tuple(
+                (each.pc, each.trip - wave.trip, each.priority, ages[each.last], *each.in_flight(time))
+                for each in self.waves
+            ),
+        )
         seen = self.states.setdefault(state, [])
         seen.append(wave.trip)
         if len(seen) > 1:
@@ -379,7 +347,7 @@ class _Model:
     def run(self) -> MeasuredRun:
         """Events in order of time; landings before waves, waves by priority, then as the arbiter says."""
         waves, heap, fair, first_landing = self.waves, self.heap, self.fair, len(self.waves)
-        code, handlers = self.code, self._handlers()
+        handlers = self._handlers()
         for wave in waves:
             self._push(wave, wave.simd)
         while heap and not self.settled:
@@ -396,7 +364,7 @@ class _Model:
                     break
                 event = heappushpop(heap, (again, -wave.priority, wave.last if fair else 0, number))  # as _push
         if self.live and not self.settled:
-            raise ProgramError(report_deadlock(code, self.gatherings))
+            raise self._report_deadlock()
         return MeasuredRun(
             edges=tuple(tuple(wave.edges) for wave in waves),
             lost=tuple(tuple(wave.trips) for wave in waves),
@@ -410,11 +378,23 @@ class _Model:
             crossings=tuple(self.crossings),
         )
 
+    def _report_deadlock(self) -> ProgramError:
+        asleep = [(gathering, each) for gathering in self.gatherings for each in gathering.sleepers]
+        entries = {each.key: self.code.entries[each.key] for _, each in asleep}
+        return ProgramError.of(
+            "B101",
+            f"{self.code.name}: waves wait at a barrier forever",
+            concerns=tuple(entry.concern() for entry in entries.values() if entry is not None),
+            evidence=tuple(
+                (f"wave {each.wave.number} waits at", f"{at.name}, meeting {each.meeting}; {len(at.complete)} complete")
+                for at, each in asleep
+            ),
+        )
+
     def _handlers(self) -> list[_Handler]:
         units: dict[Unit, _Handler]
         units = {Unit.MMA: self._mfma, Unit.VALU: self._valu, Unit.LDS: self._lds, Unit.DMA: self._global}
         special: dict[OpKind, _Handler] = {
-            OpKind.TRANSCENDENTAL: self._transcendental,
             OpKind.WAIT: self._wait,
             OpKind.BARRIER: self._barrier,
             OpKind.PRIORITY: self._priority,
@@ -465,6 +445,8 @@ class _Model:
         if until:
             return until
         wave.last = time
+        if held > self.turn:
+            self.valu_free[wave.simd] = time + held
         for register in makes:
             wave.ready[register] = time + after
         if self.record:
@@ -472,13 +454,6 @@ class _Model:
             self.occupied.append(Occupied(wave.number, Lane.VALU, *times, key, wave.trip))
         wave.pc += 1
         return time + self.turn
-
-    def _transcendental(self, wave: ModelWave, instruction: ModelInstruction, time: int) -> int:
-        issued = wave.pc
-        again = self._valu(wave, instruction, time)
-        if wave.pc > issued:
-            self.valu_free[wave.simd] = time + instruction.held
-        return again
 
     def _delay_issue(self, unit: int, wave: ModelWave, tokens: Tokens, instruction: ModelInstruction, time: int) -> int:
         """Until when a memory op can't issue: its counter is full, an operand is missing, or it isn't its turn."""

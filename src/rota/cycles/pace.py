@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from rota.cycles.instructions import CODE, SCALAR, Code, ModelInstruction, Parameters, write_loop
 from rota.native_library import load
 from rota.program.kinds import OpKind, Unit
 
-MATH, LDS, GLOBAL, WAIT, TURNS, RUN = range(6)
+MATH, LDS, GLOBAL, WAIT, TURNS = range(5)
 """Forms of a step."""
 MATRIX, VECTOR = 0, 1
 """Math units."""
@@ -30,32 +30,38 @@ _FORMS = {Unit.MMA: MATH, Unit.VALU: MATH, Unit.LDS: LDS, Unit.DMA: GLOBAL}
 _KINDS = tuple(OpKind)
 
 
-class IssueStep(NamedTuple):
-    """One instruction, `lead` clocks after the one before; then as in `ModelInstruction`, for all waves together."""
+class PaceStep(NamedTuple):
+    """An instruction as in `ModelInstruction`, for all waves together; of turns `held` are their clocks.
+
+    Math instructions are `times` equal ones, of which only the first may need something and the last makes something.
+    """
 
     form: int
-    lead: int = 0
     held: int = 0
     after: int = 0
     needs: tuple[tuple[int, int], ...] = ()
     makes: tuple[int, ...] = ()
     place: int = 0  # the math unit or the counter
+    times: int = 1
 
 
-class IssueRun(NamedTuple):
-    """Math instructions as one step: only the first may need something, and only the last makes something."""
+_TRIPS = 2  # ahead of the one that is taken; by then loads of the first have landed
 
-    form: int
-    lead: int
-    first: IssueStep
-    makes: tuple[int, ...]
-    rest: int  # clocks from the first to the last
-    every: int  # clocks from one to the next
+
+class Trip(NamedTuple):
+    """A trip's clocks, the entries that lose time of the matrix unit (of the wave if turns are scarce), and margins."""
+
+    clocks: int
+    late: tuple[int, ...]
+    margins: tuple[int, ...]  # by place in the order: clocks until the matrix unit is free; below 0 since it is free
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PacedLoop:
-    """The entries of a kernel as steps, and what a wave needs to know of its machine."""
+    """The entries of a kernel as steps, what a wave needs to know of its machine, and trips in any order of entries.
+
+    Before a trip a wave settles: it runs through `ahead`, a part of the order's end, or twice through the whole order.
+    """
 
     turn: int
     latency: int  # of a load
@@ -65,24 +71,58 @@ class PacedLoop:
     registers: int
     holds: tuple[int, ...]  # by counter; the last one counts nothing
     pending: tuple[int, ...]  # tokens that are taken when the loop begins
-    entries: tuple[tuple[IssueStep | IssueRun, ...], ...]
+    entries: tuple[tuple[PaceStep, ...], ...]
     least: int  # clocks; no trip takes less
+    _native: NativePace | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        core = library()
+        object.__setattr__(self, "_native", None if core is None else NativePace(core, self))
+
+    def settle(self, order: Sequence[int], ahead: Sequence[int] | None = None) -> WavePace:
+        pace = WavePace(self)
+        for trip in _settling(order, ahead):
+            pace.trip(trip)
+        return pace
+
+    def clocks(self, order: Sequence[int], ahead: Sequence[int] | None = None) -> int:
+        """Clocks of a trip through the entries in this order."""
+        if self._native is not None:
+            return self._native.clocks(order, _settling(order, ahead))
+        pace = self.settle(order, ahead)
+        start = pace.time
+        pace.trip(order)
+        return pace.time - start
+
+    def trip(self, order: Sequence[int], ahead: Sequence[int] | None = None) -> Trip:
+        """The same trip, entry by entry."""
+        if self._native is not None:
+            return self._native.trip(order, _settling(order, ahead))
+        pace = self.settle(order, ahead)
+        start, late, margins = pace.time, list[int](), list[int]()
+        for entry in order:
+            margins.append(pace.busy_yet(entry))
+            late += [entry] if pace.issue(entry) else []
+        return Trip(pace.time + self.edge - start, tuple(late), tuple(margins))
+
+
+def _settling(order: Sequence[int], ahead: Sequence[int] | None) -> list[Sequence[int]]:
+    return [order] * _TRIPS if ahead is None else [ahead]
 
 
 def make_paced_loop(code: Code, parameters: Parameters) -> PacedLoop:
     """The kernel of a program whose waves all run the same entries."""
-    written = write_loop(code, 0)
-    reader = _Reader(code, parameters)
+    written, reader = write_loop(code, 0), _Reader(code, parameters)
     holds = (*(counter.holds.value for counter in code.counters), 1 << 62)
     pending = [0] * len(holds)
     for step in reader.steps(written.before):
         if step.form in (LDS, GLOBAL):
             pending[step.place] += 1
-    single = [list(reader.steps(each)) for each in written.entries]
-    steps = [step for each in single for step in each]
+    entries = tuple(tuple(reader.steps(each)) for each in written.entries)
+    steps = [step for each in entries for step in each]
     turn, edge = parameters.turn, parameters.turn * parameters.loop_edge
-    matrix = sum(step.held for step in steps if (step.form, step.place) == (MATH, MATRIX))
-    turns = sum(step.lead + turn * (step.form != TURNS) for step in steps) + edge
+    matrix = sum(step.held * step.times for step in steps if (step.form, step.place) == (MATH, MATRIX))
+    turns = sum(step.held if step.form == TURNS else turn * step.times for step in steps) + edge
     return PacedLoop(
         turn=turn,
         latency=parameters.dma_latency,
@@ -92,7 +132,7 @@ def make_paced_loop(code: Code, parameters: Parameters) -> PacedLoop:
         registers=len(code.registers),
         holds=holds,
         pending=tuple(pending),
-        entries=tuple(tuple(reader.gather(each)) for each in single),
+        entries=entries,
         least=max(turns, matrix),
     )
 
@@ -108,59 +148,38 @@ class _Reader:
         late = parameters.simds - 1 + longest * (self.sharers - 1)
         self.barrier = -(-(parameters.barrier + late) // self.turn) * self.turn
 
-    def steps(self, instructions: Iterable[ModelInstruction]) -> Iterator[IssueStep]:
-        """Instructions that only take turns count as time ahead of the next."""
-        lead = 0
+    def steps(self, instructions: Iterable[ModelInstruction]) -> Iterator[PaceStep]:
+        """A run of equal math instructions is one step: an entry may have hundreds of them."""
+        run: PaceStep | None = None
         for instruction in instructions:
             step = self._step(instruction)
-            if step.form == TURNS:
-                lead += step.lead
+            if run is None:
+                run = step
+            elif step._replace(makes=()) == run._replace(needs=(), times=1) and step.form == MATH:
+                run = run._replace(makes=step.makes, times=run.times + 1)
             else:
-                yield step._replace(lead=lead)
-                lead = 0
-        if lead:
-            yield IssueStep(TURNS, lead)
+                yield run
+                run = step
+        if run is not None:
+            yield run
 
-    def gather(self, steps: Iterable[IssueStep]) -> Iterator[IssueStep | IssueRun]:
-        """A run of equal math instructions becomes one step: an entry may have hundreds of them."""
-        run: list[IssueStep] = []
-        for step in steps:
-            if run and not (
-                step.form == MATH == run[-1].form
-                and (step.held, step.after, step.place) == (run[-1].held, run[-1].after, run[-1].place)
-                and not (step.lead or step.needs or run[-1].makes)
-            ):
-                yield self._as_one(run)
-                run = []
-            run.append(step)
-        if run:
-            yield self._as_one(run)
-
-    def _as_one(self, run: Sequence[IssueStep]) -> IssueStep | IssueRun:
-        first, *others = run
-        if not others:
-            return first
-        every = max(-(-first.held // self.turn), 1) * self.turn
-        return IssueRun(RUN, first.lead, first, run[-1].makes, every * len(others), every)
-
-    def _step(self, instruction: ModelInstruction) -> IssueStep:
+    def _step(self, instruction: ModelInstruction) -> PaceStep:
         kind = None if instruction.kind >= SCALAR else _KINDS[instruction.kind]
         _, _, held, after, needs, makes, counter = instruction
         counter %= self.counters  # what nothing counts is of the last
         if kind is OpKind.BARRIER:
-            return IssueStep(TURNS, self.barrier)
+            return PaceStep(TURNS, self.barrier)
         if kind is OpKind.WAIT:
-            return IssueStep(WAIT, held=held, place=counter)
+            return PaceStep(WAIT, held, place=counter)
         if kind is None or (kind.unit not in _FORMS and kind is not OpKind.NOTHING):
-            return IssueStep(TURNS, self.turn)
+            return PaceStep(TURNS, self.turn)
         computed = tuple(need for need in needs if self.computed[need[0]])  # waits see to the others
         form = _FORMS.get(kind.unit, MATH)
         if form == MATH:
-            matrix = kind.unit is Unit.MMA
-            busy = held if matrix or kind is OpKind.TRANSCENDENTAL else self.turn
-            return IssueStep(form, 0, busy * self.sharers, after, computed, makes, MATRIX if matrix else VECTOR)
+            place = MATRIX if kind.unit is Unit.MMA else VECTOR
+            return PaceStep(form, held * self.sharers, after, computed, makes, place)
         every = self.waves
-        return IssueStep(form, 0, held * every, after if form == LDS else after * every, computed, makes, counter)
+        return PaceStep(form, held * every, after if form == LDS else after * every, computed, makes, counter)
 
 
 class WavePace:
@@ -173,8 +192,7 @@ class WavePace:
         self._free, self._ready = [0, 0], [0] * loop.registers
         self._done, self._issued = [[0] * count for count in loop.pending], list(loop.pending)
         self._arriving: list[tuple[int, int, list[int]]] = []  # when, how long it holds the port, whose token it is
-        self._issue: tuple[Callable[[Any], bool], ...]  # by the step's form
-        self._issue = (self._math, self._memory, self._memory, self._wait, self._turns, self._run)
+        self._issue = self._math, self._memory, self._memory, self._wait, self._turns  # by the step's form
 
     def trip(self, order: Sequence[int]) -> None:
         for entry in order:
@@ -185,28 +203,37 @@ class WavePace:
         """Issue the instructions of an entry; True if any of them is late."""
         issue, late = self._issue, False
         for step in self._loop.entries[entry]:
-            self.time += step[1]
             late |= issue[step[0]](step)
         return late
 
     def stall(self, entry: int) -> int:
         """Clocks that the wave would stall before the first instruction of an entry if that came next."""
-        for step in self._loop.entries[entry][:1]:
-            form, lead, held, _, needs, _, place = step.first if isinstance(step, IssueRun) else step
-            time = until = self.time + lead
-            if form == MATH:
-                until = max(time, self._free[place])
-            elif form != TURNS:
-                oldest = self._issued[place] - (held + 1 if form == WAIT else self._loop.holds[place])
-                until = max(time, self._time_token(place, oldest))
-            for register, extra in needs:
-                until = max(until, self._ready[register] + extra)
-            return until - time
-        return 0
+        time, step = self._reach(entry)
+        if step is None:
+            return 0
+        form, held, _, needs, _, place, _ = step
+        until = time
+        if form == MATH:
+            until = max(time, self._free[place])
+        else:
+            oldest = self._issued[place] - (held + 1 if form == WAIT else self._loop.holds[place])
+            until = max(time, self._time_token(place, oldest))
+        for register, extra in needs:
+            until = max(until, self._ready[register] + extra)
+        return until - time
 
     def busy_yet(self, entry: int) -> int:
         """Clocks until the matrix unit is free, when the wave reaches the first instruction of an entry."""
-        return self._free[MATRIX] - self.time - sum(step.lead for step in self._loop.entries[entry][:1])
+        return self._free[MATRIX] - self._reach(entry)[0]
+
+    def _reach(self, entry: int) -> tuple[int, PaceStep | None]:
+        """When the wave is at the first step of an entry that isn't mere turns, and that step."""
+        time = self.time
+        for step in self._loop.entries[entry]:
+            if step.form != TURNS:
+                return time, step
+            time += step.held
+        return time, None
 
     def _time_token(self, place: int, token: int) -> int:
         """When a token comes back; of a load that has not landed, when it would if the port were free."""
@@ -216,35 +243,29 @@ class WavePace:
         in_flight = [arrival + busy for arrival, busy, whose in self._arriving if whose is tokens]
         return in_flight[token - len(tokens)]
 
-    def _math(self, step: IssueStep) -> bool:
+    def _math(self, step: PaceStep) -> bool:
         """True if the wave stalled, or the unit was idle before a matrix instruction."""
-        _, _, held, after, needs, makes, place = step
+        _, held, after, needs, makes, place, times = step
         free, ready, turn, time = self._free, self._ready, self._loop.turn, self.time
         until = free[place] if free[place] > time else time  # noqa: FURB136  # in the innermost loop, a call counts
         for register, extra in needs:
             until = max(until, ready[register] + extra)
         until += -until % turn
-        late = until > (time if place != MATRIX or self._loop.turns_are_scarce else free[place])
+        waves_turn = place != MATRIX or self._loop.turns_are_scarce
+        late = until > (time if waves_turn else free[place])
+        if times > 1:
+            every = max(held + -held % turn, turn)
+            until += every * (times - 1)
+            late = late or every > (turn if waves_turn else held)
         free[place] = until + held
         for register in makes:
             ready[register] = until + after
         self.time = until + turn
         return late
 
-    def _run(self, step: IssueRun) -> bool:
-        """As `_math` would take them one by one."""
-        _, _, first, makes, rest, every = step
-        late = self._math(first)
-        self.time += rest
-        self._free[first.place] += rest
-        for register in makes:
-            self._ready[register] = self.time - self._loop.turn + first.after
-        waves_turn = first.place != MATRIX or self._loop.turns_are_scarce
-        return late or every > (self._loop.turn if waves_turn else first.held)
-
-    def _wait(self, step: IssueStep) -> bool:
+    def _wait(self, step: PaceStep) -> bool:
         """A wait directly after another is a field of the same instruction, where the machine has that."""
-        _, _, held, _, _, _, place = step
+        _, held, _, _, _, place, _ = step
         if self.time == self._waited and self._loop.fused_waits:
             self.time -= self._loop.turn
         late = self._come_down(place, self._issued[place] - held - 1)
@@ -252,9 +273,9 @@ class WavePace:
         self._waited = self.time
         return late
 
-    def _memory(self, step: IssueStep) -> bool:
+    def _memory(self, step: PaceStep) -> bool:
         """An op needs room in its counter; what a load brings takes the port of LDS when it arrives."""
-        form, _, held, after, needs, makes, place = step
+        form, held, after, needs, makes, place, _ = step
         late = self._come_down(place, self._issued[place] - self._loop.holds[place])
         time, ready = self.time, self._ready
         for register, extra in needs:
@@ -287,7 +308,8 @@ class WavePace:
         self.time = tokens[oldest] + -tokens[oldest] % self._loop.turn
         return True
 
-    def _turns(self, _step: IssueStep) -> bool:
+    def _turns(self, step: PaceStep) -> bool:
+        self.time += step.held
         return False
 
 
@@ -301,12 +323,12 @@ _FAULTS: dict[int, type[Exception]] = {-(1 << 63): IndexError, 1 - (1 << 63): Me
 def library() -> ctypes.CDLL | None:
     """The core that was built into the package, if any."""
     built = Path(__file__).parent / "native" / "lib" / "librota_pace.so"  # beside modules it would pass for one of them
-    return load(built, {"rota_pace": (ctypes.c_int64, _TAKES)})
+    return load(built, {"rota_trip_clocks": (ctypes.c_int64, _TAKES)})
 
 
 class NativePace:
     def __init__(self, core: ctypes.CDLL, loop: PacedLoop) -> None:
-        self._run = core.rota_pace
+        self._run = core.rota_trip_clocks
         pool: list[int] = []
         steps, first = list[int](), [0]
         for entry in loop.entries:
@@ -321,13 +343,11 @@ class NativePace:
     def clocks(self, order: Sequence[int], ahead: Iterable[Sequence[int]]) -> int:
         return self._trip(order, ahead, None, None)
 
-    def trip(
-        self, order: Sequence[int], ahead: Iterable[Sequence[int]]
-    ) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-        """Clocks of a trip, the entries that are late, and for how long the matrix unit is busy yet before each."""
+    def trip(self, order: Sequence[int], ahead: Iterable[Sequence[int]]) -> Trip:
         late, margins = array("b", bytes(len(order) + 1)), array("q", bytes(8 * (len(order) + 1)))
         clocks = self._trip(order, ahead, late, margins)
-        return clocks, tuple(entry for entry, is_late in zip(order, late, strict=False) if is_late), tuple(margins[:-1])
+        those = tuple(entry for entry, is_late in zip(order, late, strict=False) if is_late)
+        return Trip(clocks, those, tuple(margins[:-1]))
 
     def _trip(
         self, order: Sequence[int], ahead: Iterable[Sequence[int]], late: array[int] | None, margins: array[int] | None
@@ -343,68 +363,11 @@ class NativePace:
         return clocks
 
 
-def _fields(step: IssueStep | IssueRun, pool: list[int]) -> tuple[int, ...]:
+def _fields(step: PaceStep, pool: list[int]) -> tuple[int, ...]:
     """As `Step` in pace.c; registers go to the pool."""
-    first, rest, every = (step.first, step.rest, step.every) if isinstance(step, IssueRun) else (step, 0, 0)
     needs_at = len(pool)
-    pool += [number for need in first.needs for number in need]
+    pool += [number for need in step.needs for number in need]
     makes_at = len(pool)
     pool += step.makes
-    operands = needs_at, len(first.needs), makes_at, len(step.makes)
-    return step.form, step.lead, first.held, first.after, first.place, *operands, rest, every
-
-
-_TRIPS = 2  # ahead of the one that is taken; by then loads of the first have landed
-
-
-class Trip(NamedTuple):
-    """A trip's clocks, the entries that lose time of the matrix unit (of the wave if turns are scarce), and margins."""
-
-    clocks: int
-    late: tuple[int, ...]
-    margins: tuple[int, ...]  # by place in the order: clocks until the matrix unit is free; below 0 since it is free
-
-
-class OrderPace:
-    def __init__(self, loop: PacedLoop) -> None:
-        self.loop = loop
-
-    def settle(self, order: Sequence[int], ahead: Sequence[int] | None = None) -> WavePace:
-        """A wave that has run through `ahead`, a part of the order's end, or twice through the whole order."""
-        pace = WavePace(self.loop)
-        for trip in _settling(order, ahead):
-            pace.trip(trip)
-        return pace
-
-    def clocks(self, order: Sequence[int], ahead: Sequence[int] | None = None) -> int:
-        """Clocks of a trip through the entries in this order, when the wave has settled."""
-        if self._native is not None:
-            return self._native.clocks(order, _settling(order, ahead))
-        pace = self.settle(order, ahead)
-        start = pace.time
-        pace.trip(order)
-        return pace.time - start
-
-    def trip(self, order: Sequence[int], ahead: Sequence[int] | None = None) -> Trip:
-        """The same trip, entry by entry."""
-        if self._native is not None:
-            return Trip(*self._native.trip(order, _settling(order, ahead)))
-        pace = self.settle(order, ahead)
-        start, late, margins = pace.time, list[int](), list[int]()
-        for entry in order:
-            margins.append(pace.busy_yet(entry))
-            late += [entry] if pace.issue(entry) else []
-        return Trip(pace.time + self.loop.edge - start, tuple(late), tuple(margins))
-
-    @cached_property
-    def _native(self) -> NativePace | None:
-        core = library()
-        return None if core is None else NativePace(core, self.loop)
-
-
-def _settling(order: Sequence[int], ahead: Sequence[int] | None) -> list[Sequence[int]]:
-    return [order] * _TRIPS if ahead is None else [ahead]
-
-
-def in_lockstep(code: Code) -> bool:
-    return len(set(code.roles)) == 1
+    operands = needs_at, len(step.needs), makes_at, len(step.makes)
+    return step.form, step.held, step.after, step.place, *operands, step.times

@@ -12,8 +12,7 @@ from rota.cycles.model import run
 from rota.cycles.timeline import At, BufferUse, Flow, Lane, Level, Occupied, Registers, Slice, Timeline
 from rota.program.entry import Place, Space
 from rota.program.kinds import Unit
-from rota.program.loop_spec import LoopSpec
-from rota.program.lowered import Lowerable, LoweredProgram, TileSum, Unstated
+from rota.program.lowered import Lowerable, LoweredProgram
 from rota.targets.device import device_of, registers_per_lane
 
 
@@ -35,7 +34,7 @@ def record(
         slices.append(Slice(part.wave, part.lane, part.start, end, done, at, label, len(parts)))
     slices.sort(key=lambda each: (each.start, each.wave, each.lane))
     doings = _doings(code, result.occupied)
-    edges, sizes = result.edges[0], _sizes(program.semantics)
+    edges, sizes = result.edges[0], program.semantics.sizes
     return Timeline(
         name=code.name,
         machine=program.machine.name,
@@ -126,15 +125,6 @@ def _levels(code: Code, occupied: Iterable[Occupied]) -> Iterator[Level]:
 def _add_up(changes: Mapping[int, int]) -> Iterator[tuple[int, int]]:
     clocks = sorted(changes)
     return zip(clocks, accumulate(changes[clock] for clock in clocks), strict=True)
-
-
-def _sizes(semantics: TileSum | LoopSpec | Unstated) -> dict[str, int] | None:
-    """Registers per lane of values by name; None for a sum over tiles, which states none."""
-    if isinstance(semantics, TileSum):
-        return None
-    if isinstance(semantics, Unstated):
-        return dict(semantics.registers)
-    return {value.name: value.size for value in semantics.values}
 
 
 def _registers(

@@ -21,10 +21,9 @@ from rota.execute.reference import (
     results_of,
     run_plainly,
 )
-from rota.execute.semantics import GLOBAL_LOADS
 from rota.execute.wave_trace import GARBAGE, UNWRITTEN, Line, Workgroup, writer_of_slices
 from rota.program.entry import Place, Space, Version
-from rota.program.kinds import Home, OpKind
+from rota.program.kinds import GLOBAL_LOADS, Home, OpKind
 from rota.program.loop_spec import LoopOp
 
 # What a read sees: a slice is poison from the issue of a write to its landing, and then holds what landed last.

@@ -35,7 +35,8 @@ from rota.execute.reference import Declared
 from rota.execute.semantics import Mixing, Semantics
 from rota.execute.wave_trace import GARBAGE, Workgroup, trace_of
 from rota.program.entry import Entry, Place
-from rota.program.lowered import Lowerable, LoweredProgram, TileSum, Unstated
+from rota.program.loop_spec import LoopSpec
+from rota.program.lowered import Lowerable, LoweredProgram, TileSum
 
 # Operands are integers in float64, so every sum is exact and right means equal.
 _DEPTH = 2  # elements of K in a tile
@@ -266,10 +267,8 @@ def _choose(policy: Policy | Sequence[Policy]) -> Policy:
 
 def _results_of(program: LoweredProgram, semantics: Semantics | None) -> Callable[[Workgroup, Clock, int], Results]:
     """How results come about in the one of the two ways in which the program says what it computes."""
-    asked = program.semantics
-    if isinstance(asked, Unstated):
-        raise asked.refusal(program.name, "its execution")
-    if isinstance(asked, TileSum):
+
+    def of_sum(asked: TileSum) -> Callable[[Workgroup, Clock, int], Results]:
         if semantics is not None:
             raise DeclarationError.of(
                 "D104",
@@ -277,8 +276,12 @@ def _results_of(program: LoweredProgram, semantics: Semantics | None) -> Callabl
                 evidence=(("got", type(semantics).__name__), ("expected", "None")),
             )
         return partial(_sums, asked)
-    chosen: Semantics = Mixing() if semantics is None else expect("the semantics", semantics, Semantics)  # type: ignore[type-abstract]
-    return partial(Dataflow, Declared(spec=asked, semantics=chosen, program=program))
+
+    def of_loop(spec: LoopSpec) -> Callable[[Workgroup, Clock, int], Results]:
+        chosen: Semantics = Mixing() if semantics is None else expect("the semantics", semantics, Semantics)  # type: ignore[type-abstract]
+        return partial(Dataflow, Declared(spec=spec, semantics=chosen, program=program))
+
+    return program.by_semantics("its execution", of_sum, of_loop)
 
 
 def _sums(asked: TileSum, group: Workgroup, clock: Clock, tiles: int) -> Accumulators:

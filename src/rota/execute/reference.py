@@ -13,10 +13,10 @@ from typing import NamedTuple
 from rota.check import bad_field
 from rota.errors import Concern, DeclarationError, did_you_mean
 from rota.execute.lazy_numpy import Floats, np
-from rota.execute.semantics import GLOBAL_LOADS, LDS_READS, Semantics
+from rota.execute.semantics import Semantics
 from rota.execute.wave_trace import Workgroup, writer_of_slices
 from rota.program.entry import Entry, Version
-from rota.program.kinds import Home, OpKind
+from rota.program.kinds import GLOBAL_LOADS, LDS_READS, Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read
 from rota.program.lowered import LoweredProgram
 

@@ -17,14 +17,8 @@ from typing import ClassVar, Protocol, runtime_checkable
 from rota.check import bad_field, check_ints, check_types
 from rota.errors import Concern, DeclarationError, did_you_mean
 from rota.execute.lazy_numpy import Floats, np
-from rota.program.kinds import Home, OpKind
+from rota.program.kinds import LDS_READS, Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec
-
-LDS_READS = (OpKind.LDS_READ, OpKind.LDS_READ_TRANSPOSED)
-"""What brings a tile into registers; which lane gets what is left to the op's formula."""
-
-GLOBAL_LOADS = (OpKind.DMA, OpKind.GLOBAL_LOAD)
-"""What brings data from outside the loop."""
 
 _PRIME = 2**20 - 3  # sums of thousands of products of two such numbers stay exact in float64
 _ELEMENTS = 3  # of a value: enough that a wrong one is equal to the right one once in 10**18 times

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from rota.execute.lazy_numpy import Ints, np
 from rota.program.entry import Effect, Entry, Place, Space
-from rota.program.kinds import OpKind, Phase
+from rota.program.kinds import GLOBAL_LOADS, LDS_READS, OpKind, Phase, Unit
 from rota.program.lowered import LoweredProgram
 
 GARBAGE = -1
@@ -107,20 +107,16 @@ class _Walk:
         self._pending: dict[str | None, deque[tuple[int, int]]] = {key: deque() for key in (*names, None)}
         self._loaded_by: dict[Place, int] = {}
         self._fetches: Tally[Place] = Tally()
-        self._handlers: dict[OpKind, Callable[[Entry, int, int], None]] = {
-            OpKind.DMA: self._load,
-            OpKind.GLOBAL_LOAD: self._load,
-            OpKind.GLOBAL_STORE: self._global_store,
-            OpKind.ATOMIC: self._global_store,
-            OpKind.LDS_READ: self._lds_read,
-            OpKind.LDS_READ_TRANSPOSED: self._lds_read,
-            OpKind.LDS_WRITE: self._lds_write,
-            OpKind.MMA: self._compute,
-            OpKind.VALU: self._compute,
-            OpKind.TRANSCENDENTAL: self._compute,
-            OpKind.WAIT: self._wait,
-            OpKind.BARRIER: self._barrier,
-        }
+        # Ops that order and move nothing have no handler.
+        self._handlers: dict[OpKind, Callable[[Entry, int, int], None]]
+        self._handlers = {OpKind.WAIT: self._wait, OpKind.BARRIER: self._barrier}
+        for kind in OpKind:
+            if kind.computes:
+                self._handlers[kind] = self._compute
+            elif kind.unit is Unit.DMA:
+                self._handlers[kind] = self._load if kind in GLOBAL_LOADS else self._global_store
+            elif kind.unit is Unit.LDS:
+                self._handlers[kind] = self._lds_read if kind in LDS_READS else self._lds_write
 
     def execute(self, entries: Sequence[tuple[int, Entry]], trips: Sequence[int]) -> None:
         """The numbered entries of a phase, trip by trip; a wait or a register's use covers memory ops before it."""

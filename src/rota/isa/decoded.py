@@ -17,7 +17,7 @@ from rota.isa.matrix import decode_matrix
 from rota.isa.memory.lds_ops import decode_shared
 from rota.isa.memory.memories import Lds, Memory
 from rota.isa.memory.vector_memory import decode_memory
-from rota.isa.opcodes import Flow, Trait, Unit, Verb
+from rota.isa.opcodes import IsaFlow, IsaUnit, MemVerb, Trait
 from rota.isa.registers import EXEC_ROWS, SCALAR
 from rota.isa.valu.vector import decode_vector
 from rota.isa.wave.control import check_float_mode, decode_control
@@ -126,7 +126,7 @@ def _decode(instruction: Instruction, architecture: Architecture, places: Mappin
 def _returns_in_order(instruction: Instruction, architecture: Architecture) -> bool:
     """True for loads that return in the order of issue and overwrite their registers whole."""
     access, traffic = instruction.spec.access, instruction.traffic
-    if access is None or traffic is None or access.verb is not Verb.LOAD or access.half or instruction.is_flat:
+    if access is None or traffic is None or access.verb is not MemVerb.LOAD or access.half or instruction.is_flat:
         return False
     return traffic in architecture.queue_of(traffic).in_order
 
@@ -152,7 +152,7 @@ def waves_at(
     steps: list[Step | None] = []
     for each in instructions:
         try:
-            lost = indirect and (each.spec.unit in {Unit.VALU, Unit.MATRIX} or bool(each.spec.traits & _INDIRECT))
+            lost = indirect and (each.spec.unit in {IsaUnit.VALU, IsaUnit.MATRIX} or bool(each.spec.traits & _INDIRECT))
             steps.append(None if lost else decode(each, architecture))
         except IsaError:
             steps.append(None)
@@ -193,7 +193,7 @@ class _Walk:
         while number < len(self._steps):
             certain = number >= self._skippable
             executed[number] = True if certain else None
-            if certain and self._instructions[number].spec.flow is Flow.END:
+            if certain and self._instructions[number].spec.flow is IsaFlow.END:
                 break
             for loop in self._loops:
                 if number in loop and loop not in self._entered:
@@ -225,11 +225,11 @@ class _Walk:
         """True if the result follows from known registers; lanes outside EXEC keep their old value."""
         instruction, unit = step.instruction, step.instruction.spec.unit
         # No memory, matrices or clocks, and no writes to one lane of a register.
-        if unit not in {Unit.SALU, Unit.CONTROL, Unit.VALU} or instruction.spec.partial:
+        if unit not in {IsaUnit.SALU, IsaUnit.CONTROL, IsaUnit.VALU} or instruction.spec.partial:
             return False
         if not step.sources <= self._known:
             return False
-        if unit is not Unit.VALU:
+        if unit is not IsaUnit.VALU:
             return True
         lanes = {row for row in step.results if row < SCALAR}
         whole = self._wave.mask is None or lanes <= self._known

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 from rota.errors import Concern, Finding, IsaError, SourceLine
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.opcodes import (
-    Flow,
+    IsaFlow,
+    IsaUnit,
+    MemSpace,
     Opcode,
-    Registers,
-    Space,
+    RegisterUse,
     Trait,
-    Unit,
     goes_to_lds,
     is_dpp,
     is_sdwa,
@@ -384,7 +384,7 @@ class Instruction:
         return self.spec.name
 
     @property
-    def registers(self) -> Registers:
+    def registers(self) -> RegisterUse:
         """The rows that it reads and writes."""
         return registers_of(self.opcode, self.operands, self.modifiers)
 
@@ -417,7 +417,7 @@ class Instruction:
 
     @property
     def is_flat(self) -> bool:
-        return self.spec.access is not None and self.spec.access.space is Space.FLAT
+        return self.spec.access is not None and self.spec.access.space is MemSpace.FLAT
 
     @property
     def returns(self) -> bool:
@@ -489,7 +489,7 @@ def instruction_of(
     spec = line.spec
     operands = [part.strip() for part in _OPERANDS.split(rest.strip())] if rest.strip() else []
     modifiers: tuple[str, ...] = ()
-    if operands and " " in operands[-1] and spec.flow is not Flow.WAIT:
+    if operands and " " in operands[-1] and spec.flow is not IsaFlow.WAIT:
         operands[-1], *trailing = _SPACES.split(operands[-1])
         modifiers = tuple(trailing)
     if not spec.is_wide:  # of 32 bits, a number is the same wherever it is encoded
@@ -513,7 +513,7 @@ def find_endless(instructions: Sequence[Instruction]) -> frozenset[int]:
     into: dict[int, list[int]] = defaultdict(list)
     ending = []
     for number, each in enumerate(instructions):
-        follows = each.spec.flow.falls_through or each.spec.flow is Flow.CALL
+        follows = each.spec.flow.falls_through or each.spec.flow is IsaFlow.CALL
         leads = [] if each.target is None else [each.target]
         leads += [number + 1] if follows and number + 1 < len(instructions) else []
         for to in leads:
@@ -573,7 +573,9 @@ def _check_registers(facts: KernelFacts, instructions: Sequence[Instruction]) ->
         if number >= (room := rooms[file]):
             message = f"an instruction uses {file}{number}, but the kernel descriptor allocates {max(room, 0)}"
             yield _misfit(message, room, ("highest register", f"{file}{number}"), instruction)
-    shared = next((each for each in instructions if each.spec.flow is Flow.BARRIER or each.spec.unit is Unit.LDS), None)
+    shared = next(
+        (each for each in instructions if each.spec.flow is IsaFlow.BARRIER or each.spec.unit is IsaUnit.LDS), None
+    )
     if descriptor.tg_split and (shared is not None or descriptor.lds_bytes):
         message = "the kernel descriptor lets the waves of a workgroup run on several compute units, without LDS"
         yield _misfit(message, "tg_split 1", ("due", "tg_split 0"), shared)
@@ -614,7 +616,7 @@ def expand_vskip(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]
         if Trait.SKIPS in each.spec.traits:
             plain[number] = replace(each, target=count + number + 1)
             skipping[number] = replace(each, target=number + 1, modifiers=(SKIPPING,))
-        elif each.spec.unit.is_vector or each.spec.unit is Unit.UNKNOWN:
+        elif each.spec.unit.is_vector or each.spec.unit is IsaUnit.UNKNOWN:
             skipping[number] = replace(each, opcode="s_nop", operands=("0",), modifiers=(), target=None)
         elif each.target is not None:
             skipping[number] = replace(each, target=each.target + count)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rota.isa.binary.kernel_facts import LANES
 from rota.isa.disassembly import Instruction
-from rota.isa.opcodes import Unit
+from rota.isa.opcodes import IsaUnit
 from rota.isa.valu.convert import float_values
 from rota.isa.wave.operand import File, Operand, parse_operand, unknown
 from rota.isa.wave.wave import Step, Wave, make_step
@@ -155,7 +155,7 @@ class Fields:
 
 
 def decode_matrix(instruction: Instruction, architecture: Architecture) -> Step | None:
-    if instruction.spec.unit is not Unit.MATRIX:
+    if instruction.spec.unit is not IsaUnit.MATRIX:
         return None
     form = next((each for each in architecture.matrix_forms if each.name == instruction.opcode), None)
     if form is None:

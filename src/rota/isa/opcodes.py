@@ -18,7 +18,7 @@ from rota.isa.registers import EXEC_ROWS, M0_ROWS, NO_ROWS, SCC_ROWS, VCC_ROWS, 
 from rota.targets.architecture import Architecture, Traffic
 
 
-class Unit(enum.Enum):
+class IsaUnit(enum.Enum):
     """The unit that executes an instruction."""
 
     SALU = "SALU"
@@ -33,10 +33,10 @@ class Unit(enum.Enum):
     @property
     def is_vector(self) -> bool:
         """True if EXEC decides which lanes take part, as a rule."""
-        return self in {Unit.VALU, Unit.MATRIX, Unit.VMEM, Unit.LDS}
+        return self in {IsaUnit.VALU, IsaUnit.MATRIX, IsaUnit.VMEM, IsaUnit.LDS}
 
 
-class Flow(enum.Enum):
+class IsaFlow(enum.Enum):
     """What comes after an instruction."""
 
     NEXT = "the next instruction"
@@ -55,15 +55,22 @@ class Flow(enum.Enum):
     @property
     def falls_through(self) -> bool:
         """True if the next instruction can follow; a call returns there by a jump of its own."""
-        return self not in {Flow.JUMP, Flow.CALL, Flow.INDIRECT, Flow.INDIRECT_CALL, Flow.TRAP, Flow.END}
+        return self not in {
+            IsaFlow.JUMP,
+            IsaFlow.CALL,
+            IsaFlow.INDIRECT,
+            IsaFlow.INDIRECT_CALL,
+            IsaFlow.TRAP,
+            IsaFlow.END,
+        }
 
     @property
     def is_call(self) -> bool:
-        return self in {Flow.CALL, Flow.INDIRECT_CALL}
+        return self in {IsaFlow.CALL, IsaFlow.INDIRECT_CALL}
 
     @property
     def is_indirect(self) -> bool:
-        return self in {Flow.INDIRECT, Flow.INDIRECT_CALL}
+        return self in {IsaFlow.INDIRECT, IsaFlow.INDIRECT_CALL}
 
 
 class Trait(enum.Flag):
@@ -95,7 +102,7 @@ class Trait(enum.Flag):
     MAY_WRITE = enum.auto()  # writes its target only if a condition holds
 
 
-class Space(enum.Enum):
+class MemSpace(enum.Enum):
     """The memory that an instruction accesses."""
 
     LDS = "LDS"
@@ -105,7 +112,7 @@ class Space(enum.Enum):
     SCALAR = "scalar"
 
 
-class Verb(enum.Enum):
+class MemVerb(enum.Enum):
     """What it does there."""
 
     LOAD = "load"
@@ -115,7 +122,7 @@ class Verb(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class MemAccess:
     """One memory access: `pieces` of `size` bytes per lane, 0 if the name doesn't say.
 
     `unit` is what offsets of two pieces count, in bytes. By `buffer` a resource gives the address, by `m0` that
@@ -125,8 +132,8 @@ class Access:
     add_f32. An LDS atomic `returns` its result by its name, others by a modifier.
     """
 
-    space: Space
-    verb: Verb
+    space: MemSpace
+    verb: MemVerb
     size: int = 0
     pieces: int = 1
     unit: int = 1
@@ -142,7 +149,7 @@ class Access:
     atomic: str = ""
 
 
-class Registers(NamedTuple):
+class RegisterUse(NamedTuple):
     """The rows that an instruction reads and writes, without the EXEC that vector instructions obey.
 
     `flags` are read only by a flag that asks whether they are zero; they are among the `reads`. `data` are the rows of
@@ -176,11 +183,11 @@ class Opcode:
     """
 
     name: str
-    unit: Unit
+    unit: IsaUnit
     known: bool = True
-    flow: Flow = Flow.NEXT
+    flow: IsaFlow = IsaFlow.NEXT
     condition: Condition | None = None
-    access: Access | None = None
+    access: MemAccess | None = None
     traits: Trait = Trait.NONE
     targets: int = 0
     tied: bool = False
@@ -206,13 +213,13 @@ class Opcode:
     @property
     def jumps(self) -> bool:
         """True if its encoding holds a target."""
-        return self.flow in {Flow.BRANCH, Flow.JUMP, Flow.CALL} and Trait.SKIPS not in self.traits
+        return self.flow in {IsaFlow.BRANCH, IsaFlow.JUMP, IsaFlow.CALL} and Trait.SKIPS not in self.traits
 
     @property
     def is_hint(self) -> bool:
         """True if it changes neither registers nor memory, and control goes on: caches, priorities, traces."""
-        quiet = self.known and self.access is None and not self.targets and self.flow is Flow.NEXT
-        return quiet and self.unit in {Unit.CONTROL, Unit.SMEM, Unit.VMEM, Unit.LDS}
+        quiet = self.known and self.access is None and not self.targets and self.flow is IsaFlow.NEXT
+        return quiet and self.unit in {IsaUnit.CONTROL, IsaUnit.SMEM, IsaUnit.VMEM, IsaUnit.LDS}
 
     @property
     def is_wide(self) -> bool:
@@ -224,7 +231,7 @@ class Opcode:
 
 
 @lru_cache(maxsize=65536)
-def registers_of(name: str, operands: tuple[str, ...], modifiers: tuple[str, ...]) -> Registers:
+def registers_of(name: str, operands: tuple[str, ...], modifiers: tuple[str, ...]) -> RegisterUse:
     """What an instruction reads and writes, by its opcode, operands and modifiers."""
     opcode, named = opcode_named(name), [rows_in(text) for text in operands]
     flags = NO_ROWS.union(*(flags_in(text) for text in operands))
@@ -234,53 +241,53 @@ def registers_of(name: str, operands: tuple[str, ...], modifiers: tuple[str, ...
     kept = NO_ROWS
     if opcode.swaps:
         read |= written
-    elif opcode.tied or opcode.partial or (opcode.unit is Unit.VALU and keeps_target(name, operands, modifiers)):
-        kept = vector_rows(written) if opcode.unit is not Unit.SALU else written
+    elif opcode.tied or opcode.partial or (opcode.unit is IsaUnit.VALU and keeps_target(name, operands, modifiers)):
+        kept = vector_rows(written) if opcode.unit is not IsaUnit.SALU else written
     read |= kept | opcode.reads
-    return Registers(read | flags, written | opcode.writes, flags=flags - read, kept=kept)
+    return RegisterUse(read | flags, written | opcode.writes, flags=flags - read, kept=kept)
 
 
-def _memory_registers(opcode: Opcode, access: Access, named: list[Rows], modifiers: tuple[str, ...]) -> Registers:
+def _memory_registers(opcode: Opcode, access: MemAccess, named: list[Rows], modifiers: tuple[str, ...]) -> RegisterUse:
     to_lds = goes_to_lds(access, modifiers)
     loads = returns_value(access, modifiers)
     # Buffer and scalar atomics name one register for what comes and what goes.
-    shared = access.buffer or access.space is Space.SCALAR
+    shared = access.buffer or access.space is MemSpace.SCALAR
     written = named[0] if loads and named else NO_ROWS
     if shared and access.atomic == "cmpswap":  # what is expected comes with the data; only the old value returns
         written = frozenset(sorted(written)[: access.size // 4])
-    sources = named[1:] if loads and not (shared and access.verb is Verb.ATOMIC) else named
+    sources = named[1:] if loads and not (shared and access.verb is MemVerb.ATOMIC) else named
     places = sources[1:] if shared and not loads and not to_lds else sources  # a buffer store names its data first
     address, data = NO_ROWS, written
     if access.m0 or to_lds:
         address = M0_ROWS
-    elif access.space is not Space.SCALAR and places:
+    elif access.space is not MemSpace.SCALAR and places:
         address = places[0]
     if not loads and not to_lds:
-        data = named[0] if shared else _union(named[1:]) if access.space is Space.LDS else _union(named[1:2])
+        data = named[0] if shared else _union(named[1:]) if access.space is MemSpace.LDS else _union(named[1:2])
     kept = written if access.half else NO_ROWS
     read = _union(sources) | kept | opcode.reads | (M0_ROWS if to_lds else NO_ROWS)
-    return Registers(read, written | opcode.writes, data=data, address=address, kept=kept)
+    return RegisterUse(read, written | opcode.writes, data=data, address=address, kept=kept)
 
 
-def goes_to_lds(access: Access, modifiers: tuple[str, ...]) -> bool:
+def goes_to_lds(access: MemAccess, modifiers: tuple[str, ...]) -> bool:
     """True for a load from memory to LDS."""
     return access.to_lds or "lds" in modifiers
 
 
-def returns_value(access: Access, modifiers: tuple[str, ...]) -> bool:
+def returns_value(access: MemAccess, modifiers: tuple[str, ...]) -> bool:
     """True if it writes its first operand."""
-    if goes_to_lds(access, modifiers) or access.verb is Verb.STORE:
+    if goes_to_lds(access, modifiers) or access.verb is MemVerb.STORE:
         return False
-    return access.verb is not Verb.ATOMIC or access.returns or not RETURNING.isdisjoint(modifiers)
+    return access.verb is not MemVerb.ATOMIC or access.returns or not RETURNING.isdisjoint(modifiers)
 
 
 def traffic_of(opcode: Opcode, modifiers: tuple[str, ...]) -> Traffic | None:
     """What its counter counts it as; a flat instruction counts as LDS, too.  None if no counter does."""
     access = opcode.access
     if access is None:
-        return Traffic.SCALAR if opcode.unit is Unit.SMEM and opcode.targets else None
-    if access.space in {Space.LDS, Space.SCALAR}:
-        return Traffic.LDS if access.space is Space.LDS else Traffic.SCALAR
+        return Traffic.SCALAR if opcode.unit is IsaUnit.SMEM and opcode.targets else None
+    if access.space in {MemSpace.LDS, MemSpace.SCALAR}:
+        return Traffic.LDS if access.space is MemSpace.LDS else Traffic.SCALAR
     if goes_to_lds(access, modifiers):
         return Traffic.TO_LDS
     return Traffic.LOAD if returns_value(access, modifiers) else Traffic.STORE
@@ -359,12 +366,12 @@ _SIZES = {
 }  # fmt: skip
 _WORDS = ("dword", "dwordx2", "dwordx3", "dwordx4", "b32", "b64", "b96", "b128")
 _WIDTHS = {
-    Verb.LOAD: frozenset((
+    MemVerb.LOAD: frozenset((
         *_WORDS, "ubyte", "sbyte", "ushort", "sshort", "u8", "i8", "u16", "i16",
         *(f"{name}_d16{half}" for name in ("ubyte", "sbyte", "short") for half in ("", "_hi")),
         *(f"d16{half}_{name}" for name in ("u8", "i8", "b16") for half in ("", "_hi")),
     )),
-    Verb.STORE: frozenset((
+    MemVerb.STORE: frozenset((
         *_WORDS, "byte", "short", "b8", "b16", "byte_d16_hi", "short_d16_hi", "d16_hi_b8", "d16_hi_b16"
     )),
 }  # fmt: skip
@@ -374,8 +381,8 @@ _FORMATTED = re.compile(
 _VECTOR_MEMORY = re.compile(
     r"^(?P<space>buffer|tbuffer|global|flat|scratch)_(?P<verb>load|store|atomic)_(?P<lds>lds_|async_to_lds_)?(?P<rest>\w+)$"
 )
-_SPACES = {"buffer": Space.GLOBAL, "tbuffer": Space.GLOBAL, "global": Space.GLOBAL, "flat": Space.FLAT,
-           "scratch": Space.PRIVATE}  # fmt: skip
+_SPACES = {"buffer": MemSpace.GLOBAL, "tbuffer": MemSpace.GLOBAL, "global": MemSpace.GLOBAL, "flat": MemSpace.FLAT,
+           "scratch": MemSpace.PRIVATE}  # fmt: skip
 _SCALAR_MEMORY = re.compile(r"^s_(?P<kind>buffer_|scratch_)?(?P<verb>load|store|atomic)_(?P<rest>\w+)$")
 _LDS_MOVE = re.compile(
     r"^ds_(?P<verb>read|write|load|store)(?P<two>2|_2addr)?(?P<far>_?st(?:ride)?64)?_(?P<addtid>addtid_)?"
@@ -403,11 +410,16 @@ def opcode_named(name: str) -> Opcode:
     for parse in (_caches, _lds, _vector_memory, _scalar_memory, _control, _scalar):
         if (found := parse(bare)) is not None:
             return found
-    for prefix, unit in (("ds_", Unit.LDS), ("s_", Unit.SALU), ("buffer_", Unit.VMEM), ("image_", Unit.VMEM)):
+    for prefix, unit in (
+        ("ds_", IsaUnit.LDS),
+        ("s_", IsaUnit.SALU),
+        ("buffer_", IsaUnit.VMEM),
+        ("image_", IsaUnit.VMEM),
+    ):
         if bare.startswith(prefix):
-            loads = unit is Unit.SALU or _LDS_LOADS.match(bare) is not None
+            loads = unit is IsaUnit.SALU or _LDS_LOADS.match(bare) is not None
             return Opcode(name=bare, unit=unit, known=False, targets=int(loads), traits=_m0_traits(bare))
-    return Opcode(name=bare, unit=Unit.UNKNOWN, known=False)
+    return Opcode(name=bare, unit=IsaUnit.UNKNOWN, known=False)
 
 
 def mnemonic_of(name: str) -> str:
@@ -431,25 +443,25 @@ def _m0_traits(name: str) -> Trait:
 def _caches(name: str) -> Opcode | None:
     if not _CACHES.match(name):
         return None
-    unit = Unit.LDS if name == "ds_nop" else Unit.VMEM if name.startswith("buffer_") else Unit.SMEM
+    unit = IsaUnit.LDS if name == "ds_nop" else IsaUnit.VMEM if name.startswith("buffer_") else IsaUnit.SMEM
     return Opcode(name=name, unit=unit)
 
 
 def _lds(name: str) -> Opcode | None:
     if _EXCHANGES.match(name):
-        access = Access(space=Space.LDS, verb=Verb.EXCHANGE, size=4)
+        access = MemAccess(space=MemSpace.LDS, verb=MemVerb.EXCHANGE, size=4)
     elif name in _COUNTED_BY_M0:
-        access = Access(space=Space.LDS, verb=Verb.ATOMIC, size=4, m0=True, returns=True)
+        access = MemAccess(space=MemSpace.LDS, verb=MemVerb.ATOMIC, size=4, m0=True, returns=True)
     elif (found := _LDS_MOVE.match(name)) is not None and found["width"] in _SIZES:
-        verb = Verb.LOAD if found["verb"] in {"read", "load"} else Verb.STORE
+        verb = MemVerb.LOAD if found["verb"] in {"read", "load"} else MemVerb.STORE
         size = _SIZES[found["width"]]
-        access = Access(
-            space=Space.LDS,
+        access = MemAccess(
+            space=MemSpace.LDS,
             verb=verb,
             size=size,
             pieces=2 if found["two"] else 1,
             unit=(size * (64 if found["far"] else 1)) if found["two"] else 1,
-            half=found["half"] is not None and verb is Verb.LOAD,
+            half=found["half"] is not None and verb is MemVerb.LOAD,
             high=found["high"] is not None,
             signed=found["width"][0] == "i",
             m0=found["addtid"] is not None,
@@ -457,9 +469,9 @@ def _lds(name: str) -> Opcode | None:
         )
     elif (found := _LDS_ATOMIC.match(name)) is not None and _exists(found):
         size = int(found["bits"]) // 8 if found["bits"] in {"32", "64"} else 4
-        access = Access(
-            space=Space.LDS,
-            verb=Verb.ATOMIC,
+        access = MemAccess(
+            space=MemSpace.LDS,
+            verb=MemVerb.ATOMIC,
             size=size,
             pieces=2 if found["two"] else 1,
             unit=(size * (64 if found["far"] else 1)) if found["two"] else 1,
@@ -471,7 +483,7 @@ def _lds(name: str) -> Opcode | None:
     reads = M0_ROWS if access.m0 else NO_ROWS
     words, types = _split(name)
     return Opcode(
-        name=name, unit=Unit.LDS, access=access, obeys_exec=True, reads=reads, traits=_m0_traits(name), words=words,
+        name=name, unit=IsaUnit.LDS, access=access, obeys_exec=True, reads=reads, traits=_m0_traits(name), words=words,
         types=types,
     )  # fmt: skip
 
@@ -512,9 +524,9 @@ def _vector_memory(name: str) -> Opcode | None:
     found = _VECTOR_MEMORY.match(name)
     if found is None:
         return None
-    verb, rest = Verb(found["verb"]), found["rest"]
+    verb, rest = MemVerb(found["verb"]), found["rest"]
     atomic = ""
-    if verb is Verb.ATOMIC:
+    if verb is MemVerb.ATOMIC:
         words, types = _split(f"_{rest.removesuffix('_x2')}")
         atomic = _atomic("_".join(words), types[-1]) if types else rest.removesuffix("_x2")
         size = 8 if rest.endswith(("_x2", "64")) else 4
@@ -524,39 +536,39 @@ def _vector_memory(name: str) -> Opcode | None:
         known = known and not (found["lds"] and found["space"] == "flat")
         width = rest.removeprefix("d16_hi_").removeprefix("d16_").partition("_d16")[0]
         size = _SIZES.get(width, 0)
-    access = Access(
+    access = MemAccess(
         space=_SPACES[found["space"]],
         verb=verb,
         size=size,
         buffer=found["space"] in {"buffer", "tbuffer"},
         private=found["space"] == "scratch",
         to_lds=found["lds"] is not None,
-        half=verb is Verb.LOAD and "d16" in rest,
+        half=verb is MemVerb.LOAD and "d16" in rest,
         high="d16_hi" in rest,
         signed=rest.startswith(("sbyte", "sshort", "i8", "i16", "d16_i8", "d16_hi_i8")),
         atomic=atomic,
     )
     words, types = _split(name)
-    return Opcode(name=name, unit=Unit.VMEM, known=known, access=access, obeys_exec=True, words=words, types=types)
+    return Opcode(name=name, unit=IsaUnit.VMEM, known=known, access=access, obeys_exec=True, words=words, types=types)
 
 
 def _scalar_memory(name: str) -> Opcode | None:
     if name in {"s_memtime", "s_memrealtime"}:
-        return Opcode(name=name, unit=Unit.SMEM, targets=1, words=(name[2:],))
+        return Opcode(name=name, unit=IsaUnit.SMEM, targets=1, words=(name[2:],))
     found = _SCALAR_MEMORY.match(name)
     if found is None:
         return None
-    verb, rest = Verb(found["verb"]), found["rest"]
-    size = (8 if rest.endswith("_x2") else 4) if verb is Verb.ATOMIC else _SIZES.get(rest, 0)
-    access = Access(
-        space=Space.SCALAR,
+    verb, rest = MemVerb(found["verb"]), found["rest"]
+    size = (8 if rest.endswith("_x2") else 4) if verb is MemVerb.ATOMIC else _SIZES.get(rest, 0)
+    access = MemAccess(
+        space=MemSpace.SCALAR,
         verb=verb,
         size=size,
         buffer=found["kind"] == "buffer_",
         private=found["kind"] == "scratch_",
-        atomic=rest.removesuffix("_x2") if verb is Verb.ATOMIC else "",
+        atomic=rest.removesuffix("_x2") if verb is MemVerb.ATOMIC else "",
     )
-    return Opcode(name=name, unit=Unit.SMEM, access=access, words=tuple(name.split("_")[1:]))
+    return Opcode(name=name, unit=IsaUnit.SMEM, access=access, words=tuple(name.split("_")[1:]))
 
 
 # Control.
@@ -572,11 +584,12 @@ _HINTS = re.compile(
 )
 _BY_M0 = frozenset({"s_sendmsg", "s_ttracedata"})
 _FLOWS = {
-    **dict.fromkeys(("s_endpgm", "s_endpgm_saved", "s_endpgm_ordered_ps_done"), Flow.END),
-    "s_barrier": Flow.BARRIER, "s_barrier_signal": Flow.SIGNAL, "s_barrier_wait": Flow.JOIN, "s_waitcnt": Flow.WAIT,
-    "s_branch": Flow.JUMP, "s_call_b64": Flow.CALL, "s_swappc_b64": Flow.INDIRECT_CALL, "s_trap": Flow.TRAP,
-    **dict.fromkeys(("s_setpc_b64", "s_rfe_b64", "s_rfe_restore_b64"), Flow.INDIRECT),
-    "s_setvskip": Flow.BRANCH,
+    **dict.fromkeys(("s_endpgm", "s_endpgm_saved", "s_endpgm_ordered_ps_done"), IsaFlow.END),
+    "s_barrier": IsaFlow.BARRIER, "s_barrier_signal": IsaFlow.SIGNAL, "s_barrier_wait": IsaFlow.JOIN,
+    "s_waitcnt": IsaFlow.WAIT,
+    "s_branch": IsaFlow.JUMP, "s_call_b64": IsaFlow.CALL, "s_swappc_b64": IsaFlow.INDIRECT_CALL, "s_trap": IsaFlow.TRAP,
+    **dict.fromkeys(("s_setpc_b64", "s_rfe_b64", "s_rfe_restore_b64"), IsaFlow.INDIRECT),
+    "s_setvskip": IsaFlow.BRANCH,
 }  # fmt: skip
 
 
@@ -584,22 +597,22 @@ def _control(name: str) -> Opcode | None:
     traits = Trait.SKIPS if name == "s_setvskip" else Trait.RETURNS if name.startswith("s_rfe") else _m0_traits(name)
     if (flow := _FLOWS.get(name)) is not None:
         known, targets = not name.startswith("s_rfe"), int(flow.is_call)
-        return Opcode(name=name, unit=Unit.CONTROL, flow=flow, known=known, targets=targets, traits=traits)
+        return Opcode(name=name, unit=IsaUnit.CONTROL, flow=flow, known=known, targets=targets, traits=traits)
     if name.startswith("s_wait_"):
         counters = tuple(word for word in name.removeprefix("s_wait_").split("_"))
         known = all(each.endswith("cnt") for each in counters)
-        return Opcode(name=name, unit=Unit.CONTROL, flow=Flow.WAIT, counters=counters, known=known)
+        return Opcode(name=name, unit=IsaUnit.CONTROL, flow=IsaFlow.WAIT, counters=counters, known=known)
     if name.startswith("s_cbranch_"):
         reads, condition = _ASKED.get(name.removeprefix("s_cbranch_"), (NO_ROWS, None))
         known = condition is not None  # the others are forks, joins and the debugger's
-        flow = Flow.BRANCH if known or "cdbg" in name else Flow.NEXT
-        return Opcode(name=name, unit=Unit.CONTROL, flow=flow, condition=condition, reads=reads, known=known)
+        flow = IsaFlow.BRANCH if known or "cdbg" in name else IsaFlow.NEXT
+        return Opcode(name=name, unit=IsaUnit.CONTROL, flow=flow, condition=condition, reads=reads, known=known)
     if name.startswith("s_set_gpr_idx"):
         rows = NO_ROWS if name.endswith("_off") else M0_ROWS
         traits, words = Trait.INDEXES, tuple(name.split("_")[1:])
-        return Opcode(name=name, unit=Unit.SALU, reads=rows, writes=rows, traits=traits, words=words)
+        return Opcode(name=name, unit=IsaUnit.SALU, reads=rows, writes=rows, traits=traits, words=words)
     if _HINTS.match(name):
-        return Opcode(name=name, unit=Unit.CONTROL, reads=M0_ROWS if name in _BY_M0 else NO_ROWS, traits=traits)
+        return Opcode(name=name, unit=IsaUnit.CONTROL, reads=M0_ROWS if name in _BY_M0 else NO_ROWS, traits=traits)
     return None
 
 
@@ -624,10 +637,10 @@ def _scalar(name: str) -> Opcode | None:
     words, types = _split(name)
     if name.startswith("s_setreg"):
         traits = Trait.SETS_MODE | Trait.READS_MODE
-        return Opcode(name=name, unit=Unit.SALU, traits=traits, words=words, types=types)
+        return Opcode(name=name, unit=IsaUnit.SALU, traits=traits, words=words, types=types)
     reads = SCC_ROWS if _READS_SCC.match(name) else NO_ROWS
     if _COMPARES.match(name):
-        return Opcode(name=name, unit=Unit.SALU, writes=SCC_ROWS, words=words, types=types)
+        return Opcode(name=name, unit=IsaUnit.SALU, writes=SCC_ROWS, words=words, types=types)
     if not _SCALAR.match(name):
         return None
     writes = NO_ROWS if _KEEPS_SCC.match(name) else SCC_ROWS
@@ -639,7 +652,7 @@ def _scalar(name: str) -> Opcode | None:
     if name.startswith("s_getreg"):
         traits |= Trait.READS_MODE
     return Opcode(
-        name=name, unit=Unit.SALU, targets=1, tied=_TIED_SCALAR.match(name) is not None, reads=reads, writes=writes,
+        name=name, unit=IsaUnit.SALU, targets=1, tied=_TIED_SCALAR.match(name) is not None, reads=reads, writes=writes,
         traits=traits, words=words, types=types,
     )  # fmt: skip
 
@@ -682,7 +695,7 @@ def _vector(name: str) -> Opcode:
     matrix = name.startswith(("v_mfma", "v_smfmac", "v_wmma", "v_swmmac"))
     words, types = _split(name)
     if name in {"v_nop", "v_clrexcp"}:
-        return Opcode(name=name, unit=Unit.VALU, words=words)
+        return Opcode(name=name, unit=IsaUnit.VALU, words=words)
     traits = _LANES.get(name, Trait.NONE)
     for prefix, trait in _PREFIXES.items():
         traits |= trait if name.startswith(prefix) else Trait.NONE
@@ -692,7 +705,7 @@ def _vector(name: str) -> Opcode:
     swaps = _SWAPS.match(name) is not None
     return Opcode(
         name=name,
-        unit=Unit.MATRIX if matrix else Unit.VALU,
+        unit=IsaUnit.MATRIX if matrix else IsaUnit.VALU,
         known=_VECTOR.match(name) is not None,
         traits=traits,
         targets=2 if swaps or _CARRIES.match(name) else 1,

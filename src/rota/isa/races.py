@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rota.errors import Finding, Severity
 from rota.isa.disassembly import Instruction
-from rota.isa.opcodes import Flow
+from rota.isa.opcodes import IsaFlow
 from rota.isa.wave.wave import Faults, Wave
 
 Octets = NDArray[np.int64]
@@ -514,7 +514,7 @@ def _is_before(first: _Access, second: _Access) -> bool:
 # branch target: within one, a single wait serves all.
 
 _RACES = frozenset({"I106", "I109", "I302", "I303", "I304"})
-_WITHIN = frozenset({Flow.NEXT, Flow.WAIT, Flow.CALL, Flow.TRAP})
+_WITHIN = frozenset({IsaFlow.NEXT, IsaFlow.WAIT, IsaFlow.CALL, IsaFlow.TRAP})
 _RANGE = re.compile(r"(\d+) to (\d+)(?P<where>.*)$")
 _SPACE = re.compile(r"^\S+ ")
 

@@ -35,7 +35,7 @@ _WORD = re.compile(r"[a-z_0-9]+")
 _NAMES = {first: name for name, (first, count) in NAMED.items() if count == 1 and first >= VCC}
 
 
-class Range(NamedTuple):
+class RegisterRange(NamedTuple):
     """`size` registers of a file (v, a or s) from number `first` on."""
 
     file: str
@@ -48,18 +48,18 @@ class Range(NamedTuple):
         return range(start, start + self.size)
 
 
-def ranges_in(text: str) -> Iterator[Range]:
+def ranges_in(text: str) -> Iterator[RegisterRange]:
     """The numbered registers that a text names, with or without signs around them."""
     for found in _REGISTER.finditer(text):
         first, last = int(found["one"] or found["first"]), int(found["one"] or found["last"])
-        yield Range(found["file"], first, last - first + 1)
+        yield RegisterRange(found["file"], first, last - first + 1)
 
 
 @lru_cache(maxsize=4096)  # an unrolled loop names the same registers again and again
-def parse_range(text: str) -> Range | None:
+def parse_range(text: str) -> RegisterRange | None:
     """The registers that an operand is, numbered or with a name of their own; None if it isn't just that."""
     if text in NAMED:
-        return Range("s", *NAMED[text])
+        return RegisterRange("s", *NAMED[text])
     found = _REGISTER.fullmatch(text)
     return None if found is None else next(ranges_in(text))
 
@@ -70,13 +70,13 @@ def rows_in(text: str) -> Rows:
     rows = {row for each in ranges_in(text) for row in each.rows}
     for word in _WORD.findall(text):
         if word in NAMED:
-            rows.update(Range("s", *NAMED[word]).rows)
+            rows.update(RegisterRange("s", *NAMED[word]).rows)
     return frozenset(rows)
 
 
 def flags_in(text: str) -> Rows:
     """The rows that an operand asks about by a flag."""
-    return frozenset(Range("s", *FLAGS[text]).rows) if text in FLAGS else NO_ROWS
+    return frozenset(RegisterRange("s", *FLAGS[text]).rows) if text in FLAGS else NO_ROWS
 
 
 def vector_rows(rows: Rows) -> Rows:

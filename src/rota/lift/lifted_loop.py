@@ -24,12 +24,12 @@ from rota.isa.disassembly import Instruction, expand_vskip
 from rota.isa.matrix import BITS, BY_FIELD
 from rota.isa.registers import ACC
 from rota.lift.natural_loops import (
-    MATRIX,
     LdsUses,
     LoopRecorder,
     NaturalLoop,
     derive_lds_places,
     find_loops,
+    is_matrix,
     refuse_lift,
 )
 from rota.program.entry import (
@@ -46,7 +46,7 @@ from rota.program.entry import (
     wait_effect,
     wait_op,
 )
-from rota.program.kinds import WIDEST, OpKind, Phase, takes_formats
+from rota.program.kinds import WIDEST, OpKind, Phase, kind_of_instruction, takes_formats
 from rota.program.lowered import Barrier, LoweredProgram, Role, Unstated, merged
 from rota.program.machine import LANES, Machine
 from rota.prove.kernel_proof import Triple, prove
@@ -77,7 +77,7 @@ class RegisterUses:
 def derive_register_places(chain: Sequence[Operation]) -> RegisterUses:
     """Group the vector registers that a loop writes into places: registers with the same uses are one place."""
     users: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    matrix = {each.number for each in chain if each.name.startswith(MATRIX)}
+    matrix = {each.number for each in chain if is_matrix(each)}
     for each in chain:
         for row in rows_of(each.reads & VECTORS):
             users[row].append((each.number, 0))
@@ -117,7 +117,6 @@ def _name_rows(rows: Sequence[int]) -> str:
     return ",".join(names)
 
 
-_TRANSCENDENTAL = re.compile(r"^v_(?:exp|log|rcp|rsq|sqrt|sin|cos|prng)_")
 _WIDTH = re.compile(r"dword(?:x(\d))?$")
 _SHORT = {"ubyte": 1, "sbyte": 1, "byte": 1, "ushort": 2, "sshort": 2, "short": 2}
 
@@ -172,23 +171,18 @@ def _derive_ops(
     yield Op(kind=kind, name=name, copy=copy, work=_derive_work(operation, kind)), effect
 
 
-def _derive_kind(operation: Operation) -> OpKind:  # noqa: PLR0911  # a table with conditions
-    name = operation.name
-    if operation.kind is OperationKind.LDS:
-        if operation.data:
-            return OpKind.LDS_READ_TRANSPOSED if "_tr_" in name else OpKind.LDS_READ
-        return OpKind.LDS_WRITE
-    if operation.kind is OperationKind.EXCHANGE:
-        return OpKind.LDS_READ
+def _derive_kind(operation: Operation) -> OpKind:
+    """By its name, or for instructions that no schedule of ours has, by what it does."""
+    kind = kind_of_instruction(operation.instruction.text)
+    if kind is not None and (kind is OpKind.DMA) == bool(operation.to_lds):
+        return kind
     if operation.kind is OperationKind.VMEM:
-        if operation.to_lds:
-            return OpKind.DMA
-        return {"load": OpKind.GLOBAL_LOAD, "store": OpKind.GLOBAL_STORE, "atomic": OpKind.ATOMIC}[operation.verb]
-    if name.startswith(MATRIX):
-        return OpKind.MMA
-    if name.startswith("v_"):
-        return OpKind.TRANSCENDENTAL if _TRANSCENDENTAL.match(name) else OpKind.VALU
-    return OpKind.SCALAR
+        verbs = {"load": OpKind.GLOBAL_LOAD, "store": OpKind.GLOBAL_STORE, "atomic": OpKind.ATOMIC}
+        return OpKind.DMA if operation.to_lds else verbs[operation.verb]
+    if operation.kind in {OperationKind.LDS, OperationKind.EXCHANGE}:
+        reads = operation.data or operation.kind is OperationKind.EXCHANGE
+        return OpKind.LDS_READ if reads else OpKind.LDS_WRITE
+    return OpKind.VALU if operation.name.startswith("v_") else OpKind.SCALAR
 
 
 def _derive_work(operation: Operation, kind: OpKind) -> Work:
@@ -252,7 +246,7 @@ def lift_kernel(
     chosen, groups = _group_waves(facts.name, found, recorder, verdict)
     loops = tuple(replace(found[number], chain=_drop_loop_edge(found[number].chain)) for number in chosen)
     for each in (each for loop in loops for each in loop.chain):
-        if each.name.startswith(MATRIX) and each.name not in device.rates.mfma_passes:
+        if is_matrix(each) and each.name not in device.rates.mfma_passes:
             raise refuse_lift(facts.name, f"the duration of {each.name} on {device.name} is not known", each)
     uses = derive_lds_places(recorder, [found[number] for number in chosen])
     program = _Lift(facts, device, loops, uses, groups, waves).program()

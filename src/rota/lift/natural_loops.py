@@ -15,12 +15,12 @@ from math import lcm
 
 from rota.errors import Concern, ProgramError, several
 from rota.program.entry import Place, Space
+from rota.program.kinds import OpKind, kind_of_instruction
 from rota.program.loop_spec import MOST_INSTRUCTIONS
 from rota.prove.operation import Operation, OperationKind
 from rota.prove.state import LdsUse, WaveSet
 from rota.prove.widening import ProductState
 
-MATRIX = ("v_mfma", "v_smfmac")
 _MEMORY = frozenset({OperationKind.LDS, OperationKind.VMEM, OperationKind.EXCHANGE})
 
 
@@ -52,6 +52,10 @@ def find_loops(
     return tuple(_trace_chain(name, operations, successors, head, inner[head]) for head in chosen)
 
 
+def is_matrix(operation: Operation) -> bool:
+    return kind_of_instruction(operation.name) is OpKind.MMA
+
+
 def refuse_lift(name: str, why: str, operation: Operation | None = None) -> ProgramError:
     concerns: tuple[Concern, ...] = () if operation is None else (operation.instruction.concern(),)
     return ProgramError.of("T304", f"{name} is not lifted: {why}", concerns=concerns)
@@ -79,7 +83,7 @@ def _find_bodies(successors: Sequence[Sequence[int]]) -> dict[int, set[int]]:
 
 
 def _count(operations: Sequence[Operation], body: set[int]) -> tuple[int, int]:
-    matrix = sum(operations[each].name.startswith(MATRIX) for each in body)
+    matrix = sum(is_matrix(operations[each]) for each in body)
     return matrix, sum(operations[each].kind in _MEMORY for each in body)
 
 
@@ -109,7 +113,7 @@ def _may_be_skipped(operations: Sequence[Operation], at: int, following: set[int
     far = max(following)
     return following == {at + 1, far} and all(
         each.kind is OperationKind.QUIET
-        or (each.kind is OperationKind.VALUE and not each.name.startswith(MATRIX))
+        or (each.kind is OperationKind.VALUE and not is_matrix(each))
         or (each.kind is OperationKind.BRANCH and at < (each.instruction.target or 0) <= far)
         for each in operations[at + 1 : far]
     )

@@ -21,7 +21,7 @@ from rota.pipeline.op import CHANNEL_A, OpDesc, ScheduleEntry
 from rota.pipeline.schedule_config import ScheduleConfig
 from rota.program.entry import Entry, Origin, wait_name
 from rota.program.kinds import OpKind, OpRole, Phase
-from rota.program.lowered import LoweredProgram, falls_back_at
+from rota.program.lowered import LoweredProgram, falls_back_at, name_phases
 
 if TYPE_CHECKING:
     from rota.sync.repair import Repaired
@@ -271,13 +271,7 @@ class CompiledPipeline(CompiledSchedule):
                 for dep in self.kernel_deps
             )
         return replace(
-            self,
-            prologue=phases[Phase.PROLOGUE],
-            kernel=phases[Phase.KERNEL],
-            epilogue=phases[Phase.EPILOGUE],
-            kernel_deps=moved,
-            warp_stagger_index=stagger_index,
-            repairs=done.repairs,
+            self, **name_phases(phases), kernel_deps=moved, warp_stagger_index=stagger_index, repairs=done.repairs
         )
 
     def _written(self, done: Repaired, phase: Phase) -> tuple[ScheduleEntry, ...]:

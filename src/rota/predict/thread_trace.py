@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -20,26 +19,14 @@ from rota.cycles.instructions import WorkSource, program_of, work_of
 from rota.cycles.predict import predict
 from rota.errors import MeasureError
 from rota.program.entry import Entry
-from rota.program.kinds import OpKind
+from rota.program.kinds import OpKind, kind_of_instruction
 from rota.program.lowered import Lowerable, LoweredProgram
 from rota.targets.device import device_of
 
 _COLUMNS = ("Vaddr", "Instruction", "Hitcount", "Latency", "Idle")
 _HEADER = "ISA, _, LineNumber, Source, Codeobj, Vaddr, Hit, Latency, Stall, Idle"
 _FIELDS = 10
-_KINDS = (
-    (re.compile(r"(buffer|global)_load\S*.*\blds\b|global_load_lds"), OpKind.DMA),
-    (re.compile(r"(buffer|global|flat)_load"), OpKind.GLOBAL_LOAD),
-    (re.compile(r"(buffer|global|flat)_store"), OpKind.GLOBAL_STORE),
-    (re.compile(r"(buffer|global|flat)_atomic"), OpKind.ATOMIC),
-    (re.compile(r"ds_read_\w+_tr_"), OpKind.LDS_READ_TRANSPOSED),
-    (re.compile(r"ds_read"), OpKind.LDS_READ),
-    (re.compile(r"ds_write"), OpKind.LDS_WRITE),
-    (re.compile(r"v_mfma"), OpKind.MMA),
-    (re.compile(r"s_barrier"), OpKind.BARRIER),
-    (re.compile(r"s_waitcnt"), OpKind.WAIT),
-)
-_LOOSE = frozenset({OpKind.WAIT, OpKind.PRIORITY, OpKind.FENCE, OpKind.HINT, OpKind.NOTHING})
+_LOOSE = {kind for kind in OpKind if kind.synchronises and kind is not OpKind.BARRIER} | {OpKind.NOTHING}
 """Two waits may be one instruction, and hints may be none: they are matched by where they are."""
 
 
@@ -59,8 +46,8 @@ class TracedInstruction(NamedTuple):
 
     @property
     def kind(self) -> OpKind | None:
-        """What it would be in a schedule; None where it is neither memory, matrix nor synchronisation."""
-        return next((kind for pattern, kind in _KINDS if pattern.match(self.text)), None)
+        """What it would be in a schedule; None where no op is."""
+        return kind_of_instruction(self.text)
 
 
 class ComparedEntry(NamedTuple):

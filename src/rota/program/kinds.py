@@ -6,7 +6,9 @@ Which counter tracks an op is a fact of the machine (`program.machine.Counter`).
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -110,10 +112,10 @@ class _Row(NamedTuple):
     unit: Unit = Unit.ISSUE
     reads: tuple[Home, ...] = ()
     writes: tuple[Home, ...] = ()
-    asynchronous: bool = False
+    opcodes: str = ""  # an expression for the machine instructions of this kind, as a listing has them
 
 
-_REGISTERS = (Home.REGISTERS,)
+_LDS, _REGISTERS, _MEMORY = (Home.LDS,), (Home.REGISTERS,), (Home.MEMORY,)
 _RESULTS = (Home.REGISTERS, Home.ACCUMULATOR)
 
 
@@ -122,49 +124,32 @@ class OpKind(enum.Enum):
 
     __hash__ = object.__hash__  # members are single; an enum's own hash is Python code
 
-    DMA = _Row("load", "global memory to LDS", OpRole.GLOBAL_LOAD, Unit.DMA, _REGISTERS, (Home.LDS,), asynchronous=True)
-    GLOBAL_LOAD = _Row(
-        "gload", "global memory to registers", OpRole.GLOBAL_LOAD, Unit.DMA, _REGISTERS, _REGISTERS, asynchronous=True
-    )
-    GLOBAL_STORE = _Row(
-        "gstore", "registers to global memory", OpRole.NONE, Unit.DMA, _REGISTERS, (Home.MEMORY,), asynchronous=True
-    )
-    ATOMIC = _Row(
-        "atomic", "registers added to memory", OpRole.NONE, Unit.DMA, _REGISTERS, (Home.MEMORY,), asynchronous=True
-    )
-    LDS_READ = _Row(
-        "fragment",
-        "LDS to registers",
-        OpRole.FRAGMENT_LOAD,
-        Unit.LDS,
-        (Home.LDS, Home.REGISTERS),
-        _REGISTERS,
-        asynchronous=True,
-    )
-    LDS_READ_TRANSPOSED = _Row(
-        "transposed",
-        "LDS to registers, transposed",
-        OpRole.FRAGMENT_LOAD,
-        Unit.LDS,
-        (Home.LDS, Home.REGISTERS),
-        _REGISTERS,
-        asynchronous=True,
-    )
-    LDS_WRITE = _Row(
-        "lds_store", "registers to LDS", OpRole.SHARED_STORE, Unit.LDS, _REGISTERS, (Home.LDS,), asynchronous=True
-    )
-    MMA = _Row("mma", "registers to accumulator", OpRole.COMPUTE, Unit.MMA, _REGISTERS, _RESULTS)
+    # fmt: off
+    DMA = _Row("load", "global memory to LDS", OpRole.GLOBAL_LOAD, Unit.DMA, _REGISTERS, _LDS,
+               r"(buffer|global|flat)_load(_lds_|\S* .*\blds\b)")
+    GLOBAL_LOAD = _Row("gload", "global memory to registers", OpRole.GLOBAL_LOAD, Unit.DMA, _REGISTERS, _REGISTERS,
+                       r"(buffer|global|flat)_load")
+    GLOBAL_STORE = _Row("gstore", "registers to global memory", OpRole.NONE, Unit.DMA, _REGISTERS, _MEMORY,
+                        r"(buffer|global|flat)_store")
+    ATOMIC = _Row("atomic", "registers added to memory", OpRole.NONE, Unit.DMA, _REGISTERS, _MEMORY,
+                  r"(buffer|global|flat)_atomic")
+    LDS_READ = _Row("fragment", "LDS to registers", OpRole.FRAGMENT_LOAD, Unit.LDS, _LDS + _REGISTERS, _REGISTERS,
+                    r"ds_read(?!\w*_tr_)")
+    LDS_READ_TRANSPOSED = _Row("transposed", "LDS to registers, transposed", OpRole.FRAGMENT_LOAD, Unit.LDS,
+                               _LDS + _REGISTERS, _REGISTERS, r"ds_read\w*_tr_")
+    LDS_WRITE = _Row("lds_store", "registers to LDS", OpRole.SHARED_STORE, Unit.LDS, _REGISTERS, _LDS, "ds_write")
+    MMA = _Row("mma", "registers to accumulator", OpRole.COMPUTE, Unit.MMA, _REGISTERS, _RESULTS, "v_s?mfma")
     VALU = _Row("valu", "registers to registers", OpRole.VALU_COMPUTE, Unit.VALU, _REGISTERS, _RESULTS)
-    TRANSCENDENTAL = _Row(
-        "transcendental", "registers to registers, slowly", OpRole.VALU_COMPUTE, Unit.VALU, _REGISTERS, _RESULTS
-    )
+    TRANSCENDENTAL = _Row("transcendental", "registers to registers, slowly", OpRole.VALU_COMPUTE, Unit.VALU,
+                          _REGISTERS, _RESULTS, "v_(exp|log|rcp|rsq|sqrt|sin|cos|prng)_")
     SCALAR = _Row("scalar", "scalar registers to scalar registers", OpRole.NONE)
-    WAIT = _Row("wait", "wait for a counter", OpRole.SYNC)
-    BARRIER = _Row("barrier", "barrier", OpRole.SYNC)
-    PRIORITY = _Row("priority", "a hint to the wave arbiter", OpRole.FENCE)
+    WAIT = _Row("wait", "wait for a counter", OpRole.SYNC, opcodes="s_waitcnt")
+    BARRIER = _Row("barrier", "barrier", OpRole.SYNC, opcodes="s_barrier")
+    PRIORITY = _Row("priority", "a hint to the wave arbiter", OpRole.FENCE, opcodes="s_setprio")
     FENCE = _Row("fence", "a fence for the compiler", OpRole.FENCE)
     HINT = _Row("hint", "a hint to the compiler's scheduler", OpRole.FENCE)
     NOTHING = _Row("nothing", "orders and moves nothing", OpRole.NONE)
+    # fmt: on
 
     # Columns are attributes of the members, not properties: a proof asks for them at every step.
     word: str
@@ -173,6 +158,7 @@ class OpKind(enum.Enum):
     unit: Unit
     reads: tuple[Home, ...]
     writes: tuple[Home, ...]
+    opcodes: str
     asynchronous: bool
     computes: bool
     synchronises: bool
@@ -180,6 +166,7 @@ class OpKind(enum.Enum):
     def __init__(self, *row: object) -> None:
         for name, value in zip(_Row._fields, row, strict=True):
             setattr(self, name, value)
+        self.asynchronous = self.unit in (Unit.DMA, Unit.LDS)
         self.computes = self.unit in (Unit.MMA, Unit.VALU)
         self.synchronises = self.role in (OpRole.SYNC, OpRole.FENCE)
 
@@ -189,3 +176,20 @@ class OpKind(enum.Enum):
 
 KIND_NAMED = {kind.word: kind for kind in OpKind}
 """A kind by its word."""
+
+LDS_READS = tuple(kind for kind in OpKind if kind.unit is Unit.LDS and Home.LDS in kind.reads)
+"""What brings a tile into registers."""
+
+GLOBAL_LOADS = tuple(kind for kind in OpKind if kind.unit is Unit.DMA and Home.MEMORY not in kind.writes)
+"""What brings data from outside the loop."""
+
+SYNC_INSTRUCTIONS = tuple(kind for kind in OpKind if kind.synchronises and kind.opcodes)
+"""Of those that synchronise, what is an instruction; fences and hints to a compiler are none."""
+
+_OPCODES = tuple((re.compile(kind.opcodes), kind) for kind in OpKind if kind.opcodes)
+
+
+@lru_cache(maxsize=4096)
+def kind_of_instruction(text: str) -> OpKind | None:
+    """What a machine instruction, as a listing has it, is in a schedule; None where a listing alone doesn't say."""
+    return next((kind for pattern, kind in _OPCODES if pattern.match(text)), None)

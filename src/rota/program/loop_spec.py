@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from rota.check import bad_field, check_elements, check_ints, check_types, is_int, look_up
 from rota.errors import Concern, DeclarationError, Finding, SourceLine, did_you_mean
-from rota.program.kinds import BITS, WIDEST, Home, OpKind, takes_formats, takes_scales
+from rota.program.kinds import BITS, LDS_READS, WIDEST, Home, OpKind, takes_formats, takes_scales
 
 # Size limits.
 #
@@ -175,6 +175,11 @@ class LoopSpec:
         self._check_shared_registers()
         object.__setattr__(self, "_registers", dict(self._turns()))
 
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Bytes or registers of each value, by name."""
+        return {value.name: value.size for value in self.values}
+
     def value(self, name: str) -> Value:
         return self._values[name]
 
@@ -259,7 +264,6 @@ def _unique(what: str, names: list[str]) -> None:
 
 
 _FACTORS = ("A", "B")
-_LDS_READS = (OpKind.LDS_READ, OpKind.LDS_READ_TRANSPOSED)
 
 
 def check_homes(spec: LoopSpec) -> None:
@@ -280,7 +284,7 @@ def _report_misplaced(spec: LoopSpec, op: LoopOp) -> Iterator[Finding]:
     for name in op.writes:
         if home[name] not in op.kind.writes:
             yield _wrong(op, "writes", name, home[name], allowed=op.kind.writes)
-    if op.kind in _LDS_READS and Home.LDS not in (home[read.value] for read in op.reads):
+    if op.kind in LDS_READS and Home.LDS not in (home[read.value] for read in op.reads):
         yield _lacks(op, "reads no LDS tile")
     if not op.writes:
         yield _lacks(op, "writes nothing")
@@ -320,7 +324,7 @@ def _suggest_read(spec: LoopSpec, name: str) -> tuple[str, ...]:
     """Suggest what to read from a tile where the op needs registers."""
     if spec.value(name).home is not Home.LDS:
         return ()
-    read = [op.writes[0] for op in spec.ops if op.kind in _LDS_READS and name in (r.value for r in op.reads)]
+    read = [op.writes[0] for op in spec.ops if op.kind in LDS_READS and name in (r.value for r in op.reads)]
     if read:
         return (f"did you mean {read[0]!r}, which is read from {name}?",)
     return (f"did you mean loop.fragment(..., {name!r}, registers=...)? It reads the tile into registers",)

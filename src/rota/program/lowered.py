@@ -14,12 +14,12 @@ from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import ClassVar, NamedTuple, Protocol, overload, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, overload, runtime_checkable
 
 from rota.check import bad_field, check_elements, check_types, is_int
 from rota.errors import Concern, DeclarationError, ProgramError, did_you_mean
 from rota.program.entry import WORKGROUP, Effect, Entry, Place, Space, barrier_ops
-from rota.program.kinds import OpKind, Phase
+from rota.program.kinds import OpKind, OpRole, Phase
 from rota.program.loop_spec import LoopOp, LoopSpec, Value
 from rota.program.machine import Machine
 
@@ -62,9 +62,6 @@ class SyncCounts(NamedTuple):
     fences: int
 
 
-_FENCES = (OpKind.FENCE, OpKind.HINT, OpKind.PRIORITY)
-
-
 def count_sync(entries: Sequence[ListedEntry]) -> SyncCounts:
     """Waits, barriers and compiler fences among the entries.
 
@@ -75,7 +72,7 @@ def count_sync(entries: Sequence[ListedEntry]) -> SyncCounts:
     return SyncCounts(
         waits=kinds.count(OpKind.WAIT),
         barriers=kinds.count(OpKind.BARRIER),
-        fences=sum(kind in _FENCES for kind in kinds),
+        fences=sum(kind.role is OpRole.FENCE for kind in kinds),
     )
 
 
@@ -163,6 +160,7 @@ class TileSum:
 
     ops: ClassVar[tuple[LoopOp, ...]] = ()  # none that have names of their own
     values: ClassVar[tuple[Value, ...]] = ()
+    sizes: ClassVar[Mapping[str, int] | None] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,13 +175,13 @@ class Unstated:
     ops: ClassVar[tuple[LoopOp, ...]] = ()
     values: ClassVar[tuple[Value, ...]] = ()
 
-    def refusal(self, name: str, wants: str) -> ProgramError:
-        """The finding for whoever needs to know what the program computes."""
-        return ProgramError.of(
-            "T305",
-            f"{name} was lifted from machine code: what it computes isn't stated, and {wants} needs that",
-            fixes=("`rota check` of the code object proves it, `rota run` of a launch executes it",),
-        )
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        return dict(self.registers)
+
+
+_OfSum = TypeVar("_OfSum")
+_OfLoop = TypeVar("_OfLoop")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -238,6 +236,25 @@ class LoweredProgram:
         counts = ", ".join(f"{phase.value.lower()} {len(self.phase(phase))}" for phase in Phase)
         return f"<LoweredProgram {self.name} on {self.machine.name}: {counts} entries>"
 
+    def by_semantics(
+        self, wants: str, of_sum: Callable[[TileSum], _OfSum], of_loop: Callable[[LoopSpec], _OfLoop]
+    ) -> _OfSum | _OfLoop:
+        """The rules of a judge for the way in which the program says what it computes; T305 if it doesn't."""
+        if isinstance(self.semantics, TileSum):
+            return of_sum(self.semantics)
+        if isinstance(self.semantics, LoopSpec):
+            return of_loop(self.semantics)
+        raise ProgramError.of(
+            "T305",
+            f"{self.name} was lifted from machine code: what it computes isn't stated, and {wants} needs that",
+            fixes=("`rota check` of the code object proves it, `rota run` of a launch executes it",),
+        )
+
+    @property
+    def is_lifted(self) -> bool:
+        """True if it was read from machine code, and nothing states what it computes."""
+        return isinstance(self.semantics, Unstated)
+
     def phase(self, phase: Phase) -> tuple[Entry, ...]:
         return {Phase.PROLOGUE: self.prologue, Phase.KERNEL: self.kernel, Phase.EPILOGUE: self.epilogue}[phase]
 
@@ -264,8 +281,12 @@ class LoweredProgram:
         return self.tiles_per_trip * trip_count + self.tiles_outside
 
     def with_phases(self, phases: Mapping[Phase, Sequence[Entry]]) -> LoweredProgram:
-        changed = {phase.value.lower(): tuple(entries) for phase, entries in phases.items()}
-        return replace(self, **changed)  # type: ignore[arg-type]  # the fields are the phases' names
+        return replace(self, **name_phases(phases))
+
+
+def name_phases(phases: Mapping[Phase, Iterable[Any]]) -> dict[str, Any]:
+    """Entries by the names of the fields that hold them."""
+    return {phase.value.lower(): tuple(entries) for phase, entries in phases.items()}
 
 
 def number_entries(entries: Sequence[Entry]) -> tuple[Entry, ...]:

@@ -18,7 +18,7 @@ from itertools import combinations
 from rota.errors import Severity
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction
-from rota.isa.opcodes import Flow, written_counts
+from rota.isa.opcodes import IsaFlow, written_counts
 from rota.prove.kernel_proof import Policies, Triple, prove
 from rota.prove.verdict import BARRIER_OPCODES, BARRIERS, STEPS_PER_SECOND, Budget, Edit, Status, Verdict, apply_edits
 from rota.targets.registry import architecture_named
@@ -76,7 +76,7 @@ def find_needed(  # noqa: C901
     for number, instruction in enumerate(instructions):
         if instruction.opcode in BARRIER_OPCODES:
             barriers.append(Edit(number=number, what=BARRIER_OPCODES[instruction.opcode]))
-        elif instruction.spec.flow is Flow.WAIT and architecture is not None:
+        elif instruction.spec.flow is IsaFlow.WAIT and architecture is not None:
             counts = written_counts(instruction.spec, instruction.text).items()
             waits += [Edit(number=number, what=name) for name, count in counts if count < architecture.no_wait(name)]
     budget = Budget(steps=max(_EFFORT_FACTOR * proved.statistics.effort, _LEAST_STEPS))
@@ -210,7 +210,7 @@ class _Search:
         if not 0 <= edit.number < len(places):
             return None  # after the end, or in the copy of the code that s_setvskip makes
         number = places[edit.number]
-        if edit.inserted or self.instructions[number].spec.flow is Flow.WAIT:
+        if edit.inserted or self.instructions[number].spec.flow is IsaFlow.WAIT:
             return replace(edit, number=number)
         return Edit(number=number, what=edit.what, most=edit.most, inserted=True)  # the wait was itself inserted
 

@@ -19,7 +19,7 @@ from rota.isa.binary.kernel_facts import MOST_WORK_ITEMS, KernelFacts
 from rota.isa.binary.toolchain import read_object
 from rota.isa.disassembly import Instruction, expand_vskip
 from rota.isa.hazards.wait_states import check_spacing
-from rota.isa.opcodes import Flow, Unit
+from rota.isa.opcodes import IsaFlow, IsaUnit
 from rota.isa.registers import SCALAR, rows_in
 from rota.program.machine import Confidence
 from rota.prove.decisions import Decisions, StateGraph
@@ -64,7 +64,9 @@ Triple = tuple[int, int, int]
 _OF_BLOCKS = frozenset({"I105", "I109"})  # findings that depend on the block: on its waves, and what they access
 _SAY_BLOCK = "say how it is launched: --block 256, --block 16x16, or `reqd_work_group_size` in the source"
 _ID_TAINT = {0: M32 & ~0x3FF}
-_STRAIGHT = frozenset({Flow.NEXT, Flow.WAIT, Flow.BARRIER, Flow.SIGNAL, Flow.JOIN, Flow.TRAP, Flow.END})
+_STRAIGHT = frozenset(
+    {IsaFlow.NEXT, IsaFlow.WAIT, IsaFlow.BARRIER, IsaFlow.SIGNAL, IsaFlow.JOIN, IsaFlow.TRAP, IsaFlow.END}
+)
 _BY_FIRST = frozenset({"v_lshlrev_b32", "v_lshrrev_b32"})  # shift by their first source
 _INTEGER = re.compile(r"\d+|0x[0-9a-f]+")
 
@@ -141,7 +143,7 @@ def may_use_y_or_z(instructions: Sequence[Instruction]) -> bool:
         straight = straight and each.spec.flow in _STRAIGHT and "exec" not in each.text
         sources = [_Source(text, tainted) for text in each.operands]
         name = each.opcode if each.is_dpp or each.is_sdwa else each.mnemonic  # parts and lanes aren't followed
-        vector = each.spec.unit in {Unit.VALU, Unit.MATRIX}
+        vector = each.spec.unit in {IsaUnit.VALU, IsaUnit.MATRIX}
         follow = _TAINTS.get(name, _taint_of_table(each) if name == "v_bitop3_b32" else None)
         read = sources[1:] if vector else sources
         taint = 0

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from rota.isa.opcodes import Verb
+from rota.isa.opcodes import MemVerb
 from rota.isa.registers import M0, SCALAR
 from rota.isa.wave.operand import SHARED_BASE, File
 from rota.prove.decisions import (
@@ -320,7 +320,7 @@ class MemorySteps:
         for row in rows:
             unknown = wave_set.registers[row] = self._evaluator.symbols.fresh("loaded", LANE)
             access = operation.access
-            if access and access.verb is Verb.LOAD and 0 < access.size < 4 and not (access.signed or access.half):
+            if access and access.verb is MemVerb.LOAD and 0 < access.size < 4 and not (access.signed or access.half):
                 bits = (1 << 8 * access.size) - 1  # zeros fill the rest
                 loaded = self._evaluator.symbols.fresh("loaded", LANE, bits)
                 wave_set.registers[row] = self._evaluator.merge(wave_set.exec, loaded, unknown)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from rota.errors import IsaError
 from rota.isa.disassembly import Instruction
-from rota.isa.opcodes import Access, Flow, Opcode, Space, Trait, Unit, Verb, wait_counts
+from rota.isa.opcodes import IsaFlow, IsaUnit, MemAccess, MemSpace, MemVerb, Opcode, Trait, wait_counts
 from rota.isa.registers import EXEC, M0, SCALAR, SCC, VCC, rows_in
 from rota.isa.wave.operand import Operand, parse_operand
 from rota.targets.architecture import Architecture, Traffic
@@ -94,12 +94,12 @@ class Operation:
         return self.instruction.spec
 
     @property
-    def access(self) -> Access | None:
+    def access(self) -> MemAccess | None:
         return self.instruction.spec.access
 
     @property
     def is_vector(self) -> bool:
-        return self.instruction.spec.unit in {Unit.VALU, Unit.MATRIX}
+        return self.instruction.spec.unit in {IsaUnit.VALU, IsaUnit.MATRIX}
 
 
 class UnknownOperationError(Exception):
@@ -123,12 +123,12 @@ def _parse_operands(instruction: Instruction, count: int | None = None) -> tuple
 
 
 _FLOWS = {
-    Flow.WAIT: OperationKind.WAIT, Flow.BARRIER: OperationKind.BARRIER, Flow.END: OperationKind.END,
-    Flow.SIGNAL: OperationKind.SIGNAL, Flow.JOIN: OperationKind.BARRIER,
-    Flow.BRANCH: OperationKind.BRANCH, Flow.JUMP: OperationKind.BRANCH, Flow.CALL: OperationKind.CALL,
-    Flow.INDIRECT: OperationKind.CALL, Flow.INDIRECT_CALL: OperationKind.CALL,
+    IsaFlow.WAIT: OperationKind.WAIT, IsaFlow.BARRIER: OperationKind.BARRIER, IsaFlow.END: OperationKind.END,
+    IsaFlow.SIGNAL: OperationKind.SIGNAL, IsaFlow.JOIN: OperationKind.BARRIER,
+    IsaFlow.BRANCH: OperationKind.BRANCH, IsaFlow.JUMP: OperationKind.BRANCH, IsaFlow.CALL: OperationKind.CALL,
+    IsaFlow.INDIRECT: OperationKind.CALL, IsaFlow.INDIRECT_CALL: OperationKind.CALL,
 }  # fmt: skip
-_LDS_VERBS = {Verb.LOAD: "read", Verb.STORE: "write", Verb.ATOMIC: "atomic"}
+_LDS_VERBS = {MemVerb.LOAD: "read", MemVerb.STORE: "write", MemVerb.ATOMIC: "atomic"}
 _LEAST_TO_LDS = 4  # bytes per lane
 
 
@@ -156,14 +156,14 @@ def read_operation(instruction: Instruction, number: int, architecture: Architec
 def _read_control(make: Callable[..., Operation], instruction: Instruction, architecture: Architecture) -> Operation:
     flow, operands, verb = instruction.spec.flow, tuple[Operand, ...](), ""
     kind, waits = _FLOWS[flow], tuple[tuple[str, int], ...]()
-    if flow is Flow.WAIT:
+    if flow is IsaFlow.WAIT:
         waits = tuple(wait_counts(instruction.spec, instruction.text, architecture).items())
-    elif flow in {Flow.SIGNAL, Flow.JOIN}:
+    elif flow in {IsaFlow.SIGNAL, IsaFlow.JOIN}:
         if not architecture.split_barrier or instruction.operands != ("-1",):
             raise UnknownOperationError(instruction)
-        verb = "wait" if flow is Flow.JOIN else "signal"
+        verb = "wait" if flow is IsaFlow.JOIN else "signal"
     elif kind is OperationKind.CALL:
-        operands = _parse_operands(instruction, 1 if flow is Flow.CALL else None)
+        operands = _parse_operands(instruction, 1 if flow is IsaFlow.CALL else None)
     elif Trait.SKIPS in instruction.spec.traits:
         operands = _parse_operands(instruction)
     elif kind is OperationKind.BRANCH and instruction.target is None:
@@ -171,18 +171,18 @@ def _read_control(make: Callable[..., Operation], instruction: Instruction, arch
     return make(kind=kind, waits=waits, operands=operands, verb=verb)
 
 
-def _read_memory(make: Callable[..., Operation], instruction: Instruction, access: Access) -> Operation:
+def _read_memory(make: Callable[..., Operation], instruction: Instruction, access: MemAccess) -> Operation:
     registers, returns = instruction.registers, instruction.returns
     data = _mask(registers.writes) if returns else 0
-    if access.space is Space.SCALAR:
+    if access.space is MemSpace.SCALAR:
         return make(
             kind=OperationKind.SMEM, data=_mask(registers.data), operands=_parse_operands(instruction),
             verb=access.verb.value, holds_data=not returns,
         )  # fmt: skip
-    if access.verb is Verb.EXCHANGE:
+    if access.verb is MemVerb.EXCHANGE:
         return make(kind=OperationKind.EXCHANGE, data=data)
-    if access.space is Space.LDS:
-        if access.m0 or not access.size or (access.pieces > 1 and access.verb is Verb.ATOMIC):
+    if access.space is MemSpace.LDS:
+        if access.m0 or not access.size or (access.pieces > 1 and access.verb is MemVerb.ATOMIC):
             raise UnknownOperationError(instruction)
         for name in instruction.fields:
             if name not in _OFFSETS:
@@ -200,7 +200,7 @@ def _read_memory(make: Callable[..., Operation], instruction: Instruction, acces
     return make(
         kind=OperationKind.VMEM, data=data, verb=access.verb.value, to_lds=size,
         extents=((instruction.offset, size),) if size else (), address=M0_BIT if size else 0,
-        flat=access.space is Space.FLAT,
+        flat=access.space is MemSpace.FLAT,
     )  # fmt: skip
 
 
@@ -218,18 +218,18 @@ def _read_value(make: Callable[..., Operation], instruction: Instruction) -> Ope
             if registers.writes
             else make(kind=OperationKind.QUIET)
         )
-    if spec.unit is Unit.SMEM and spec.targets:
+    if spec.unit is IsaUnit.SMEM and spec.targets:
         return make(kind=OperationKind.SMEM, data=_mask(registers.writes), verb="time")
-    if not (registers.writes and spec.unit in {Unit.SALU, Unit.VALU, Unit.MATRIX}):
+    if not (registers.writes and spec.unit in {IsaUnit.SALU, IsaUnit.VALU, IsaUnit.MATRIX}):
         return make(kind=OperationKind.QUIET)
-    if spec.unit is Unit.SALU:
+    if spec.unit is IsaUnit.SALU:
         count = 1 if Trait.READS_MODE in spec.traits else None
         return make(kind=OperationKind.VALUE, operands=_parse_operands(instruction, count))
     keeps_target = bool(registers.kept)
     is_modelled = (spec.name, tuple(instruction.fields)) in _MODELLED
     return make(
         kind=OperationKind.VALUE,
-        operands=() if spec.unit is Unit.MATRIX else _parse_operands(instruction),
+        operands=() if spec.unit is IsaUnit.MATRIX else _parse_operands(instruction),
         unmodelled=(bool(instruction.modifiers) or keeps_target) and not is_modelled,
         targets=1 if spec.swaps else spec.targets,
         keeps_target=keeps_target,
@@ -292,7 +292,7 @@ def mark_counted(operations: list[Operation], architecture: Architecture) -> lis
 
 def _is_spill(operation: Operation) -> bool:
     named, access = operation.instruction.operands, operation.access
-    if access is None or access.space is Space.SCALAR or access.verb is Verb.ATOMIC or access.size < 4:
+    if access is None or access.space is MemSpace.SCALAR or access.verb is MemVerb.ATOMIC or access.size < 4:
         return False
     places = named[::2] if operation.verb == "store" else named[1:]
     return set(places) == {"off"} and operation.instruction.offset % 4 == 0

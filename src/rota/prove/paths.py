@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from rota.isa.binary.elf import CODE_BASE
-from rota.isa.opcodes import Flow
+from rota.isa.opcodes import IsaFlow
 from rota.isa.registers import M0, SCALAR
 from rota.isa.wave.operand import named_register
 from rota.prove.decisions import Decisions, StateGraph
@@ -86,7 +86,7 @@ class Branching:
         """Execute a branch; False if waves separate at it, so that another wave set has to go on now."""
         condition, target = operation.spec.condition, operation.instruction.target
         assert target is not None  # noqa: S101
-        if operation.spec.flow is Flow.JUMP:
+        if operation.spec.flow is IsaFlow.JUMP:
             wave_set.at = target
             return True
         taken = self._evaluate(product, wave_set, operation)
@@ -528,7 +528,7 @@ class Explorer:
     def _call(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
         instruction = operation.instruction
         target = instruction.target
-        if instruction.spec.flow is not Flow.CALL:
+        if instruction.spec.flow is not IsaFlow.CALL:
             mask = self.evaluator.read_pair(wave_set, operation.operands[-1], product.known, words=2)
             if mask.leaf is None or len(set(mask.leaf)) != 1:
                 raise InconclusiveError("the target of a jump by register isn't known", operation)

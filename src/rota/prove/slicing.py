@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rota.isa.opcodes import Flow, Opcode, Unit
+from rota.isa.opcodes import IsaFlow, IsaUnit, Opcode
 from rota.isa.registers import EXEC, SCALAR
 from rota.isa.wave.operand import File, Operand
 from rota.prove.decisions import Decisions
@@ -69,11 +69,11 @@ def derive_successors(operations: Sequence[Operation]) -> list[list[int]]:
     for number, each in enumerate(operations):
         target, flow = each.instruction.target, each.spec.flow
         if each.kind is OperationKind.CALL:
-            successors.append([target] if flow is Flow.CALL and target is not None else list(anywhere))
+            successors.append([target] if flow is IsaFlow.CALL and target is not None else list(anywhere))
         elif each.kind is OperationKind.END:
             successors.append([])
         elif each.kind is OperationKind.BRANCH and target is not None:
-            successors.append([target] if flow is Flow.JUMP or number == last else [target, number + 1])
+            successors.append([target] if flow is IsaFlow.JUMP or number == last else [target, number + 1])
         else:
             successors.append([number + 1] if number < last else [])
     return successors
@@ -188,7 +188,7 @@ def _transfer_ones(operation: Operation, ones: int) -> int:
         else:
             is_full = is_ones(operands[1]) and was_full and spec.words[0] == "and"
         return after | EXEC_BITS * is_full | target * was_full
-    if spec.unit is not Unit.SALU:
+    if spec.unit is not IsaUnit.SALU:
         return after
     if spec.root == "mov":
         result = is_ones(operands[1])
@@ -259,7 +259,7 @@ def _sources(operation: Operation) -> int:
         return operation.reads & ~EXEC_BITS
     if operation.kind is OperationKind.SMEM:
         return operation.reads if operation.verb == "load" else 0
-    if operation.kind is not OperationKind.VALUE or operation.spec.unit is Unit.MATRIX:  # never evaluated
+    if operation.kind is not OperationKind.VALUE or operation.spec.unit is IsaUnit.MATRIX:  # never evaluated
         return 0
     return operation.reads & ~EXEC_BITS | (M0_BIT & operation.reads)
 
@@ -273,7 +273,7 @@ _EXEC_ROWS = (SCALAR + EXEC, SCALAR + EXEC + 1)
 
 def _is_unknown(spec: Opcode) -> bool:
     """True for results that aren't evaluated, or differ in every wave."""
-    return spec.unit is Unit.MATRIX or spec.root == "getreg"
+    return spec.unit is IsaUnit.MATRIX or spec.root == "getreg"
 
 
 class Agreement:

@@ -14,7 +14,7 @@ from operator import or_
 import numpy as np
 
 from rota.isa.binary.elf import CODE_BASE
-from rota.isa.opcodes import Opcode, Trait, Unit
+from rota.isa.opcodes import IsaUnit, Opcode, Trait
 from rota.isa.registers import ACC, EXEC, M0, SCALAR
 from rota.isa.wave.operand import File, Operand, named_register
 from rota.prove.decisions import Decisions
@@ -401,7 +401,7 @@ _COMPARES = frozenset({"cmp", "cmpx"})
 
 def evaluate_vector(evaluator: Evaluator, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
     spec, name, step = operation.spec, operation.name, _Step(evaluator, wave_set, operation, known)
-    if operation.unmodelled or spec.unit is Unit.MATRIX:
+    if operation.unmodelled or spec.unit is IsaUnit.MATRIX:
         _forget_vector(step)
         return
     try:
@@ -638,7 +638,7 @@ def _forget_vector(step: _Step) -> None:  # noqa: C901
     evaluator, wave_set, operation = step.evaluator, step.wave_set, step.operation
     name, operands, modifiers = operation.name, operation.operands, operation.instruction.modifiers
     spec = operation.spec
-    if not operands or spec.unit is Unit.MATRIX:
+    if not operands or spec.unit is IsaUnit.MATRIX:
         for row in rows_of(operation.writes):
             evaluator.write(wave_set, row, evaluator.symbols.fresh(name, LANE))
         return
@@ -755,7 +755,7 @@ def _can_index(operation: Operation, mode: int) -> bool:
 
 def _has_other_registers(spec: Opcode) -> bool:
     """True if it uses registers in other ways than the index mode knows."""
-    return spec.unit is Unit.MATRIX or spec.swaps or Trait.PERMLANE in spec.traits or spec.words[0] == "accvgpr"
+    return spec.unit is IsaUnit.MATRIX or spec.swaps or Trait.PERMLANE in spec.traits or spec.words[0] == "accvgpr"
 
 
 def _indexed_operands(operands: Sequence[Operand], mode: int) -> Iterator[tuple[int, Operand]]:

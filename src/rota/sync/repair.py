@@ -92,9 +92,7 @@ def repair(program: LoweredProgram) -> Repaired:
     _check_one_meeting(program)
     machine = program.machine
     clamped = {phase: tuple(_clamp(entry, machine) for entry in program.phase(phase)) for phase in Phase}
-    mended = replace(
-        program, prologue=clamped[Phase.PROLOGUE], kernel=clamped[Phase.KERNEL], epilogue=clamped[Phase.EPILOGUE]
-    )
+    mended = program.with_phases(clamped)
     plan = plan_repairs(find_open_obligations(mended), machine)
     writers = {phase: _PhaseWriter(program, phase, plan) for phase in Phase}
     for phase, writer in writers.items():
@@ -262,12 +260,7 @@ def synthesise(
 ) -> Repaired | None:
     """The loop with its sites filled; None if an obligation has no site, and a repair must find one."""
     offer = _Offer(bare.machine, interval, sites, staggered=len(bare.roles) > 1)
-    offered = replace(
-        bare,
-        prologue=offer.phase(Phase.PROLOGUE, bare.prologue, times),
-        kernel=offer.phase(Phase.KERNEL, bare.kernel, times),
-        epilogue=offer.phase(Phase.EPILOGUE, bare.epilogue, times),
-    )
+    offered = bare.with_phases({phase: offer.phase(phase, bare.phase(phase), times) for phase in Phase})
     obligations = tuple(derive_obligations(offered))
     for obligation in obligations:
         if not offer.met(obligation) and not offer.meet(obligation):

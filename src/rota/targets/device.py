@@ -98,6 +98,10 @@ class Rates:
             )
         return self.lds_read_transposed.fact
 
+    def valu_slots(self, kind: OpKind) -> int:
+        """Slots for which one instruction of a vector op holds its VALU."""
+        return self.transcendental.value if kind is OpKind.TRANSCENDENTAL else 1
+
     def slots(self, clocks: int) -> int:
         """Clocks in whole slots, rounded up."""
         return -(-clocks // self.clocks_per_slot.value)

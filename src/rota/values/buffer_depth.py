@@ -15,10 +15,9 @@ from heapq import heappop, heappush
 
 from rota.check import bad_field
 from rota.errors import Concern, OrderError
+from rota.order.graph import Arc, Cycle, longest_starts
 from rota.order.modulo.modulo_problem import (
     LONGEST,
-    Arc,
-    Cycle,
     ModuloEdge,
     ModuloOp,
     ModuloProblem,
@@ -26,7 +25,6 @@ from rota.order.modulo.modulo_problem import (
     Resource,
     Use,
     derive_mii,
-    longest_starts,
 )
 from rota.order.modulo.scheduler import ModuloScheduler
 from rota.program.kinds import Home, Unit

@@ -11,15 +11,12 @@ from rota.check import bad_field, expect, is_int
 from rota.compiled.proved import apply_repairs, certify, repaired
 from rota.cycles.predict import clocks_per_tile
 from rota.errors import OrderError, RotaError
-from rota.order.modulo.handover import Choice, derive_deliveries, derive_handovers
-from rota.order.modulo.modulo_check import check_starts
-from rota.order.modulo.modulo_problem import ModuloSchedule, derive_mii
+from rota.order.modulo.modulo_problem import ModuloSchedule
 from rota.order.modulo.scheduler import ModuloScheduler
-from rota.order.modulo.slack import Settled, check_settled
 from rota.program.entry import Entry, wait_effect, wait_op
 from rota.program.kinds import Phase
 from rota.program.loop_spec import MOST_ENTRIES, LoopSpec, check_count
-from rota.program.lowered import number_entries
+from rota.program.lowered import name_phases, number_entries
 from rota.program.machine import Machine
 from rota.solver.memory import keep, recall, remembers
 from rota.sync.needless import Indispensable, derive_needed
@@ -33,22 +30,14 @@ from rota.values.buffer_depth import (
     check_placement,
     check_registers,
     derive_allowances,
-    drop_turns,
     find_shallowest,
-    modulo_problem,
     narrow_allowances,
     select_depths,
 )
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.interval_certificate import Claim
 from rota.values.op_times import time_loop
-from rota.values.placement import (
-    certify_by_bound,
-    derive_sites,
-    place_in_lockstep,
-    place_staggered,
-    wanted_landing_slack,
-)
+from rota.values.placement import certify_again, derive_sites, place_in_lockstep, place_staggered, wanted_landing_slack
 from rota.values.polish import find_faster_order, reorder
 from rota.values.unroll import Placement, UnrolledLoop, derive_loop_phases
 from rota.verify.machine_limits import find_impossible
@@ -73,7 +62,8 @@ def recall_placement(question: object, claim: Claim) -> KeptPlacement | None:
     answer = recall(question)
     try:
         placement, order = _parse_kept(answer)
-        return KeptPlacement(_check_kept(claim, placement), placement, order)
+        found = certify_again(claim.loop, claim.times, placement)
+        return KeptPlacement(claim.certify(found, placement), placement, order)
     except (RotaError, TypeError, KeyError, ValueError, IndexError, AttributeError):
         return None  # it is searched for, as if nothing had been kept
 
@@ -84,7 +74,7 @@ def keep_placement(question: object, claim: Claim, before: KeptPlacement) -> Non
     if not remembers():
         return
     try:
-        again = _check_kept(claim, placement).certificate
+        again = claim.certify(certify_again(claim.loop, claim.times, placement), placement).certificate
     except RotaError:
         return
     said = found.certificate
@@ -126,35 +116,6 @@ def _number(value: object) -> int:
     return value
 
 
-def _check_kept(claim: Claim, placement: Placement) -> ModuloSchedule:
-    """Check kept starts against the problem and its bounds."""
-    loop, times, ii = claim.loop, claim.times, placement.interval
-    barriers = placement.barriers
-    lag = barriers[1] - barriers[0] if times.groups > 1 and barriers[1:] else 0
-    problem = modulo_problem(loop, times, dict(placement.copies), lag)
-    mii = derive_mii(problem)
-    found = certify_by_bound(ii, placement.starts, mii, seconds=0.0)
-    check_starts(drop_turns(problem) if placement.turns_left else problem, found)
-    if barriers:
-        choice = Choice(
-            problem=problem,
-            copies=placement.copies,
-            handovers=tuple(derive_handovers(loop, dict(placement.copies))),
-            deliveries=tuple(derive_deliveries(loop)),
-            stages=range(placement.stages, placement.stages + 1),
-            lag=lag,
-        )
-        settled = Settled(
-            choice=0,
-            starts=placement.starts,
-            barriers=barriers,
-            landing_slack=placement.landing_slack,
-            read_slack=placement.read_slack,
-        )
-        check_settled(choice, settled, ii)
-    return claim.certify(found, placement)
-
-
 def drop_needless(written: CompiledLoop) -> CompiledLoop:
     """The loop without needless waits and barriers, unproved; the same loop if it needs all of them."""
     program = written.lowered
@@ -177,9 +138,7 @@ def drop_needless(written: CompiledLoop) -> CompiledLoop:
             repairs.append(_in_new_places(replace(each, op=now, reason=reason), kept))
     return replace(
         written,
-        prologue=number_entries(kept[Phase.PROLOGUE]),
-        kernel=number_entries(kept[Phase.KERNEL]),
-        epilogue=number_entries(kept[Phase.EPILOGUE]),
+        **name_phases({phase: number_entries(entries) for phase, entries in kept.items()}),
         repairs=tuple(repairs),
     )
 

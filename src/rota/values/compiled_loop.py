@@ -21,6 +21,7 @@ from rota.program.lowered import (
     falls_back_at,
     find_common_barrier,
     make_groups,
+    name_phases,
 )
 from rota.program.machine import Machine
 from rota.targets.device import rates_of, registers_per_lane, timing_of
@@ -174,12 +175,7 @@ class CompiledLoop(CompiledSchedule):
     def synchronised(self, done: Repaired) -> Self:
         listed = {phase: tuple(entry for entry in done.phases[phase] if entry.listed) for phase in Phase}
         return replace(
-            self,
-            prologue=listed[Phase.PROLOGUE],
-            kernel=listed[Phase.KERNEL],
-            epilogue=listed[Phase.EPILOGUE],
-            stagger_index=falls_back_at(done.phases[Phase.PROLOGUE]),
-            repairs=done.repairs,
+            self, **name_phases(listed), stagger_index=falls_back_at(done.phases[Phase.PROLOGUE]), repairs=done.repairs
         )
 
 

@@ -191,13 +191,8 @@ def _time(op: LoopOp, spec: LoopSpec, unit: Timing, groups: int, *, alone: bool)
     if op.kind is OpKind.MMA:
         busy = op.instructions * rates.passes(op.instruction, op.bits) * waves_per_simd
         return OpTime(Unit.MMA, busy, busy + unit.result_turns.value, int(alone))
-    busy = op.instructions * valu_slots(op, rates) * waves_per_simd
+    busy = op.instructions * rates.valu_slots(op.kind) * waves_per_simd
     return OpTime(Unit.VALU, busy, busy, op.instructions * alone)
-
-
-def valu_slots(op: LoopOp, rates: Rates) -> int:
-    """Slots for which one instruction of a vector op holds its VALU."""
-    return rates.transcendental.value if op.kind is OpKind.TRANSCENDENTAL else 1
 
 
 def _count_turns(op: LoopOp, unit: Timing) -> int:
@@ -260,7 +255,7 @@ def _time_one_wave(op: LoopOp, unit: Timing, waves: int) -> OwnTime:
         busy = op.instructions * passes
         return OwnTime(busy, busy + unit.result_turns.value, busy - passes + 1)
     if op.kind.unit is Unit.VALU:
-        each = valu_slots(op, unit.rates)
+        each = unit.rates.valu_slots(op.kind)
         return OwnTime(op.instructions * each, op.instructions * each, (op.instructions - 1) * each + 1)
     busy, latency = _time_data_movement(op, unit)
     return OwnTime(0, (busy // waves + latency) // unit.rates.clocks_per_slot.value, op.instructions)

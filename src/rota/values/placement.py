@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from rota.errors import OrderError
+from rota.order.graph import Cycle, longest_starts
 from rota.order.modulo.handover import (
     Choice,
     Delivery,
@@ -27,16 +28,14 @@ from rota.order.modulo.handover import (
 from rota.order.modulo.modulo_check import check_starts
 from rota.order.modulo.modulo_problem import (
     MII,
-    Cycle,
     ModuloCertificate,
     ModuloProblem,
     ModuloProof,
     ModuloSchedule,
     derive_mii,
-    longest_starts,
 )
-from rota.order.modulo.slack import check_settled, settle
-from rota.program.kinds import Home, Unit
+from rota.order.modulo.slack import Settled, check_settled, settle
+from rota.program.kinds import Home, OpKind, Unit
 from rota.program.loop_spec import LoopSpec
 from rota.program.machine import Machine
 from rota.solver.limits import Outcome
@@ -304,6 +303,31 @@ def certify_by_bound(ii: int, starts: tuple[int, ...], bound: MII, seconds: floa
     return ModuloSchedule(ii=ii, starts=starts, certificate=certificate)
 
 
+def certify_again(loop: LoopSpec, times: LoopTimes, placement: Placement) -> ModuloSchedule:
+    """The starts of a placement that somebody kept, as a schedule; edges, units and slack are checked again."""
+    barriers = placement.barriers
+    lag = barriers[1] - barriers[0] if times.groups > 1 and barriers[1:] else 0
+    copies = dict(placement.copies)
+    problem = modulo_problem(loop, times, copies, lag)
+    found = certify_by_bound(placement.interval, placement.starts, derive_mii(problem), seconds=0.0)
+    check_starts(drop_turns(problem) if placement.turns_left else problem, found)
+    if barriers:
+        choice = Choice(
+            problem=problem,
+            copies=placement.copies,
+            handovers=tuple(derive_handovers(loop, copies)),
+            deliveries=tuple(derive_deliveries(loop)),
+            stages=range(placement.stages, placement.stages + 1),
+            lag=lag,
+        )
+        slack = {"landing_slack": placement.landing_slack, "read_slack": placement.read_slack}
+        check_settled(choice, Settled(choice=0, starts=placement.starts, barriers=barriers, **slack), found.ii)
+    return found
+
+
+_FILL = frozenset(kind for kind in OpKind if kind.asynchronous)
+
+
 class Window(NamedTuple):
     """From `opens` to `closes`, in slots of one iteration's schedule, a wait costs nothing."""
 
@@ -317,7 +341,7 @@ def derive_sites(spec: LoopSpec, placement: Placement, times: LoopTimes, machine
     A group of waves runs one barrier behind the previous group.
     """
     windows: dict[str, list[Window]] = {}
-    for reader, window in _until_use(_find_fillings(spec), placement, times):
+    for reader, window in _until_use(derive_deliveries(spec, _FILL), placement, times):
         windows.setdefault(machine.counter_of(spec.ops[reader].kind) or "", []).append(window)
     for reader, window in _until_freed(spec, placement, times):
         windows.setdefault(machine.counter_of(spec.ops[reader].kind) or "", []).append(window)
@@ -365,21 +389,6 @@ def _tour(windows: Sequence[Window], start: int, interval: int) -> tuple[int, ..
         if not any((slot - window.opens) % interval <= window.closes - window.opens for slot in stabs):
             stabs.append(window.closes % interval)
     return tuple(sorted(stabs))
-
-
-def _find_fillings(spec: LoopSpec) -> Iterator[Delivery]:
-    """From each op that fills registers from a memory to each op that uses them."""
-    filled = {
-        name: index
-        for index, op in enumerate(spec.ops)
-        if op.kind.asynchronous
-        for name in op.writes
-        if spec.value(name).home is Home.REGISTERS
-    }
-    for index, op in enumerate(spec.ops):
-        for read in op.reads:
-            if read.value in filled:
-                yield Delivery(filled[read.value], index, read.distance)
 
 
 def _until_use(deliveries: Iterable[Delivery], placement: Placement, times: LoopTimes) -> Iterator[tuple[int, Window]]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rota.cycles.instructions import encode, in_order, nominal, unlucky
-from rota.cycles.pace import OrderPace, in_lockstep, make_paced_loop
+from rota.cycles.pace import PacedLoop, make_paced_loop
 from rota.cycles.predict import clocks_of
 from rota.errors import RotaError
 from rota.program.entry import Entry
@@ -113,7 +113,7 @@ class OrderSearch:
     """
 
     def __init__(
-        self, wave: OrderPace, late: OrderPace, predecessors: Sequence[set[int]], fixed: Sequence[bool], periods: int
+        self, wave: PacedLoop, late: PacedLoop, predecessors: Sequence[set[int]], fixed: Sequence[bool], periods: int
     ) -> None:
         self.wave, self.late, self.predecessors, self.fixed, self.periods = wave, late, predecessors, fixed, periods
         self.length, self.left, self.drawn = len(fixed), _STEPS, 1
@@ -129,7 +129,7 @@ class OrderSearch:
         found.append(self._climb(given))
         best = min(found, key=lambda each: each.clocks)
         shakes = _SHAKES
-        while self.left > 0 and shakes and best.clocks > self.wave.loop.least:
+        while self.left > 0 and shakes and best.clocks > self.wave.least:
             found.append(self._climb(self._shaken(best)))
             shakes = _SHAKES if found[-1].clocks < best.clocks else shakes - 1
             best = min(found[-1], best, key=lambda each: each.clocks)
@@ -137,14 +137,14 @@ class OrderSearch:
         ranked = sorted(orders, key=lambda order: self._clocks(self.late, order))
         return [self._whole(order) for order in ranked[:most]]
 
-    def _lists(self, order: list[int], wave: OrderPace) -> Iterator[_Scored]:
+    def _lists(self, order: list[int], wave: PacedLoop) -> Iterator[_Scored]:
         for ahead in _AHEAD:
             listed = order
             for _ in range(_LISTS):
                 listed = self._list_orders(listed, ahead, wave)
                 yield self._scored(listed)
 
-    def _list_orders(self, order: list[int], ahead: int, wave: OrderPace) -> list[int]:
+    def _list_orders(self, order: list[int], ahead: int, wave: PacedLoop) -> list[int]:
         """List scheduling: among the next few entries take the one that stalls least."""
         pace = wave.settle(*self._trips(order))
         left, listed = list(order), list[int]()
@@ -170,7 +170,7 @@ class OrderSearch:
             for entry in self._near_late(best.order):
                 best = self._first_better(best, self.moves.single(best.order, entry), end)
             best = self._first_better(best, self._even_gaps(best.order), end)
-            if best.clocks in (before, self.wave.loop.least) or self.left <= max(end, 0):
+            if best.clocks in (before, self.wave.least) or self.left <= max(end, 0):
                 break
         return best
 
@@ -198,7 +198,7 @@ class OrderSearch:
         margins = self.wave.trip(*self._trips(order)).margins  # the first period's come first
         full = [number for number, place in enumerate(matrix) if margins[place] < 0]
         room = [number for number, place in enumerate(matrix) if margins[place] > 0]
-        scarce = self.wave.loop.turns_are_scarce
+        scarce = self.wave.turns_are_scarce
         for wanted in room if scarce else full:
             for other in sorted(full if scarce else room, key=lambda each: abs(each - wanted))[:_FULL]:
                 source, target = (other, wanted) if scarce else (wanted, other)
@@ -234,7 +234,7 @@ class OrderSearch:
     def _scored(self, order: list[int]) -> _Scored:
         return _Scored(self._clocks(self.wave, order), order)
 
-    def _clocks(self, wave: OrderPace, order: Sequence[int]) -> int:
+    def _clocks(self, wave: PacedLoop, order: Sequence[int]) -> int:
         whole, before = self._trips(order)
         self.left -= len(whole) + len(before)
         return wave.clocks(whole, before)
@@ -261,12 +261,10 @@ def find_faster_order(written: CompiledLoop) -> tuple[int, ...] | None:
         code = encode(program, parameters)
     except RotaError:  # the cycle model takes no such program, or has no figures of the device
         return None
-    if written.staggered or not in_lockstep(code) or not code.load.mma_clocks:
+    if written.staggered or len(set(code.roles)) > 1 or not code.load.mma_clocks:
         return None
     late = encode(program, slow)
-    found = _search_orders(
-        written, (OrderPace(make_paced_loop(code, parameters)), OrderPace(make_paced_loop(late, slow)))
-    )
+    found = _search_orders(written, (make_paced_loop(code, parameters), make_paced_loop(late, slow)))
     tried = [range(len(program.kernel)), *found]
     clocks = [clocks_of(in_order(code, order), parameters) for order in tried]
     fastest = [number for number, each in enumerate(clocks) if each == min(clocks)]
@@ -275,7 +273,7 @@ def find_faster_order(written: CompiledLoop) -> tuple[int, ...] | None:
     return found[fastest[0] - 1] if fastest[0] else None
 
 
-def _search_orders(written: CompiledLoop, waves: tuple[OrderPace, OrderPace]) -> list[tuple[int, ...]]:
+def _search_orders(written: CompiledLoop, waves: tuple[PacedLoop, PacedLoop]) -> list[tuple[int, ...]]:
     """Orders by the quick model; the same in all periods of the unrolled kernel if these are alike."""
     kernel = written.lowered.kernel
     unroll = written.placement.unroll

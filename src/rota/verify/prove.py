@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rota.errors import Finding, Severity
 from rota.program.entry import Effect, Entry, Space
 from rota.program.kinds import OpKind, Phase
-from rota.program.lowered import Lowerable, LoweredProgram, TileSum, Unstated
+from rota.program.lowered import Lowerable, LoweredProgram
 from rota.verify.abstract_machine import AbstractMachine
 from rota.verify.computed_values import TileContents, VersionContents, find_contradictions
 from rota.verify.hazards import Overlap, find_read_hazards, find_write_hazards, lands_after, report_initial_overwritten
@@ -82,14 +82,6 @@ class _Refuted(Exception):  # noqa: N818  # nobody sees it
     """Raised at the first error when no other is asked for."""
 
 
-def _select_contents(program: LoweredProgram) -> TileContents | VersionContents:
-    if isinstance(program.semantics, TileSum):
-        return TileContents(program, program.semantics)
-    if isinstance(program.semantics, Unstated):
-        raise program.semantics.refusal(program.name, "this proof")
-    return VersionContents(program, program.semantics)
-
-
 def _touches_lds(effect: Effect) -> bool:
     for place in (*effect.reads, *effect.writes):  # noqa: SIM110  # a generator costs more than the loop
         if place.space is Space.LDS:
@@ -103,7 +95,9 @@ class _Proof:
     def __init__(self, program: LoweredProgram, *, stops: bool = False) -> None:
         self.program = program
         self.stops = stops
-        self.contents = _select_contents(program)
+        self.contents = program.by_semantics(
+            "this proof", lambda declared: TileContents(program, declared), lambda loop: VersionContents(program, loop)
+        )
         self.found: dict[tuple[object, ...], Finding] = {}
         self.assumes_register_waits = False
 

@@ -17,7 +17,7 @@ from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.cycles.timeline import At, Cause, Crossing, Lane, Slice, Timeline
 from rota.program.entry import WORKGROUP, Effect, Entry, Op, Place, Space
 from rota.program.kinds import OpKind, Phase
-from rota.program.lowered import Lowerable, LoweredProgram, TileSum, Unstated
+from rota.program.lowered import Lowerable, LoweredProgram
 
 if TYPE_CHECKING:
     from rota.cycles.predict import Prediction
@@ -53,7 +53,7 @@ def subject_of(schedule: Lowerable) -> Subject:
 
 def tile_word(schedule: Lowerable) -> str:
     """What the loop's clocks are for: of machine code it isn't known how much of K an iteration takes in."""
-    return "iteration" if isinstance(schedule.lowered.semantics, Unstated) else "K-tile"
+    return "iteration" if schedule.lowered.is_lifted else "K-tile"
 
 
 def a_tile(word: str) -> str:
@@ -103,7 +103,6 @@ class _Walk:
         self.reasons: dict[Key, Reason] = {}
         self._subject = subject
         self._roles = tuple(range(len(subject.program.roles)))
-        self._tile = _tiles_of(subject.program)
         self._writers: dict[tuple[int, Place], _Ran] = {}
         self._readers: dict[tuple[int, Place], list[_Ran]] = {}
         self._pending: dict[tuple[int, str], list[_Ran]] = {}
@@ -157,7 +156,9 @@ class _Walk:
         return Reason(
             entry=entry,
             needs=tuple(maker.key for maker in makers),
-            stage=self._tile(effect, self.reasons[makers[0].key].stage if makers else 0),
+            stage=_tile_of(
+                effect, self.reasons[makers[0].key].stage if makers else 0, self._subject.program.tiles_per_trip
+            ),
             source=f"{'/'.join(PurePath(source.file).parts[-2:])}:{source.line}" if source else "",
             lines=tuple(lines),
         )
@@ -187,15 +188,11 @@ def _where(place: Place, roles: Iterable[int]) -> tuple[tuple[int, Place], ...]:
     return tuple((role, place) for role in roles) if place.space.is_private else ((_ALL, place),)
 
 
-def _tiles_of(program: LoweredProgram) -> Callable[[Effect, int], int]:
+def _tile_of(effect: Effect, operands: int, tiles_per_trip: int) -> int:
     """Which K-tile of the trip an entry works for: by its iteration, or by the buffer of its tile or operands."""
-
-    def by_buffer(effect: Effect, operands: int) -> int:
-        return next((p.copy for p in (*effect.reads, *effect.writes) if p.space is Space.LDS), operands)
-
-    if isinstance(program.semantics, TileSum):
-        return by_buffer
-    return lambda effect, _: effect.instance.iteration % program.tiles_per_trip
+    if effect.instance.name:
+        return effect.instance.iteration % tiles_per_trip
+    return next((p.copy for p in (*effect.reads, *effect.writes) if p.space is Space.LDS), operands)
 
 
 def _latest_first(runs: Iterable[_Ran]) -> list[_Ran]:
@@ -349,7 +346,7 @@ def arrange(
         bands.insert(0, _find_shared_unit(timeline, waves))
     trip = (end - start) / timeline.tiles_per_trip
     program, tile = schedule.lowered, tile_word(schedule)
-    lifted = (program.origin,) if isinstance(program.semantics, Unstated) and program.origin else ()
+    lifted = (program.origin,) if program.is_lifted and program.origin else ()
     return Scene(
         title=timeline.name,
         facts=_facts(subject_of(schedule).facts, timeline, prediction, tile),

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { MATH, LDS, GLOBAL, WAIT, TURNS, RUN };
+enum { MATH, LDS, GLOBAL, WAIT, TURNS };
 enum { MATRIX, VECTOR, UNITS };
 #define EDGE (-1)
 #define NO_SUCH_TOKEN INT64_MIN
@@ -12,10 +12,10 @@ enum { MATRIX, VECTOR, UNITS };
 #define NO_SUCH_ENTRY (INT64_MIN + 2)
 
 typedef struct {
-    int64_t form, lead, held, after, place;
+    int64_t form, held, after, place;
     int64_t needs_at, needs;    /* pairs of a register and clocks on top, in the pool */
     int64_t makes_at, makes;    /* registers, in the pool */
-    int64_t rest, every;        /* of a run: clocks from the first to the last, and between two */
+    int64_t times;              /* of equal math instructions */
 } Step;
 
 typedef struct {
@@ -85,16 +85,14 @@ static int math(Wave *w, const Step *s) {
     int64_t until = at_turn(when_ready(w, s, later(free, w->time)), turn);
     int turns_count = s->place != MATRIX || w->loop->turns_are_scarce;
     int late = until > (turns_count ? w->time : free);
-    w->free[s->place] = until + s->held;
-    if (s->form == MATH)
-        make(w, s, until + s->after);
-    w->time = until + turn;
-    if (s->form == RUN) {
-        w->time += s->rest;
-        w->free[s->place] += s->rest;
-        make(w, s, w->time - turn + s->after);
-        late = late || s->every > (turns_count ? turn : s->held);
+    if (s->times > 1) {
+        int64_t every = later(at_turn(s->held, turn), turn);
+        until += every * (s->times - 1);
+        late = late || every > (turns_count ? turn : s->held);
     }
+    w->free[s->place] = until + s->held;
+    make(w, s, until + s->after);
+    w->time = until + turn;
     return late;
 }
 
@@ -134,11 +132,11 @@ static int issue(Wave *w, int64_t entry) {
     for (int64_t i = w->first[entry]; i < w->first[entry + 1]; i++) {
         const Step *s = w->steps + i;
         int found = 0;
-        w->time += s->lead;
         switch (s->form) {
-        case MATH: case RUN: found = math(w, s); break;
+        case MATH: found = math(w, s); break;
         case LDS: case GLOBAL: found = memory(w, s); break;
         case WAIT: found = wait(w, s); break;
+        case TURNS: w->time += s->held; break;
         }
         if (found < 0)
             return found;
@@ -168,14 +166,18 @@ static int64_t count_tokens(Wave *w, const int64_t *order, int64_t length, const
     return loads;
 }
 
-static int64_t lead_of(const Wave *w, int64_t entry) {
-    return w->first[entry] < w->first[entry + 1] ? w->steps[w->first[entry]].lead : 0;
+/* When the wave is at the first step of an entry that isn't mere turns. */
+static int64_t reach(const Wave *w, int64_t entry) {
+    int64_t time = w->time;
+    for (int64_t i = w->first[entry]; i < w->first[entry + 1] && w->steps[i].form == TURNS; i++)
+        time += w->steps[i].held;
+    return time;
 }
 
 /* Clocks of the last `counted` places of an order, in which EDGE stands for the loop's edge.  `late` and `margins` are
  * of these places, where they are asked for: is any instruction of the entry late, and for how long is the matrix unit
  * busy yet when it is about to be issued. */
-int64_t rota_pace(const Loop *loop, const Step *steps, const int64_t *first, const int64_t *pool, const int64_t *holds,
+int64_t rota_trip_clocks(const Loop *loop, const Step *steps, const int64_t *first, const int64_t *pool, const int64_t *holds,
                   const int64_t *pending, const int64_t *order, int64_t length, int64_t counted, int8_t *late,
                   int64_t *margins) {
     int64_t counters = loop->counters, result = NO_MEMORY, start = 0;
@@ -206,7 +208,7 @@ int64_t rota_pace(const Loop *loop, const Step *steps, const int64_t *first, con
             continue;
         }
         if (place >= 0 && margins)
-            margins[place] = w.free[MATRIX] - w.time - lead_of(&w, order[i]);
+            margins[place] = w.free[MATRIX] - reach(&w, order[i]);
         int found = issue(&w, order[i]);
         if (found < 0) {
             result = NO_SUCH_TOKEN;

@@ -27,7 +27,7 @@ from rota.program.lowered import LoweredProgram
 from rota.program.machine import Machine
 from rota.targets.registry import device_named
 from rota.verify.prove import verify
-from rota.verify.report import Certificate, Report
+from rota.verify.report import Certificate
 
 if TYPE_CHECKING:
     from rota.sync.repair import Repair
@@ -274,14 +274,24 @@ def disagreement(field: str, message: str) -> EmissionError:
     return refuse_malformed(f"schedule.{field}", message)
 
 
-def demand(field: str, said: object, found: object, message: str = "") -> None:
-    """What the document says of a field is what rota finds."""
+def compare_whole(said: object, found: object, field: str, not_said: Container[str] = ()) -> None:
+    """Refuse the first part in which a value of the document differs from the one that was derived again."""
     if said == found:
         return
-    if not message and isinstance(said, int | str | None) and isinstance(found, int | str | None):
+    if is_dataclass(said) and type(said) is type(found):
+        for each in fields(said):
+            if each.compare and each.name not in not_said:
+                compare_whole(getattr(said, each.name), getattr(found, each.name), f"{field}.{each.name}".lstrip("."))
+        return
+    if isinstance(said, tuple) and isinstance(found, tuple) and len(said) == len(found):
+        for number, (one, other) in enumerate(zip(said, found, strict=True)):
+            compare_whole(one, other, f"{field}[{number}]")
+        return
+    message = "is not what follows from the rest"
+    if isinstance(said, int | str | None) and isinstance(found, int | str | None):
         message = f"is {said!r:.60}, but {found!r:.60} follows from the rest"
     both = {"in the document": reprlib.repr(said), "derived": reprlib.repr(found)}
-    raise refuse_malformed(f"schedule.{field}", message or "is not what follows from the rest", **both)
+    raise refuse_malformed(f"schedule.{field}", message, **both)
 
 
 @contextmanager
@@ -330,8 +340,6 @@ def machine_meant(said: MachineSaid, machines: Iterable[Machine] | None) -> Mach
             fixes = "; ".join(did_you_mean(said.name, known))
             raise disagreement("machine.name", f"no machine is named {said.name!r:.60}; {fixes}")
         machine = known[said.name]
-    demand("machine.name", said.name, machine.name)
-    demand("machine.arch", said.arch, machine.arch)
     names = [counter.name for counter in machine.counters]
     for number, name in enumerate(said.out_of_order):
         if name not in names:
@@ -340,7 +348,7 @@ def machine_meant(said: MachineSaid, machines: Iterable[Machine] | None) -> Mach
                 f"machine.out_of_order[{number}]", f"{machine.name} has no counter {name!r:.60}; {fixes}"
             )
         machine = machine.doubting(name)
-    demand("machine.out_of_order", said.out_of_order, machine_said(machine).out_of_order)
+    compare_whole(said, machine_said(machine), "machine")
     return machine
 
 
@@ -368,21 +376,13 @@ class DerivedAgain(ABC, Generic[S]):
     optional: ClassVar[tuple[str, ...]] = ()
     structure_codes: ClassVar[frozenset[str]] = frozenset()
 
-    def complete(self, schedule: S, said: Container[str]) -> S:
-        """The schedule with the fields that the document doesn't say."""
-        return schedule
-
     @abstractmethod
-    def with_own_entries(self, schedule: S) -> S:
-        """The schedule with entries that follow from what it declares."""
+    def rebuild(self, schedule: S) -> S:
+        """The schedule with everything that follows from its inputs derived from them again."""
 
     @abstractmethod
     def waits(self, schedule: S, entry: Any) -> Waits | None:  # noqa: ANN401  # the front end's own entry
         """What an entry waits for, if it is a wait."""
-
-    @abstractmethod
-    def check_parts(self, schedule: S) -> None:
-        """Hold everything else against what it follows from."""
 
     def structure(self, schedule: S) -> Iterable[Finding]:
         """The findings that the structure alone shows."""
@@ -408,68 +408,51 @@ _TAKEN_OFF = "V108"  # says that there is no certificate, and so may be where th
 def check_agreement(front_end: DerivedAgain[S], schedule: S, terms: Certificate | None, said: Container[str]) -> S:
     """The schedule, with the certificate of a new proof if the document has the terms of one; else the first mistake.
 
-    `said` are the fields that the document has.  Entries are checked before the proof, which takes them for granted.
+    `said` are the fields that the document has.  It is compared before the proof, which takes entries for granted.
     """
-    for phase in Phase:
-        for slot, entry in enumerate(schedule.phase(phase)):
-            if entry.phase is not phase or entry.time_slot != slot:
-                where = f"{phase.value.lower()}[{slot}]"
-                raise disagreement(where, f"says that it is {entry.phase.at(entry.time_slot)}")
-    schedule = front_end.with_own_entries(schedule)
-    schedule = replace(schedule, repairs=_own_repairs(front_end, schedule))
-    schedule = front_end.complete(schedule, said)
-    front_end.check_parts(schedule)
+    found = front_end.rebuild(schedule)
+    compare_whole(schedule, found, "", [name for name in front_end.optional if name not in said])
+    schedule = found
     if terms is None:  # what an earlier proof found is about an earlier schedule
         schedule = replace(schedule, findings=tuple(each for each in schedule.findings if not _of_a_proof(each)))
         _check_findings(front_end, schedule, ())
     else:
         report = verify(schedule)
-        _check_terms(terms, report)
+        if report.certificate is None:
+            first = report.errors[0]
+            raise disagreement("certificate", f"the proof fails, {first.code}: {first.message}")
+        compare_whole(terms, report.certificate, "certificate")
         _check_findings(front_end, schedule, report.findings)
         schedule = replace(schedule, certificate=report.certificate)
     return front_end.as_claimed(schedule)
 
 
-def _own_repairs(front_end: DerivedAgain[S], schedule: S) -> tuple[Repair, ...]:
-    """What a repair put in is where it says, and was a weaker wait, or nothing, before."""
-    taken, own = set(), []
+def rebuild_repairs(front_end: DerivedAgain[S], schedule: S) -> S:
+    """The schedule with its repairs as they follow from their entries, except for what was there before.
+
+    That was a weaker wait, or nothing.
+    """
+    taken: set[tuple[Phase, int]] = set()
+    own: list[Repair] = []
     for number, repair in enumerate(schedule.repairs):
         where, entries = f"repairs[{number}]", schedule.phase(repair.phase)
-        if not 0 <= repair.slot < len(entries) or str(entries[repair.slot].op) != str(repair.op):
-            raise disagreement(where, f"no {repair.op} is at {repair.phase.at(repair.slot)}")
+        if not 0 <= repair.slot < len(entries):
+            raise disagreement(where, f"nothing is at {repair.phase.at(repair.slot)}")
         if (repair.phase, repair.slot) in taken:
             raise disagreement(where, "another repair has the same place")
         taken.add((repair.phase, repair.slot))
-        own.append(_own_repair(front_end, schedule, repair, where))
-    return tuple(own)
-
-
-def _own_repair(front_end: DerivedAgain[S], schedule: S, repair: Repair, where: str) -> Repair:
-    """A repair in rota's own words: everything in it follows from the entry, except what was there before."""
-    entry = schedule.phase(repair.phase)[repair.slot]
-    waits = front_end.waits(schedule, entry)
-    due: Op | None = wait_op(*waits) if waits else _BARRIERS.get(str(entry.op))
-    if due is None or entry.op.kind not in (OpKind.WAIT, OpKind.BARRIER):
-        raise disagreement(f"{where}.op", "a repair adds waits and barriers only")
-    demand(f"{where}.op", repair.op, due, f"is not the {due} that is there")
-    if repair.before is None:
-        demand(f"{where}.count_before", repair.count_before, 0)
-        return replace(repair, op=due)
-    weaker = waits is not None and repair.count_before > waits.tokens
-    before = wait_op(waits.counter, repair.count_before) if waits is not None and weaker else None
-    if repair.before != before:
-        raise disagreement(f"{where}.before", f"{repair.before} can't have become {repair.op}")
-    return replace(repair, op=due, before=before)
-
-
-def _check_terms(terms: Certificate, report: Report) -> None:
-    if report.certificate is None:
-        first = report.errors[0]
-        raise disagreement("certificate", f"the proof fails, {first.code}: {first.message}")
-    for each in fields(Certificate):
-        if each.compare:
-            said, found = getattr(terms, each.name), getattr(report.certificate, each.name)
-            demand(f"certificate.{each.name}", said, found, "the proof says something else")
+        entry = entries[repair.slot]
+        waits = front_end.waits(schedule, entry)
+        due: Op | None = wait_op(*waits) if waits else _BARRIERS.get(str(entry.op))
+        if due is None or entry.op.kind not in (OpKind.WAIT, OpKind.BARRIER):
+            raise disagreement(f"{where}.op", "a repair adds waits and barriers only")
+        before = None
+        if repair.before is not None:
+            if waits is None or repair.count_before <= waits.tokens:
+                raise disagreement(f"{where}.before", f"{repair.before} can't have become {repair.op}")
+            before = wait_op(waits.counter, repair.count_before)
+        own.append(replace(repair, op=due, before=before, count_before=repair.count_before if before else 0))
+    return replace(schedule, repairs=tuple(own))
 
 
 def _check_findings(front_end: DerivedAgain[S], schedule: S, of_the_proof: Iterable[Finding]) -> None:
@@ -477,7 +460,7 @@ def _check_findings(front_end: DerivedAgain[S], schedule: S, of_the_proof: Itera
     codes = front_end.structure_codes
     said = _tally((each for each in schedule.findings if each.code in codes or _of_a_proof(each)), codes)
     found = _tally((*front_end.structure(schedule), *of_the_proof), codes)
-    demand("findings", said, found, "are not those that are found again")
+    compare_whole(said, found, "findings")
 
 
 def _of_a_proof(finding: Finding) -> bool:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -21,14 +21,15 @@ from rota.emit.document.codec import (
     MachineSaid,
     Waits,
     check_agreement,
+    compare_whole,
     decode,
     decode_record,
-    demand,
     derive_again,
     disagreement,
     encode,
     machine_meant,
     machine_said,
+    rebuild_repairs,
     refuse_malformed,
     show_value,
 )
@@ -36,10 +37,8 @@ from rota.errors import EmissionError, Finding
 from rota.order.acyclic.check_ordering import check_ordering
 from rota.order.acyclic.greedy import measured, scheduler_named
 from rota.order.acyclic.problem import DepEdge, LoopBody, Ordering, OrderProblem, Proof, SchedulingStrategy
-from rota.order.modulo.handover import Choice, derive_deliveries, derive_handovers
-from rota.order.modulo.modulo_check import check_starts
-from rota.order.modulo.modulo_problem import LONGEST, ModuloProblem, ModuloSchedule
-from rota.order.modulo.slack import Settled, check_settled
+from rota.order.modulo.modulo_problem import LONGEST, ModuloSchedule
+from rota.pipeline.block import PipelineProgram
 from rota.pipeline.build import (
     check_explicit_blocks,
     check_nothing_lost,
@@ -61,13 +60,15 @@ from rota.pipeline.schedule_config import ScheduleConfig
 from rota.program.entry import Effect, Entry, Op, Place, Space, barrier_ops, wait_effect, wait_op
 from rota.program.kinds import Home, OpKind, OpRole, Phase
 from rota.program.loop_spec import LoopSpec
+from rota.program.lowered import name_phases
 from rota.program.machine import Machine
 from rota.targets.architecture import architecture_of
 from rota.targets.device import timing_of
-from rota.values.buffer_depth import derive_allowances, drop_turns, modulo_problem
+from rota.values.buffer_depth import derive_allowances
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.interval_certificate import Claim
 from rota.values.op_times import time_loop
+from rota.values.placement import certify_again
 from rota.values.unroll import Placement, derive_loop_phases
 from rota.verify.report import Certificate
 
@@ -94,25 +95,24 @@ class StagesAgain(DerivedAgain[CompiledPipeline]):
     optional = ("kernel_deps",)
     structure_codes = frozenset({"P102", "P103", "P104", "P105", "P106", "P107", "W101"})
 
-    def complete(self, schedule: CompiledPipeline, said: Container[str]) -> CompiledPipeline:
-        return schedule if "kernel_deps" in said else replace(schedule, kernel_deps=_kernel_deps(schedule))
-
-    def with_own_entries(self, schedule: CompiledPipeline) -> CompiledPipeline:
-        """The same: an op of the author's says all itself, one of rota's own is what its tag and its numbers say."""
-        for phase in Phase:
-            for slot, entry in enumerate(schedule.phase(phase)):
-                where, op = f"{phase.value.lower()}[{slot}]", entry.op
-                if entry.is_prefetch and not (phase is Phase.KERNEL and op.is_prefetch_load):
-                    raise disagreement(f"{where}.is_prefetch", f"{op} fetches no tile ahead")
-                if op.is_framework:
-                    if op.tag not in _FRAMEWORK_OPS:
-                        raise disagreement(f"{where}.op.tag", f"{op.tag} is none of rota's own")
-                    canonical = _FRAMEWORK_OPS[FrameworkTag(op.tag)](op)
-                    for each in fields(OpDesc):
-                        if each.compare:
-                            said, due = getattr(op, each.name), getattr(canonical, each.name)
-                            demand(f"{where}.op.{each.name}", said, due)
-        return schedule
+    def rebuild(self, schedule: CompiledPipeline) -> CompiledPipeline:
+        """All that follows from body, edges, config and knobs; the author's hooks may have chosen the rest."""
+        staggered = schedule.config.warp_stagger.enabled
+        never = len(schedule.prologue) + 1  # the first place that is none, where no group falls back
+        found = replace(
+            schedule,
+            **name_phases({phase: _own_entries(schedule, phase) for phase in Phase}),
+            warp_stagger_index=schedule.warp_stagger_index if staggered else never,
+        )
+        _check_fall_back("warp_stagger_index", found.warp_stagger_index, never - staggered)
+        found = rebuild_repairs(self, found)
+        blocks = schedule.config.total_blocks
+        if blocks > _MOST_BLOCKS:
+            raise disagreement("config", f"{blocks} matrix ops a trip are more than any schedule has")
+        found = _rebuild_blocks(found) if schedule.config.has_blocks else _rebuild_single_buffer(found)
+        with derive_again("body"):
+            _check_lds(found)
+        return found
 
     def waits(self, schedule: CompiledPipeline, entry: ScheduleEntry) -> Waits | None:
         if entry.op.kind is not OpKind.WAIT:
@@ -120,20 +120,6 @@ class StagesAgain(DerivedAgain[CompiledPipeline]):
         with derive_again("config"):
             setting = EffectTerms(schedule.config, schedule.machine)
             return Waits(setting.vm if entry.op.tag == FrameworkTag.WAIT_VM else setting.lgkm, entry.op.wait_value)
-
-    def check_parts(self, schedule: CompiledPipeline) -> None:
-        """All that is derived from body, edges, config and knobs is so here."""
-        _check_stagger(schedule)
-        blocks = schedule.config.total_blocks
-        if blocks > _MOST_BLOCKS:
-            raise disagreement("config", f"{blocks} matrix ops a trip are more than any schedule has")
-        if schedule.config.has_blocks:
-            _check_blocks(schedule)
-        else:
-            _check_single_buffer(schedule)
-        demand("kernel_deps", schedule.kernel_deps, _kernel_deps(schedule))
-        with derive_again("body"):
-            _check_lds(schedule)
 
     def structure(self, schedule: CompiledPipeline) -> Iterator[Finding]:
         yield from check_nothing_lost(schedule.body, schedule.kernel)
@@ -159,23 +145,29 @@ class StagesAgain(DerivedAgain[CompiledPipeline]):
         return replace(schedule, ordering=replace(ordering, certificate=replace(held, by=CLAIMED)))
 
 
-def _check_stagger(schedule: CompiledPipeline) -> None:
-    """Where group 1 falls back is one of the prologue's gaps; where no group does, the first place that is none."""
-    never = len(schedule.prologue) + 1
-    if not schedule.config.warp_stagger.enabled:
-        demand("warp_stagger_index", schedule.warp_stagger_index, never)
-    elif not 0 <= schedule.warp_stagger_index < never:
-        raise disagreement(
-            "warp_stagger_index", f"{schedule.warp_stagger_index} is no place in a prologue of {never - 1} entries"
-        )
+def _check_fall_back(field: str, index: int, last: int) -> None:
+    if not 0 <= index <= last:
+        raise disagreement(field, f"{index} is no place in a prologue of {last} entries")
 
 
-def _kernel_deps(schedule: CompiledPipeline) -> tuple[DepEdge, ...]:
+def _own_entries(schedule: CompiledPipeline, phase: Phase) -> tuple[ScheduleEntry, ...]:
+    """The same: an op of the author's says all itself, one of rota's own is what its tag and its numbers say."""
+    found = []
+    for slot, entry in enumerate(schedule.phase(phase)):
+        op = entry.op
+        if op.is_framework:
+            if op.tag not in _FRAMEWORK_OPS:
+                raise disagreement(f"{phase.value.lower()}[{slot}].op.tag", f"{op.tag} is none of rota's own")
+            op = _FRAMEWORK_OPS[FrameworkTag(op.tag)](op).with_origin(op.origin)
+        ahead = entry.is_prefetch and phase is Phase.KERNEL and op.is_prefetch_load
+        found.append(ScheduleEntry(op=op, time_slot=slot, phase=phase, is_prefetch=ahead))
+    return tuple(found)
+
+
+def _kernel_deps(schedule: CompiledPipeline, program: PipelineProgram) -> tuple[DepEdge, ...]:
     """The dependencies of the kernel's entries: those of the kernel before its repairs, at the places of today."""
-    if schedule.program is None:
-        return schedule.edges
     slots, written = _before_repair(schedule)
-    bounds = partition_entry_bounds(schedule.program)
+    bounds = partition_entry_bounds(program)
     if len(written) != bounds[-1]:
         bounds = (0, len(written))
     return tuple(
@@ -198,53 +190,55 @@ def _before_repair(schedule: CompiledPipeline) -> tuple[list[int], list[Schedule
     return slots, written
 
 
-def _check_single_buffer(schedule: CompiledPipeline) -> None:
-    for name in ("program", "ordering"):
-        demand(name, getattr(schedule, name), None, "a single buffer is not cut into blocks")
+def _rebuild_single_buffer(schedule: CompiledPipeline) -> CompiledPipeline:
+    """A single buffer is not cut into blocks."""
     with derive_again("edges"):
         LoopBody(schedule.body, schedule.edges)
     with derive_again("body"):
         due = derive_single_buffer_phases(schedule.body, schedule.config)
     _check_data("prologue", schedule.prologue, due.prologue)
     _check_data("epilogue", schedule.epilogue, due.epilogue)
+    return replace(schedule, program=None, ordering=None, kernel_deps=schedule.edges)
 
 
-def _check_blocks(schedule: CompiledPipeline) -> None:
+def _rebuild_blocks(schedule: CompiledPipeline) -> CompiledPipeline:
     config, sched = schedule.config, schedule.schedule_config
     if schedule.program is None or schedule.ordering is None:
         raise disagreement("program", "a schedule of several stages has one, and an ordering")
     with derive_again("edges"):
         problem = order_problem(schedule.body, config, sched, schedule.edges)
     with derive_again("ordering"):
-        _check_order(problem, schedule.ordering, sched)
+        ordering = _rebuild_order(problem, schedule.ordering, sched)
     with derive_again("body"):
-        program = derive_program([schedule.body[index] for index in schedule.ordering.order], config, sched)
+        program = derive_program([schedule.body[index] for index in ordering.order], config, sched)
     with derive_again("program.explicit_blocks"):
         program = program.with_explicit_blocks(check_explicit_blocks(schedule.program.explicit_blocks, program))
-    demand("program", schedule.program, program, "is not what body, ordering and knobs give")
     with derive_again("program"):
         prologue = derive_prologue_from_program(program, config, sched)
         epilogue = derive_epilogue_from_program(program, config)
     # Which loads may be left out at the end follows from the blocks, unless the author rewrote the kernel.
     slots, written = _before_repair(schedule)
     expanded = program.expand_to_list()
+    kernel = list(schedule.kernel)
     if [entry.op for entry in written] == [entry.op for entry in expanded]:
-        for slot, said, due in zip(slots, written, expanded, strict=True):
-            demand(f"kernel[{slot}].is_prefetch", said.is_prefetch, due.is_prefetch)
+        for slot, due in zip(slots, expanded, strict=True):
+            kernel[slot] = replace(kernel[slot], is_prefetch=due.is_prefetch)
     _check_data("prologue", schedule.prologue, prologue, bootstrap=sched.partial_prologue_drain)
     _check_data("epilogue", schedule.epilogue, epilogue)
+    deps = _kernel_deps(schedule, program)
+    return replace(schedule, kernel=tuple(kernel), program=program, ordering=ordering, kernel_deps=deps)
 
 
-def _check_order(problem: OrderProblem, ordering: Ordering, knobs: ScheduleConfig) -> None:
+def _rebuild_order(problem: OrderProblem, ordering: Ordering, knobs: ScheduleConfig) -> Ordering:
     """Where no search was asked for there is only one order; any other is checked, except for budgets, mere wishes."""
-    if knobs.scheduling not in _NO_SEARCH:
-        check_ordering(problem, ordering, budgets=False)
-        if ordering.certificate.by == _AUTHORS:
-            raise disagreement("ordering.certificate.by", f"{knobs.scheduling:.60} was asked, not the author")
-        return
-    due = scheduler_named(knobs.scheduling).order(problem)
-    for each in fields(Ordering):
-        demand(f"ordering.{each.name}", getattr(ordering, each.name), getattr(due, each.name))
+    if knobs.scheduling in _NO_SEARCH:
+        due = scheduler_named(knobs.scheduling).order(problem)
+        compare_whole(ordering, due, "ordering")  # the program follows from it
+        return ordering
+    check_ordering(problem, ordering, budgets=False)
+    if ordering.certificate.by == _AUTHORS:
+        raise disagreement("ordering.certificate.by", f"{knobs.scheduling:.60} was asked, not the author")
+    return ordering
 
 
 def _check_data(
@@ -286,59 +280,36 @@ def _modulo(schedule: CompiledLoop) -> ModuloSchedule | None:
     if found is None:
         _check_no_slack(placement, "no interval was searched for")
         return None
-    demand("modulo.ii", found.ii, placement.interval)
-    demand("modulo.starts", found.starts, placement.starts)
     groups = 2 if schedule.staggered else 1
     with derive_again("loop"):
         times = time_loop(loop, timing_of(schedule.machine), groups=groups)
-        behind = placement.barriers[1] - placement.barriers[0] if groups > 1 and placement.barriers[1:] else 0
-        problem = modulo_problem(loop, times, dict(placement.copies), behind)
+    if not placement.barriers:
+        _check_no_slack(placement, "no barriers were placed")
     with derive_again("placement"):
-        check_starts(drop_turns(problem) if placement.turns_left else problem, found)
-        _check_slack(loop, placement, problem, behind)
+        certify_again(loop, times, placement)
     with derive_again("loop"):
         deep, few = derive_allowances(loop, schedule.machine, times)
         claim = Claim(loop=loop, machine=schedule.machine, times=times, deep=deep, few=few)
         shown = claim.certify(found, placement)
     if shown.certificate.optimal:  # by bounds alone
-        for name in ("mii", "limits", "proof", "lower", "refuted"):
-            demand(f"modulo.certificate.{name}", getattr(found.certificate, name), getattr(shown.certificate, name))
+        named = {name: getattr(shown.certificate, name) for name in ("mii", "limits", "proof", "lower", "refuted")}
+        compare_whole(found, replace(found, certificate=replace(found.certificate, **named)), "modulo")
         return found
     return replace(shown, certificate=replace(shown.certificate, by=CLAIMED))
 
 
 def _check_no_slack(placement: Placement, why: str) -> None:
     for name in ("landing_slack", "read_slack"):
-        demand(f"placement.{name}", getattr(placement, name), 0, f"{why}, so nothing is known about slack")
-
-
-def _check_slack(loop: LoopSpec, placement: Placement, problem: ModuloProblem, lag: int) -> None:
-    if not placement.barriers:
-        _check_no_slack(placement, "no barriers were placed")
-        return
-    choice = Choice(
-        problem=problem,
-        copies=placement.copies,
-        handovers=tuple(derive_handovers(loop, dict(placement.copies))),
-        deliveries=tuple(derive_deliveries(loop)),
-        stages=range(0),
-        lag=lag,
-    )
-    settled = Settled(
-        choice=0,
-        starts=placement.starts,
-        barriers=placement.barriers,
-        landing_slack=placement.landing_slack,
-        read_slack=placement.read_slack,
-    )
-    check_settled(choice, settled, placement.interval)
+        if said := getattr(placement, name):
+            both = {"in the document": said, "derived": 0}
+            raise refuse_malformed(f"schedule.placement.{name}", f"{why}, so nothing is known about slack", **both)
 
 
 class ValuesAgain(DerivedAgain[CompiledLoop]):
     result = CompiledLoop
 
-    def with_own_entries(self, schedule: CompiledLoop) -> CompiledLoop:
-        """The schedule with the entries that loop and placement give; their order within a phase is free.
+    def rebuild(self, schedule: CompiledLoop) -> CompiledLoop:
+        """The entries that loop and placement give, and what follows; their order within a phase is free.
 
         Waits and barriers say all themselves.
         """
@@ -347,26 +318,24 @@ class ValuesAgain(DerivedAgain[CompiledLoop]):
         _check_sizes(schedule, loop, placement, tiles)
         with derive_again("loop"):
             due = derive_loop_phases(loop, placement, schedule.machine, tiles[1] - placement.stages + 1)
-        return replace(
+        last, modulo = len(schedule.prologue), schedule.modulo
+        found = replace(
             schedule,
             prologue=tuple(_match_entries(Phase.PROLOGUE, schedule.prologue, due.prologue, schedule.machine)),
             kernel=tuple(_match_entries(Phase.KERNEL, schedule.kernel, due.kernel, schedule.machine)),
             epilogue=tuple(_match_entries(Phase.EPILOGUE, schedule.epilogue, due.epilogue, schedule.machine)),
+            lds_bytes=loop.lds_bytes(dict(placement.copies)),
+            compiler_tracks_registers=False,
+            stagger_index=schedule.stagger_index if schedule.staggered else last,
+            modulo=modulo and replace(modulo, ii=placement.interval, starts=placement.starts),
         )
+        _check_fall_back("stagger_index", found.stagger_index, last)
+        return rebuild_repairs(self, found)
 
     def waits(self, schedule: CompiledLoop, entry: Entry) -> Waits | None:
         effect = entry.effect
         waits = effect.kind is OpKind.WAIT and effect.counter is not None
         return Waits(effect.counter or "", effect.wait_value) if waits else None
-
-    def check_parts(self, schedule: CompiledLoop) -> None:
-        demand("lds_bytes", schedule.lds_bytes, schedule.loop.lds_bytes(dict(schedule.placement.copies)))
-        demand("compiler_tracks_registers", schedule.compiler_tracks_registers, found=False)
-        last = len(schedule.prologue)
-        if not schedule.staggered:
-            demand("stagger_index", schedule.stagger_index, last)
-        elif not 0 <= schedule.stagger_index <= last:
-            raise disagreement("stagger_index", f"{schedule.stagger_index} is no place in a prologue of {last} entries")
 
     def as_claimed(self, schedule: CompiledLoop) -> CompiledLoop:
         # A search that found nothing better is no proof that can be read; a bound of the loop itself is.
@@ -393,18 +362,22 @@ def _check_sizes(schedule: CompiledLoop, loop: LoopSpec, placement: Placement, t
         sum(not entry.op.is_framework for entry in entries)
         for entries in (schedule.kernel, schedule.prologue, schedule.epilogue)
     )
-    demand("trip_tiles[0]", tiles[0], placement.unroll)
+    compare_whole(tiles[0], placement.unroll, "trip_tiles[0]")
     if placement.stages > tiles[1] + 1:
         raise disagreement(
             "trip_tiles[1]",
             f"{placement.stages} stages leave {placement.stages - 1} K-tiles or more outside the loop, not {tiles[1]}",
         )
     expected = tiles[0] * len(loop.ops), tiles[1] * len(loop.ops)
-    demand("kernel", inside, expected[0], f"has {inside} data entries; the loop gives {expected[0]}")
-    outside = prologue + epilogue
-    demand(
-        "epilogue", outside, expected[1], f"has {outside} data entries with the prologue; the loop gives {expected[1]}"
-    )
+    for field, count, due, with_it in (
+        ("kernel", inside, expected[0], ""),
+        ("epilogue", prologue + epilogue, expected[1], " with the prologue"),
+    ):
+        if count != due:
+            both = {"in the document": count, "derived": due}
+            raise refuse_malformed(
+                f"schedule.{field}", f"has {count} data entries{with_it}; the loop gives {due}", **both
+            )
 
 
 def _match_entries(phase: Phase, said: Sequence[Entry], due: Sequence[Entry], machine: Machine) -> Iterator[Entry]:
@@ -415,25 +388,17 @@ def _match_entries(phase: Phase, said: Sequence[Entry], due: Sequence[Entry], ma
     for slot, entry in enumerate(said):
         where = f"{phase.value.lower()}[{slot}]"
         if entry.op.is_framework:
-            yield _ours(where, entry, machine)
+            op, effect = _rebuild_sync(where, entry, machine)
+            yield Entry(op=op, effect=effect, time_slot=slot, phase=phase)
             continue
-        left = missing.get(replace(entry, time_slot=0))
+        left = missing.get(replace(entry, time_slot=0, phase=phase))
         if not left:
             raise disagreement(where, f"{entry.op} is none of the data entries that loop and placement give here")
         yield replace(left.pop(0), time_slot=slot)
 
 
-def _ours(where: str, said: Entry, machine: Machine) -> Entry:
+def _rebuild_sync(where: str, said: Entry, machine: Machine) -> tuple[Op, Effect]:
     """A wait or a barrier is what its effect says; a loop by values has no other ops of rota's own."""
-    for name, nothing in (("is_prefetch", False), ("roles", None), ("listed", True)):
-        demand(f"{where}.{name}", getattr(said, name), nothing)
-    op, effect = _due(where, said, machine)
-    demand(f"{where}.op", said.op, op, f"{said.op!s:.60} is not how {op} is written")
-    demand(f"{where}.effect", said.effect, effect)
-    return replace(said, op=op, effect=effect)
-
-
-def _due(where: str, said: Entry, machine: Machine) -> tuple[Op, Effect]:
     if said.op.kind is OpKind.WAIT:
         counter, count = said.effect.counter, said.effect.wait_value
         if counter is None or counter not in [each.name for each in machine.counters]:

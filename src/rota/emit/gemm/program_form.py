@@ -18,7 +18,7 @@ from rota.errors import EmissionError
 from rota.program.entry import Entry, Place, Space
 from rota.program.kinds import OpKind, OpRole, Phase
 from rota.program.loop_spec import SCALE_OPERANDS, LoopSpec
-from rota.program.lowered import LoweredProgram, TileSum, Unstated
+from rota.program.lowered import LoweredProgram, TileSum
 
 # Which K-tile an op works on.
 #
@@ -374,8 +374,6 @@ ProgramForm = LoopForm | TileForm
 
 def form_of(program: LoweredProgram) -> ProgramForm:
     """By what the program says that it computes."""
-    if isinstance(program.semantics, TileSum):
-        return TileForm(program, program.semantics)
-    if isinstance(program.semantics, Unstated):
-        raise program.semantics.refusal(program.name, "emitted source")
-    return LoopForm(program, program.semantics)
+    return program.by_semantics(
+        "emitted source", lambda declared: TileForm(program, declared), lambda loop: LoopForm(program, loop)
+    )

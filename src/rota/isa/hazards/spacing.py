@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from rota.isa.disassembly import VSKIP, Instruction
-from rota.isa.opcodes import Trait, Unit, Verb
+from rota.isa.opcodes import IsaUnit, MemVerb, Trait
 from rota.isa.registers import EXEC_ROWS, M0_ROWS, NO_ROWS, SCC_ROWS, VCC_ROWS, Rows, rows_in, scalar_rows, vector_rows
 from rota.program.machine import Confidence, Fact
 from rota.targets.architecture import ANY, SOURCES, Architecture, Hazards, Pipe, WaitRule
@@ -62,7 +62,7 @@ class Spacing:
     """
 
     opcode: str
-    unit: Unit
+    unit: IsaUnit
     states: int = 1
     reads: Rows = NO_ROWS
     sums: Rows = NO_ROWS
@@ -102,16 +102,17 @@ _MASKED = frozenset({"cndmask", "addc", "subb", "subbrev"})  # their third sourc
 
 
 _UNITS = {
-    Unit.VALU: "valu", Unit.MATRIX: "mfma", Unit.VMEM: "vmem", Unit.LDS: "lds", Unit.SALU: "salu", Unit.CONTROL: "salu",
+    IsaUnit.VALU: "valu", IsaUnit.MATRIX: "mfma", IsaUnit.VMEM: "vmem", IsaUnit.LDS: "lds",
+    IsaUnit.SALU: "salu", IsaUnit.CONTROL: "salu",
 }  # fmt: skip
 
 
 @lru_cache(maxsize=1024)
-def _classes(unit: Unit, traits: Trait, hwreg: str, pipe: Pipe | None) -> frozenset[str]:
+def _classes(unit: IsaUnit, traits: Trait, hwreg: str, pipe: Pipe | None) -> frozenset[str]:
     """What the rules of an architecture ask of an instruction: its unit, its traits, the register that it sets."""
     found = {(trait.name or "").lower().replace("_", " ") for trait in traits}
     found |= {_UNITS.get(unit, ""), hwreg}
-    computes = unit in {Unit.VALU, Unit.MATRIX}
+    computes = unit in {IsaUnit.VALU, IsaUnit.MATRIX}
     for name, holds in (
         ("vector", unit.is_vector),
         ("valu or mfma", computes),
@@ -123,7 +124,7 @@ def _classes(unit: Unit, traits: Trait, hwreg: str, pipe: Pipe | None) -> frozen
 
 
 def _constants(spacing: Spacing) -> Rows:
-    implied = EXEC_ROWS | M0_ROWS if spacing.unit is Unit.VMEM else NO_ROWS
+    implied = EXEC_ROWS | M0_ROWS if spacing.unit is IsaUnit.VMEM else NO_ROWS
     divisor = VCC_ROWS if Trait.DIVISION in spacing.traits else NO_ROWS
     return spacing.all_reads - spacing.masks - implied - divisor
 
@@ -166,7 +167,7 @@ def _reach(first: Spacing, hazards: Hazards) -> int:
     """An upper bound on the wait states that any later instruction must keep."""
     rules = _rules_after(hazards, first.classes)
     most = max((rule.states.value for rule in rules if not rule.gives or first.rows[rule.gives]), default=0)
-    if first.unit is Unit.MATRIX:
+    if first.unit is IsaUnit.MATRIX:
         late = first.passes + max(hazards["result"].value, hazards["overlap"].value, 2)
         return max(most, late, hazards["double_large"].value, hazards["double_large_memory"].value)
     return most
@@ -179,13 +180,13 @@ def spacing_of(instruction: Instruction, architecture: Architecture) -> Spacing:
         "writes": registers.writes - SCC_ROWS,
         "traits": spec.traits,
     }
-    if spec.unit is Unit.MATRIX:
+    if spec.unit is IsaUnit.MATRIX:
         _add_matrix(fields, instruction, architecture)
-    elif spec.unit is Unit.VALU:
+    elif spec.unit is IsaUnit.VALU:
         _add_vector(fields, instruction)
-    elif spec.unit is Unit.VMEM:
+    elif spec.unit is IsaUnit.VMEM:
         _add_memory(fields, instruction)
-    elif spec.unit is not Unit.LDS:
+    elif spec.unit is not IsaUnit.LDS:
         _add_scalar(fields, instruction)
     elif "gds" in instruction.modifiers:
         fields["traits"] |= Trait.USES_M0
@@ -289,7 +290,7 @@ def _is_packed(instruction: Instruction) -> bool:
 
 def _add_memory(fields: dict[str, Any], instruction: Instruction) -> None:
     access, traits, held = instruction.spec.access, instruction.spec.traits, NO_ROWS
-    if access is not None and access.verb is not Verb.LOAD:
+    if access is not None and access.verb is not MemVerb.LOAD:
         buffer, operands = access.buffer, instruction.operands
         place = 0 if buffer else 2 if instruction.returns else 1
         data = vector_rows(rows_in(operands[place])) if len(operands) > place else NO_ROWS
@@ -314,4 +315,4 @@ def _add_scalar(fields: dict[str, Any], instruction: Instruction) -> None:
     fields.update(reads=NO_ROWS, states=states, ends=ends, traits=traits, hwreg=hwreg)
 
 
-NOTHING = Spacing(opcode="", unit=Unit.UNKNOWN)
+NOTHING = Spacing(opcode="", unit=IsaUnit.UNKNOWN)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rota.errors import Concern, Finding
 from rota.isa.disassembly import Instruction
 from rota.isa.hazards.spacing import Need, Spacing, is_of, spacing_of
-from rota.isa.opcodes import Flow, Unit
+from rota.isa.opcodes import IsaFlow, IsaUnit
 from rota.isa.registers import EXEC_ROWS, NO_ROWS, Rows, row_name
 from rota.isa.wave.wave import POISON, Step, Wave
 from rota.targets.architecture import Architecture, Hazards, Pipe, WaitRule
@@ -30,7 +30,7 @@ def needs(first: Spacing, then: Spacing, hazards: Hazards) -> tuple[Need, ...]:
     known = first.known.get(then)
     if known is None:
         found = [*_by_rules(first, then, hazards)]
-        if first.unit is Unit.MATRIX:
+        if first.unit is IsaUnit.MATRIX:
             found += _Results(hazards).after(first, then)
         known = first.known[then] = tuple(need for need in found if need.states > 0)
     return known
@@ -71,12 +71,12 @@ class _Results:
             yield Need(states=states, rows=rows, why=why, rule=rule, fact=fact, reads=reads, matrix=matrix)
 
     def after(self, first: Spacing, then: Spacing) -> Iterator[Need]:
-        if then.unit is Unit.MATRIX:
+        if then.unit is IsaUnit.MATRIX:
             yield from self._result(first, first.writes & then.reads, memory=False)
             yield from self._sum(first, then, first.writes & then.sums)
             return
         if then.unit.is_vector:
-            yield from self._result(first, first.writes & then.all_reads, memory=then.unit is not Unit.VALU)
+            yield from self._result(first, first.writes & then.all_reads, memory=then.unit is not IsaUnit.VALU)
             yield from self._overwrite(first, then)
 
     def _result(self, first: Spacing, rows: Rows, *, memory: bool) -> Iterator[Need]:
@@ -99,7 +99,7 @@ class _Results:
         rows, hazards = first.writes & then.writes, self._hazards
         rule, passes = self._ends(first)
         large = first.pipe is Pipe.DOUBLE and first.large
-        if then.unit is Unit.VALU:
+        if then.unit is IsaUnit.VALU:
             yield from self._need("double_overwrite" if large else rule, rows, "overwrites", passes, matrix=True)
         elif large:
             yield from self._need("double_load_over", rows, "overwrites", matrix=True)
@@ -107,7 +107,7 @@ class _Results:
             yield from self._need("load_over", rows, "overwrites", passes, more=hazards[rule].value, matrix=True)
         if first.pipe is Pipe.XDL:
             rows, why = first.sums & then.writes, "overwrites what is added to,"
-            if then.unit is Unit.VALU:
+            if then.unit is IsaUnit.VALU:
                 yield from self._need("overwrite", rows, why, first.passes)
             else:
                 yield from self._need("load_over", rows, why, first.passes, more=hazards["overwrite"].value)
@@ -203,7 +203,7 @@ class Distance(NamedTuple):
 
 def _continues(instruction: Instruction) -> bool:
     """True if the next instruction may follow at once, or after a trap or a call."""
-    return instruction.spec.flow.falls_through or instruction.spec.flow in {Flow.CALL, Flow.TRAP}
+    return instruction.spec.flow.falls_through or instruction.spec.flow in {IsaFlow.CALL, IsaFlow.TRAP}
 
 
 class SpacingWalk:

@@ -20,7 +20,7 @@ from rota.isa.decoded import KernelProgram
 from rota.isa.launch.interleaving import Interleaving
 from rota.isa.launch.processes import MIN_FORK_SECONDS, Tell, run_forked
 from rota.isa.launch.run import KernelOutcome, rename_buffers
-from rota.isa.opcodes import Opcode, Space, Verb
+from rota.isa.opcodes import MemSpace, MemVerb, Opcode
 from rota.isa.races import cause_of, number_stretches, summarise_races
 
 # Arguments. A kernel sees memory, not arrays: two arguments that overlap are one region, a view reaches from its first
@@ -337,10 +337,10 @@ class OrderRuns:
 
 def weight_of(opcodes: Sequence[Opcode]) -> tuple[Severity, str]:
     """How bad differing outputs are: float sums depend on their order, and so may the order of tickets."""
-    atomics = [each.access for each in opcodes if each.access is not None and each.access.verb is Verb.ATOMIC]
+    atomics = [each.access for each in opcodes if each.access is not None and each.access.verb is MemVerb.ATOMIC]
     if any(each.atomic in _SUMS for each in atomics):
         return Severity.NOTE, "atomic sums of floats are rounded in the order of their arrival"
-    if any(each.returns or each.space is not Space.LDS for each in atomics):
+    if any(each.returns or each.space is not MemSpace.LDS for each in atomics):
         return Severity.WARNING, "the kernel has atomics, and its outputs may depend on their order"
     return Severity.ERROR, ""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rota.isa.opcodes import Access, Space
+from rota.isa.opcodes import MemAccess, MemSpace
 
 Combine = Callable[..., int]
 
@@ -80,13 +80,13 @@ _FLOATS: dict[str, Combine] = {
 }
 
 
-def combine_of(access: Access) -> Combine | None:
+def combine_of(access: MemAccess) -> Combine | None:
     """What an atomic makes of the old value and its data; None for one that isn't known."""
     if access.pieces > 1:
         return None
     if (known := _FLOATS.get(access.atomic)) is not None:
         return known
     combine = _integer(8 * access.size).get(access.atomic)
-    if combine is not None and access.atomic == "cmpswap" and access.space is Space.LDS:
+    if combine is not None and access.atomic == "cmpswap" and access.space is MemSpace.LDS:
         return lambda old, expected, data: combine(old, data, expected)  # there what is expected comes first
     return combine

@@ -13,7 +13,7 @@ from rota.isa.binary.kernel_facts import LANES
 from rota.isa.disassembly import Instruction
 from rota.isa.memory.atomic_ops import Combine, combine_of
 from rota.isa.memory.memories import POISON_BYTE, to_registers
-from rota.isa.opcodes import Access, Space, Verb
+from rota.isa.opcodes import MemAccess, MemSpace, MemVerb
 from rota.isa.wave.operand import Operand, parse_operand, unknown
 from rota.isa.wave.wave import Step, Wave, make_step
 from rota.targets.architecture import Architecture
@@ -233,16 +233,16 @@ _TRANSPOSED_ALIGN = {8: 8, 12: 16}  # by bytes; AMD's rocRoller pads rows of 96 
 
 def decode_shared(instruction: Instruction, architecture: Architecture) -> Step | None:
     access = instruction.spec.access
-    if access is None or access.space is not Space.LDS or access.m0:
+    if access is None or access.space is not MemSpace.LDS or access.m0:
         return None
-    if access.verb is Verb.EXCHANGE:
+    if access.verb is MemVerb.EXCHANGE:
         return decode_exchange(instruction)
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
-    if access.verb is Verb.ATOMIC:
+    if access.verb is MemVerb.ATOMIC:
         combine = combine_of(access)
         return None if combine is None else _decode_atomic(instruction, operands, access, combine)
     places, row = _byte_offsets(instruction, access), operands[0].first
-    if access.verb is Verb.STORE:
+    if access.verb is MemVerb.STORE:
         return _decode_write(instruction, operands, places, 16 if access.high else 0)
     if access.transposed:
         if instruction.opcode not in architecture.transposed_reads:
@@ -267,7 +267,7 @@ def offsets(instruction: Instruction) -> dict[str, int]:
     return found
 
 
-def _byte_offsets(instruction: Instruction, access: Access) -> NDArray[np.int64]:
+def _byte_offsets(instruction: Instruction, access: MemAccess) -> NDArray[np.int64]:
     at, names = offsets(instruction), ("offset",) if access.pieces == 1 else ("offset0", "offset1")
     starts = np.array([at.get(name, 0) for name in names]) * access.unit
     return (starts[:, None] + np.arange(access.size)).reshape(-1)
@@ -308,7 +308,9 @@ def _decode_write(
     return make_step(instruction, act)
 
 
-def _decode_atomic(instruction: Instruction, operands: tuple[Operand, ...], access: Access, combine: Combine) -> Step:
+def _decode_atomic(
+    instruction: Instruction, operands: tuple[Operand, ...], access: MemAccess, combine: Combine
+) -> Step:
     targets, rest, size = operands[: access.returns], operands[access.returns :], access.size
     row, sources = rest[0].first, [source.first for source in rest[1:]]
     words, places = size // 4, _byte_offsets(instruction, access)

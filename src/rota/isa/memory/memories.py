@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.isa.disassembly import Instruction
-from rota.isa.opcodes import Access
+from rota.isa.opcodes import MemAccess
 from rota.isa.races import AccessOrder, GlobalOrder
 from rota.isa.wave.wave import Faults
 
@@ -24,7 +24,7 @@ Octets = NDArray[np.int64]
 _HIGH = np.uint32(0xFFFF_0000)
 
 
-def to_registers(access: Access, octets: NDArray[np.uint8], old: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def to_registers(access: MemAccess, octets: NDArray[np.uint8], old: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """Rows by lanes, from what was loaded, lanes by bytes; `old` is what the register held."""
     if access.size >= 4:
         return octets.view(np.uint32).T
@@ -36,7 +36,7 @@ def to_registers(access: Access, octets: NDArray[np.uint8], old: NDArray[np.uint
     return value[None]
 
 
-def to_bytes(access: Access, registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
+def to_bytes(access: MemAccess, registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
     """Lanes by bytes, from rows by lanes; a whole word even if fewer bytes are stored."""
     values = np.ascontiguousarray(registers.T)
     return (values >> np.uint32(16) if access.high else values).view(np.uint8)

@@ -9,7 +9,7 @@ import numpy as np
 
 from rota.isa.disassembly import Instruction
 from rota.isa.memory.atomic_ops import Combine, combine_of
-from rota.isa.opcodes import Space, Unit, Verb
+from rota.isa.opcodes import IsaUnit, MemSpace, MemVerb
 from rota.isa.races import MemoryUse, scope_of
 from rota.isa.wave.operand import Operand, parse_operand, scalar_reader, unknown
 from rota.isa.wave.wave import POISON, Step, Wave, make_step
@@ -19,17 +19,17 @@ _MOST_STORED = 4
 
 def decode_scalar_memory(instruction: Instruction) -> Step | None:
     spec, access = instruction.spec, instruction.spec.access
-    if spec.unit is Unit.SMEM and spec.targets:
+    if spec.unit is IsaUnit.SMEM and spec.targets:
         return _clock(instruction)
-    if access is None or access.space is not Space.SCALAR or access.private:
+    if access is None or access.space is not MemSpace.SCALAR or access.private:
         return None
     count = access.size // 4
-    if access.verb is Verb.LOAD:
+    if access.verb is MemVerb.LOAD:
         return _load(instruction, count, buffer=access.buffer)
     combine = combine_of(access)
     if combine is not None and not access.buffer and access.atomic != "cmpswap":
         return _atomic(instruction, combine, access.size)
-    stores = access.verb is Verb.STORE and not access.buffer and count <= _MOST_STORED
+    stores = access.verb is MemVerb.STORE and not access.buffer and count <= _MOST_STORED
     return _store(instruction, count) if stores else None
 
 

@@ -19,7 +19,7 @@ from rota.isa.memory.atomic_ops import Combine, combine_of
 from rota.isa.memory.lds_ops import change_bytes, combine_bytes, reach, report_misaligned, write_bytes
 from rota.isa.memory.memories import to_bytes, to_registers
 from rota.isa.memory.scalar_memory import decode_scalar_memory
-from rota.isa.opcodes import Access, Space, Unit, Verb
+from rota.isa.opcodes import IsaUnit, MemAccess, MemSpace, MemVerb
 from rota.isa.races import MemoryUse, Scope, scope_of
 from rota.isa.registers import M0
 from rota.isa.wave.operand import PRIVATE_BASE, SHARED_BASE, File, Operand, parse_operand, scalar_reader, unknown
@@ -125,8 +125,8 @@ def buffer_addresses(operands: list[Operand], modifiers: Modifiers, instruction:
 # Private memory. Each lane has its own bytes; a kernel can't see how the device interleaves them.
 
 
-def _decode_scratch(instruction: Instruction, access: Access) -> Step:
-    loads, offset = access.verb is Verb.LOAD, read_modifiers(instruction).offset
+def _decode_scratch(instruction: Instruction, access: MemAccess) -> Step:
+    loads, offset = access.verb is MemVerb.LOAD, read_modifiers(instruction).offset
     first, second, base = (parse_operand(text, instruction) for text in instruction.operands)
     data, lane = (first, second) if loads else (second, first)
     scalar = scalar_reader(base) if base.file is not File.NONE else (lambda _: 0)
@@ -158,15 +158,15 @@ def _decode_scratch(instruction: Instruction, access: Access) -> Step:
 # both counters cover them.
 
 
-def _decode_flat(instruction: Instruction, access: Access) -> Step | None:
+def _decode_flat(instruction: Instruction, access: MemAccess) -> Step | None:
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
     modifiers = read_modifiers(instruction)
     if not modifiers.flags <= {"sc0", "sc1", "nt"}:
         raise unknown(instruction, "modifier")
     flat = _Flat(instruction=instruction, offset=modifiers.offset, scope=scope_of(modifiers.flags))
-    if access.verb is Verb.LOAD:
+    if access.verb is MemVerb.LOAD:
         return make_step(instruction, _load_flat(flat, operands, access))
-    if access.verb is Verb.STORE:
+    if access.verb is MemVerb.STORE:
         return make_step(instruction, _store_flat(flat, operands, access))
     if (combine := combine_of(access)) is None:
         return None
@@ -176,7 +176,7 @@ def _decode_flat(instruction: Instruction, access: Access) -> Step | None:
     return make_step(instruction, _flat_atomic(flat, lane, data, target, atomic=(combine, access.size)))
 
 
-def _check_data(instruction: Instruction, access: Access, data: Operand) -> None:
+def _check_data(instruction: Instruction, access: MemAccess, data: Operand) -> None:
     """The data of cmpswap holds what is expected, too."""
     if data.count != (2 if access.atomic == "cmpswap" else 1) * access.size // 4:
         raise unknown(instruction, f"operand {data.text!r}")
@@ -206,7 +206,7 @@ def _places_in_lds(
     return index, lanes & inside
 
 
-def _load_flat(flat: _Flat, operands: tuple[Operand, ...], access: Access) -> Act:
+def _load_flat(flat: _Flat, operands: tuple[Operand, ...], access: MemAccess) -> Act:
     target, lane = operands
     instruction, size, first = flat.instruction, access.size, target.first
 
@@ -241,7 +241,7 @@ def _load_flat(flat: _Flat, operands: tuple[Operand, ...], access: Access) -> Ac
     return act
 
 
-def _store_flat(flat: _Flat, operands: tuple[Operand, ...], access: Access) -> Act:
+def _store_flat(flat: _Flat, operands: tuple[Operand, ...], access: MemAccess) -> Act:
     lane, source = operands
     instruction, size = flat.instruction, access.size
 
@@ -343,24 +343,28 @@ def decode_memory(instruction: Instruction, architecture: Architecture) -> Step 
     if (scalar := decode_scalar_memory(instruction)) is not None:
         return scalar
     spec, access = instruction.spec, instruction.spec.access
-    if access is None or spec.unit is not Unit.VMEM or (access.verb is not Verb.ATOMIC and access.size not in _SIZES):
+    if (
+        access is None
+        or spec.unit is not IsaUnit.VMEM
+        or (access.verb is not MemVerb.ATOMIC and access.size not in _SIZES)
+    ):
         return None
-    if access.space is Space.PRIVATE:
-        return None if access.verb is Verb.ATOMIC or access.to_lds else _decode_scratch(instruction, access)
-    if access.space is Space.FLAT:
+    if access.space is MemSpace.PRIVATE:
+        return None if access.verb is MemVerb.ATOMIC or access.to_lds else _decode_scratch(instruction, access)
+    if access.space is MemSpace.FLAT:
         return _decode_flat(instruction, access)
     return _decode_global(instruction, access, architecture)
 
 
-def _decode_global(instruction: Instruction, access: Access, architecture: Architecture) -> Step | None:
+def _decode_global(instruction: Instruction, access: MemAccess, architecture: Architecture) -> Step | None:
     modifiers, returns = read_modifiers(instruction), instruction.returns
     operands = [parse_operand(text, instruction) for text in instruction.operands]
     target = operands[0] if returns else None
-    if returns and not (access.verb is Verb.ATOMIC and access.buffer):
+    if returns and not (access.verb is MemVerb.ATOMIC and access.buffer):
         operands = operands[1:]
     # A buffer instruction names its data first, a store or an atomic on pointers after the address.
     place = 0 if access.buffer else 1
-    data = None if instruction.to_lds or access.verb is Verb.LOAD else operands.pop(place)
+    data = None if instruction.to_lds or access.verb is MemVerb.LOAD else operands.pop(place)
     where = (
         buffer_addresses(operands, modifiers, instruction)
         if access.buffer
@@ -369,12 +373,12 @@ def _decode_global(instruction: Instruction, access: Access, architecture: Archi
     site = _Site(instruction=instruction, size=access.size, addresses=where, scope=scope_of(modifiers.flags))
     if instruction.to_lds:
         widest = architecture.dma_width.value
-        if access.verb is Verb.STORE or access.size not in _DMA_SIZES or access.size > widest:
+        if access.verb is MemVerb.STORE or access.size not in _DMA_SIZES or access.size > widest:
             raise unknown(instruction, "width of a load to LDS")
         return make_step(instruction, _dma(site, modifiers.offset, architecture))
     if data is None and target is not None:
         return make_step(instruction, _load(site, target, access))
-    if data is None or access.verb is Verb.STORE:
+    if data is None or access.verb is MemVerb.STORE:
         return None if data is None else make_step(instruction, _store(site, data, access))
     combine = combine_of(access)
     _check_data(instruction, access, data)
@@ -398,7 +402,7 @@ def _fetch(site: _Site, wave: Wave) -> tuple[NDArray[np.uint8], int, NDArray[np.
     return out, number, address
 
 
-def _load(site: _Site, data: Operand, access: Access) -> Act:
+def _load(site: _Site, data: Operand, access: MemAccess) -> Act:
     first = data.first
 
     def act(wave: Wave) -> None:
@@ -415,7 +419,7 @@ def _load(site: _Site, data: Operand, access: Access) -> Act:
     return act
 
 
-def _store(site: _Site, data: Operand, access: Access) -> Act:
+def _store(site: _Site, data: Operand, access: MemAccess) -> Act:
     first, size = data.first, site.size
 
     def act(wave: Wave) -> None:

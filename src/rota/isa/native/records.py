@@ -23,7 +23,7 @@ from rota.isa.memory.atomic_ops import combine_of
 from rota.isa.memory.lds_ops import source_lanes
 from rota.isa.memory.scalar_memory import signed_offset
 from rota.isa.memory.vector_memory import SHORT_M0
-from rota.isa.opcodes import Flow, Space, Trait, Unit, Verb, wait_counts
+from rota.isa.opcodes import IsaFlow, IsaUnit, MemSpace, MemVerb, Trait, wait_counts
 from rota.isa.valu.access import crossing_of
 from rota.isa.valu.vector import lane_bits
 from rota.isa.wave.operand import File, parse_operand
@@ -124,28 +124,28 @@ _VERBS = (
 def memory_record(record: Any, instruction: Instruction, architecture: Architecture) -> str | None:  # noqa: ANN401
     """The routine for an atomic; None for instructions that the core knows by their own name."""
     access, fields = instruction.spec.access, instruction.fields
-    if access is None or access.verb is Verb.EXCHANGE:
+    if access is None or access.verb is MemVerb.EXCHANGE:
         if instruction.spec.root == "swizzle":
             record["dpp_source"] = source_lanes(instruction)
         elif access is not None:
             record["offset"] = instruction.offset
         return None
     record["offset"], record["buffer"] = instruction.offset, access.buffer
-    if access.space is Space.SCALAR:
-        if access.verb is Verb.LOAD:
+    if access.space is MemSpace.SCALAR:
+        if access.verb is MemVerb.LOAD:
             offset = parse_operand(instruction.operands[2], instruction)
             record["offset"] += signed_offset(offset.literal) if offset.file is File.LITERAL else 0
         return None
     record["size"], record["offen"] = access.size, "offen" in fields
     names = ("offset",) if access.pieces == 1 else ("offset0", "offset1")
-    if access.space is Space.LDS:
+    if access.space is MemSpace.LDS:
         record["pieces"] = access.pieces
         record["pieces_offset"][: access.pieces] = [int(fields.get(name, "0"), 0) * access.unit for name in names]
-    if access.verb is Verb.ATOMIC:
-        if combine_of(access) is None or access.space is Space.FLAT:
+    if access.verb is MemVerb.ATOMIC:
+        if combine_of(access) is None or access.space is MemSpace.FLAT:
             return None
         record["verb"], record["returns"] = _VERBS.index(access.atomic), instruction.returns
-        return "rota_lds_atomic" if access.space is Space.LDS else "rota_memory_atomic"
+        return "rota_lds_atomic" if access.space is MemSpace.LDS else "rota_memory_atomic"
     record["sign"], record["element"] = access.signed, access.transposed
     record["to_lds"] = instruction.to_lds
     record["align_m0"] = SHORT_M0 - 1 if architecture.lds_bytes.value <= SHORT_M0 else -1
@@ -228,7 +228,7 @@ def pack(program: KernelProgram) -> Packed | None:
             name = _BY_NUMPY
         record = ops[number]
         record["opcode"] = opcodes()[name][0]
-        record["vector"] = step.instruction.spec.unit in {Unit.VALU, Unit.MATRIX}
+        record["vector"] = step.instruction.spec.unit in {IsaUnit.VALU, IsaUnit.MATRIX}
         record["fnuz"] = program.architecture.float8 is Float8.FNUZ
         record["touches_at"], record["touches"] = len(pool), len(step.touches)
         pool.extend(sorted(step.touches))
@@ -248,7 +248,7 @@ def only_registers(instruction: Instruction) -> bool:
     spec = instruction.spec
     if Trait.INDEXES in spec.traits:  # the core reads registers by their names
         return False
-    return spec.unit in {Unit.SALU, Unit.VALU, Unit.MATRIX} or (spec.unit is Unit.SMEM and spec.targets > 0)
+    return spec.unit in {IsaUnit.SALU, IsaUnit.VALU, IsaUnit.MATRIX} or (spec.unit is IsaUnit.SMEM and spec.targets > 0)
 
 
 def _fill(record: Any, step: Step, architecture: Architecture) -> str | None:  # noqa: ANN401  # a record of an array
@@ -257,7 +257,7 @@ def _fill(record: Any, step: Step, architecture: Architecture) -> str | None:  #
     record["states"] = step.states
     record["target"] = -1 if instruction.target is None else instruction.target
     record["dst_sel"] = record["src_sel"][:] = 6
-    if instruction.spec.unit is Unit.MATRIX:
+    if instruction.spec.unit is IsaUnit.MATRIX:
         name = matrix_record(record, instruction, architecture)
         return name if name is not None and _fill_operands(record, instruction, accepts=0) else None
     name = memory_record(record, instruction, architecture) or instruction.mnemonic
@@ -268,12 +268,12 @@ def _fill(record: Any, step: Step, architecture: Architecture) -> str | None:  #
 
 def _fill_rest(record: Any, instruction: Instruction, architecture: Architecture, *, accepts: int) -> bool:  # noqa: ANN401, PLR0911
     spec = instruction.spec
-    if spec.flow is Flow.WAIT:
+    if spec.flow is IsaFlow.WAIT:
         counts = wait_counts(spec, instruction.text, architecture)
         record["immediate"], record["immediate1"] = (counts.get(each.counter, -1) for each in architecture.queues)
         return True
     calls = spec.flow.is_call or spec.flow.is_indirect or spec.name == "s_getpc_b64"
-    if (spec.unit is Unit.CONTROL and not calls) or spec.is_hint or accepts == _ANY:
+    if (spec.unit is IsaUnit.CONTROL and not calls) or spec.is_hint or accepts == _ANY:
         return True
     if calls:
         if instruction.follows is None:
@@ -300,7 +300,7 @@ def _fill_operands(record: Any, instruction: Instruction, *, accepts: int) -> bo
     if len(texts) > _MOST_OPERANDS:
         return False
     record["operands"] = len(texts)
-    wide = instruction.spec.unit is Unit.VALU and any(each.endswith("64") for each in instruction.spec.types)
+    wide = instruction.spec.unit is IsaUnit.VALU and any(each.endswith("64") for each in instruction.spec.types)
     for slot, text in zip(record["o"], texts, strict=False):
         extended = text.startswith("sext(")
         operand = parse_operand(text.removeprefix("sext(").removesuffix(")") if extended else text, instruction)

@@ -15,7 +15,7 @@ import numpy as np
 
 from rota.isa.binary.kernel_facts import LANES
 from rota.isa.disassembly import Instruction
-from rota.isa.opcodes import Unit
+from rota.isa.opcodes import IsaUnit
 from rota.isa.registers import M0, VCC
 from rota.isa.valu.access import access, check_modifiers, flags, half_reader, op_sel, parse_operands
 from rota.isa.valu.convert import (
@@ -588,7 +588,7 @@ _FAMILIES = (decode_compare, decode_carry, decode_division, decode_packed, decod
 
 
 def decode_vector(instruction: Instruction, architecture: Architecture) -> Step | None:  # noqa: PLR0911
-    if instruction.spec.unit is not Unit.VALU:
+    if instruction.spec.unit is not IsaUnit.VALU:
         return None
     opcode = instruction.mnemonic
     if opcode == "v_nop":

@@ -13,7 +13,7 @@ from rota.errors import Finding, IsaError, Severity
 from rota.isa.binary.elf import CODE_BASE
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import SKIPPING, Instruction
-from rota.isa.opcodes import Flow, wait_counts
+from rota.isa.opcodes import IsaFlow, wait_counts
 from rota.isa.registers import EXEC, VCC
 from rota.isa.wave.operand import File, parse_operand, scalar_reader, scalar_writer, unknown
 from rota.isa.wave.wave import AT_BARRIER, AT_END, START, Step, Wave, make_step
@@ -73,16 +73,16 @@ _MODE_BITS = 10  # that the interpreter models: rounding, denormals, DX10_CLAMP 
 
 def decode_control(instruction: Instruction, places: Mapping[int, int], architecture: Architecture) -> Step | None:
     spec, target = instruction.spec, instruction.target
-    if spec.flow is Flow.JUMP or spec.condition is not None:
+    if spec.flow is IsaFlow.JUMP or spec.condition is not None:
         if target is None:
             raise unknown(instruction, "target")
         ask, holds = (_always, True) if spec.condition is None else (_ASKED[spec.condition[0]], spec.condition.holds)
         return make_step(instruction, lambda wave: target if ask(wave) == holds else None)
     if spec.known and (spec.flow.is_call or spec.flow.is_indirect or spec.name == "s_getpc_b64"):
         return _call(instruction, places)
-    if spec.flow is Flow.WAIT:
+    if spec.flow is IsaFlow.WAIT:
         return _wait(instruction, architecture)
-    if spec.flow in {Flow.BARRIER, Flow.SIGNAL, Flow.JOIN}:
+    if spec.flow in {IsaFlow.BARRIER, IsaFlow.SIGNAL, IsaFlow.JOIN}:
         return _barrier(instruction, architecture)
     if (decoder := _DECODERS.get(spec.name)) is not None:
         return decoder(instruction, architecture)
@@ -92,11 +92,11 @@ def decode_control(instruction: Instruction, places: Mapping[int, int], architec
 def _call(instruction: Instruction, places: Mapping[int, int]) -> Step:
     operands = [parse_operand(text, instruction) for text in instruction.operands[:2]]
     flow = instruction.spec.flow
-    gives = () if flow is Flow.INDIRECT else operands[:1]
+    gives = () if flow is IsaFlow.INDIRECT else operands[:1]
     takes = operands[-1:] if flow.is_indirect else ()
     if instruction.follows is None or any(each.file is not File.SCALAR or each.count != 2 for each in (*gives, *takes)):
         raise unknown(instruction, "address" if instruction.follows is None else "form")
-    if flow is Flow.CALL and instruction.target is None:
+    if flow is IsaFlow.CALL and instruction.target is None:
         raise unknown(instruction, "target")
     return_address, target = CODE_BASE + instruction.follows, instruction.target
     put = [scalar_writer(each, wide=True) for each in gives]
@@ -143,12 +143,16 @@ def _wait(instruction: Instruction, architecture: Architecture) -> Step:
 def _barrier(instruction: Instruction, architecture: Architecture) -> Step:
     """Arrives at a barrier, waits there, or both; only that of all waves, -1, is known."""
     flow = instruction.spec.flow
-    if architecture.split_barrier == (flow is Flow.BARRIER) or instruction.operands not in {(), ("-1",), ("0xffff",)}:
+    if architecture.split_barrier == (flow is IsaFlow.BARRIER) or instruction.operands not in {
+        (),
+        ("-1",),
+        ("0xffff",),
+    }:
         raise unknown(instruction, f"barrier on {architecture.arch}")
 
     def act(wave: Wave) -> int | None:
-        wave.signals += flow is not Flow.JOIN
-        return None if flow is Flow.SIGNAL else AT_BARRIER
+        wave.signals += flow is not IsaFlow.JOIN
+        return None if flow is IsaFlow.SIGNAL else AT_BARRIER
 
     return make_step(instruction, act)
 

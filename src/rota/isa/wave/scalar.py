@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from rota.isa.disassembly import Instruction
-from rota.isa.opcodes import Opcode, Unit
+from rota.isa.opcodes import IsaUnit, Opcode
 from rota.isa.registers import M0
 from rota.isa.wave.operand import Operand, named_register, parse_operand, scalar_reader, scalar_writer, unknown
 from rota.isa.wave.wave import INDEXED, Step, Wave, make_step
@@ -224,7 +224,7 @@ _ORDER: dict[str, Callable[[int, int], bool]] = {
 
 def decode_scalar(instruction: Instruction) -> Step | None:  # noqa: PLR0911  # one line per family
     opcode, words = instruction.opcode, instruction.spec.words
-    if instruction.spec.unit is not Unit.SALU:
+    if instruction.spec.unit is not IsaUnit.SALU:
         return None
     if opcode in _DECODERS:
         return _DECODERS[opcode](instruction)

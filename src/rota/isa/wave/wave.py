@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rota.errors import Finding, Severity
 from rota.isa.disassembly import Instruction
 from rota.isa.hazards.spacing import NOTHING, Spacing
-from rota.isa.opcodes import Unit
+from rota.isa.opcodes import IsaUnit
 from rota.isa.registers import EXEC, M0, SCALAR, row_name
 from rota.isa.wave.operand import Reader
 from rota.targets.architecture import Architecture, Pipe, Traffic
@@ -107,7 +107,7 @@ def clamp_float(wave: Wave, value: Any) -> Any:  # noqa: ANN401
     return np.where(low > 1, kind(1), low)
 
 
-_INDEXED_UNITS = frozenset({Unit.VALU, Unit.MATRIX})
+_INDEXED_UNITS = frozenset({IsaUnit.VALU, IsaUnit.MATRIX})
 
 
 def with_indexing(step: Step, decode: Callable[[Instruction], Step]) -> Step:

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 from rota.check import bad_field, check_elements, check_ints, check_types, expect, is_int
 from rota.errors import Concern, GraphError, OrderError, several
 from rota.markup import Link, arcs, card
+from rota.order.graph import Arc, Cycle, check_ends, longest_starts, strong_components
 from rota.printing import WIDTH, NamedMember, Pasted
 from rota.program.kinds import OpRole, ResourceKind
 
@@ -85,19 +86,23 @@ class LoopBody:
     ops: tuple[CostedOp, ...]
     edges: tuple[DepEdge, ...]
     _before: tuple[tuple[int, ...], ...] = field(init=False, repr=False, compare=False)
-    _topological: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __init__(self, ops: Sequence[CostedOp], edges: Sequence[DepEdge]) -> None:
         object.__setattr__(self, "ops", check_elements("a body", ops, CostedOp))
         object.__setattr__(self, "edges", check_elements("an edge list", edges, DepEdge))
         for edge in self.edges:
-            self._check_edge(edge)
+            ends = edge.producer_idx, edge.consumer_idx
+            check_ends("the body", self.ops, ends, edge.loop_distance, edge.dep_kind.value)
+            if edge.producer_idx == edge.consumer_idx and edge.loop_distance == 0:
+                raise self._report_own_predecessor(edge.producer_idx)
         before: list[dict[int, None]] = [{} for _ in self.ops]
         for edge in self.edges:
             if edge.loop_distance == 0:
                 before[edge.consumer_idx][edge.producer_idx] = None
         object.__setattr__(self, "_before", tuple(tuple(producers) for producers in before))
-        object.__setattr__(self, "_topological", self._topological_order())
+        cycles = [each for each in strong_components(len(self.ops), self._arcs()) if len(each) > 1]
+        if cycles:
+            raise self._cycle_error(set(min(cycles)))
 
     def predecessors(self) -> tuple[tuple[int, ...], ...]:
         """For each op, the ops that must come before it within one iteration, each once."""
@@ -105,20 +110,18 @@ class LoopBody:
 
     def compute_asap(self) -> tuple[int, ...]:
         """Earliest starts under the distance-0 edges, resources ignored."""
-        before = self._before
-        start = [0] * len(self.ops)
-        for index in self._topological:
-            start[index] = max((start[p] + self.ops[p].latency for p in before[index]), default=0)
-        return tuple(start)
+        return _find_starts(len(self.ops), self._arcs())
 
     def compute_alap(self, makespan: int) -> tuple[int, ...]:
         """Latest starts under the distance-0 edges for an iteration that ends at `makespan`."""
-        before = self._before
-        start = [makespan - op.latency for op in self.ops]
-        for index in reversed(self._topological):
-            for producer in before[index]:
-                start[producer] = min(start[producer], start[index] - self.ops[producer].latency)
-        return tuple(start)
+        back = [Arc(arc.consumer, arc.producer, self.ops[arc.consumer].latency, 0) for arc in self._arcs()]
+        after = _find_starts(len(self.ops), back)
+        return tuple(makespan - op.latency - late for op, late in zip(self.ops, after, strict=True))
+
+    def _arcs(self) -> list[Arc]:
+        """The distance-0 edges, each after its producer's latency."""
+        every = ((producer, consumer) for consumer, those in enumerate(self._before) for producer in those)
+        return [Arc(producer, consumer, self.ops[producer].latency, 0) for producer, consumer in every]
 
     def critical_path(self) -> int:
         """Length of the longest chain of distance-0 edges, last op included."""
@@ -151,53 +154,14 @@ class LoopBody:
     def _title(self, edge: DepEdge) -> str:
         return f"{edge}: {self.ops[edge.producer_idx]} before {self.ops[edge.consumer_idx]}"
 
-    def _check_edge(self, edge: DepEdge) -> None:
-        for role, index in (("producer", edge.producer_idx), ("consumer", edge.consumer_idx)):
-            if not 0 <= index < len(self.ops):
-                raise GraphError.of(
-                    "G101",
-                    f"the edge's {role} is op {index}, but the body has ops 0..{len(self.ops) - 1}",
-                    concerns=(Concern(label=f"{edge.producer_idx} -> {edge.consumer_idx} {edge.dep_kind.value}"),),
-                    evidence=((f"{role} index", index), ("ops", len(self.ops))),
-                )
-        if edge.loop_distance < 0:
-            raise GraphError.of(
-                "G104",
-                f"an edge can't reach {several(-edge.loop_distance, 'iteration')} back in time",
-                concerns=self._ends(edge),
-                evidence=(("distance", edge.loop_distance), ("least", 0)),
-            )
-        if edge.producer_idx == edge.consumer_idx and edge.loop_distance == 0:
-            raise GraphError.of(
-                "G102",
-                f"{self.ops[edge.producer_idx]} would have to come before itself",
-                concerns=self._ends(edge)[:1],
-                evidence=(("edge", f"{edge.producer_idx} -> {edge.consumer_idx}"), ("distance", 0)),
-                fixes=("loop_distance=1 if the op needs its own result of the iteration before",),
-            )
-
-    def _ends(self, edge: DepEdge) -> tuple[Concern, Concern]:
-        return (
-            self.ops[edge.producer_idx].concern(edge.producer_idx, "comes first"),
-            self.ops[edge.consumer_idx].concern(edge.consumer_idx, "comes later"),
+    def _report_own_predecessor(self, index: int) -> GraphError:
+        return GraphError.of(
+            "G102",
+            f"{self.ops[index]} would have to come before itself",
+            concerns=(self.ops[index].concern(index, "comes first"),),
+            evidence=(("edge", f"{index} -> {index}"), ("distance", 0)),
+            fixes=("loop_distance=1 if the op needs its own result of the iteration before",),
         )
-
-    def _topological_order(self) -> tuple[int, ...]:
-        before = self._before
-        waiting = [len(p) for p in before]
-        after: list[list[int]] = [[] for _ in self.ops]
-        for index, producers in enumerate(before):
-            for producer in producers:
-                after[producer].append(index)
-        order = [index for index, count in enumerate(waiting) if count == 0]
-        for index in order:  # grows while it is walked
-            for consumer in after[index]:
-                waiting[consumer] -= 1
-                if waiting[consumer] == 0:
-                    order.append(consumer)
-        if len(order) < len(self.ops):
-            raise self._cycle_error({i for i, count in enumerate(waiting) if count > 0})
-        return tuple(order)
 
     def _cycle_error(self, stuck: set[int]) -> GraphError:
         """Walk producers inside the stuck set until an op repeats: that walk is a cycle."""
@@ -214,6 +178,11 @@ class LoopBody:
             evidence=(("cycle", text), ("loop distance around it", 0)),
             fixes=("give the edge that crosses the loop edge loop_distance=1",),
         )
+
+
+def _find_starts(count: int, arcs: Sequence[Arc]) -> tuple[int, ...]:
+    starts = longest_starts(count, arcs, 0)
+    return () if isinstance(starts, Cycle) else tuple(starts)  # construction has excluded cycles
 
 
 UNLIMITED_VGPR = 999999

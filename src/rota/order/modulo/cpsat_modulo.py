@@ -16,17 +16,8 @@ from itertools import count as iter_count, pairwise
 from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
 
-from rota.order.modulo.modulo_problem import (
-    Arc,
-    Cycle,
-    Gaps,
-    ModuloOp,
-    ModuloProblem,
-    Use,
-    longest_gaps,
-    longest_starts,
-    strong_components,
-)
+from rota.order.graph import Arc, Cycle, Gaps, longest_gaps, longest_starts, strong_components
+from rota.order.modulo.modulo_problem import ModuloOp, ModuloProblem, Use
 from rota.solver.cp_sat import make_ready
 from rota.solver.limits import LARGEST_SEED, Outcome, most_workers, solve, spent, stopped, units
 

@@ -5,13 +5,14 @@ Both directions need a barrier: what one wave loaded, all waves read; and what a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from rota.order.modulo.modulo_problem import Arc, Cycle, ModuloProblem, longest_starts
-from rota.program.kinds import Home
+from rota.order.graph import Arc, Cycle, longest_starts
+from rota.order.modulo.modulo_problem import ModuloProblem
+from rota.program.kinds import LDS_READS, Home, OpKind
 from rota.program.loop_spec import LoopSpec, Read
 
 
@@ -54,14 +55,14 @@ def derive_handovers(spec: LoopSpec, copies: Mapping[str, int]) -> Iterator[Hand
             yield Handover(value.name, tuple(ops), writers, free, lands=False)
 
 
-def derive_deliveries(spec: LoopSpec) -> Iterator[Delivery]:
-    """From each read of LDS into registers to each op that uses them."""
-    tiles = {value.name for value in spec.values if value.home is Home.LDS}
+def derive_deliveries(spec: LoopSpec, kinds: Collection[OpKind] = LDS_READS) -> Iterator[Delivery]:
+    """From each op of these kinds that fills registers to each op that uses them."""
     filled = {
         name: index
         for index, op in enumerate(spec.ops)
-        if any(read.value in tiles for read in op.reads)
+        if op.kind in kinds
         for name in op.writes
+        if spec.value(name).home is Home.REGISTERS
     }
     for index, op in enumerate(spec.ops):
         for read in op.reads:

@@ -14,6 +14,7 @@ from time import perf_counter
 
 from rota.check import bad_field, check_ints, check_seconds, expect, is_int
 from rota.errors import Concern, OrderError
+from rota.order.graph import Arc, longest_starts, strong_components
 from rota.order.modulo.cpsat_modulo import (
     ModuloModel,
     Structure,
@@ -30,16 +31,13 @@ from rota.order.modulo.modulo_problem import (
     ANY_HORIZON,
     LONGEST,
     MII,
-    Arc,
     ModuloCertificate,
     ModuloOp,
     ModuloProblem,
     ModuloProof,
     ModuloSchedule,
     derive_mii,
-    longest_starts,
     resource_loads,
-    strong_components,
 )
 from rota.solver.limits import LARGEST_SEED, Outcome, spend, spent, stopped
 

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 from rota.errors import Concern, OrderError
+from rota.order.graph import Arc, Cycle, longest_gaps, longest_starts
 from rota.order.modulo.cpsat_modulo import (
     Contest,
     Decision,
@@ -26,7 +27,7 @@ from rota.order.modulo.cpsat_modulo import (
     share,
 )
 from rota.order.modulo.handover import Choice, Delivery, Handover, Meeting
-from rota.order.modulo.modulo_problem import Arc, Cycle, ModuloProblem, longest_gaps, longest_starts
+from rota.order.modulo.modulo_problem import ModuloProblem
 from rota.order.modulo.scheduler import ModuloScheduler
 from rota.order.modulo.slack_list import SlackList, is_simple
 from rota.solver.limits import LARGEST_SEED, Outcome, spent, stopped
