@@ -45,6 +45,7 @@ from rota.emit.gemm.gemm_tile import (
 from rota.emit.gemm.gemm_words import COLUMN_HALVES, PACK, PAIR_READ, SCALE_DMA
 from rota.errors import Finding
 from rota.isa.disassembly import Instruction
+from rota.isa.opcodes import IsaUnit
 from rota.program.entry import Place, Space
 from rota.program.kinds import OpKind, Phase
 
@@ -58,7 +59,7 @@ _Read = tuple[ColumnPair, int]  # of B in pairs of columns, and its copy
 _Held = _Piece | _Sum | _BlockSum | _Read | int  # or a constant, in a scalar register
 _PATHS = ((Phase.EPILOGUE,), (Phase.KERNEL, Phase.KERNEL, Phase.EPILOGUE))
 _OFFSET = re.compile(r"offset:(\d+)")
-_COPIES = ("v_mov_b32", "v_mov_b64", "v_accvgpr_mov", "v_accvgpr_read", "v_accvgpr_write")
+_COPIES = frozenset({"mov", "accvgpr_mov", "accvgpr_read", "accvgpr_write"})
 
 
 def wrong_operands(
@@ -212,7 +213,7 @@ def _wrong_registers(pairs: Sequence[Pair], loop: MachineLoop, binding: GemmBind
 def _move(instruction: Instruction, held: dict[Register, _Held]) -> None:
     """Follow a copy; a scalar register has a constant until it is written again."""
     opcode, operands = instruction.opcode, instruction.operands
-    if opcode.startswith(_COPIES):
+    if instruction.spec.root in _COPIES and instruction.spec.unit is IsaUnit.VALU:
         sources = parse_registers(operands[1]) or [""] * 2
         for target, source in zip(parse_registers(operands[0]), sources, strict=False):
             if source in held:
@@ -480,7 +481,7 @@ def _parse_operands(event: MachineEvent) -> tuple[Registers, Registers]:
     """What an instruction writes and reads; a swap exchanges lanes between its operands."""
     first, *others = (frozenset(parse_registers(each)) for each in event.instruction.operands)
     rest = frozenset[str]().union(*others)
-    return (first | rest, first | rest) if "_swap_" in event.instruction.opcode else (first, rest)
+    return (first | rest, first | rest) if event.instruction.spec.swaps else (first, rest)
 
 
 def _by_entry(pairs: Sequence[Pair]) -> Iterator[list[Pair]]:

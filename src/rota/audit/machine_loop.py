@@ -7,7 +7,6 @@ store of the results.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +16,10 @@ from rota.emit.gemm.gemm_tile import BoundInstruction
 from rota.emit.text import FIRST_MARK, LAST_MARK, is_alone
 from rota.errors import Concern, Finding, IsaError
 from rota.isa.disassembly import Instruction
+from rota.isa.opcodes import IsaUnit, written_counts
+from rota.isa.registers import NAMED, parse_range, rows_in
 from rota.program.entry import Entry
-from rota.program.kinds import SYNC_INSTRUCTIONS, OpKind, Phase, Unit, kind_of_instruction
+from rota.program.kinds import SYNC_INSTRUCTIONS, OpKind, Phase, Unit
 from rota.program.lowered import Lowerable
 
 _LIKE = {OpKind.TRANSCENDENTAL: OpKind.VALU}  # in machine code both are opcodes that the author names
@@ -82,10 +83,8 @@ def _expect_events(planned: Lowerable, data: Callable[[Entry], Iterable[Expected
     return {phase: tuple(event for entry in program.phase(phase) for event in events(entry)) for phase in Phase}
 
 
-_SPAN = re.compile(r"([vas])(?:\[(\d+):(\d+)\]|(\d+))")
-_SUMS = re.compile(r"s_(mov_b32|add_i32|add_u32|or_b32)$|v_(or_b32|add_u32)")
+_SUMS = frozenset({"s_mov_b32", "s_add_i32", "s_add_u32", "s_or_b32", "v_or_b32", "v_add_u32"})
 """Copies and sums; an OR with a constant adds it where the compiler knows that no bits meet."""
-_WRITES_NOTHING = ("s_cmp", "s_bitcmp", "s_store", "s_setreg")
 
 
 class RegisterSums:
@@ -101,9 +100,9 @@ class RegisterSums:
 
     def step(self, each: Instruction) -> None:
         written = find_written_scalars(each)
-        if each.opcode.startswith("v_") and each.operands:
+        if each.spec.unit in {IsaUnit.VALU, IsaUnit.MATRIX} and each.operands:
             written = parse_registers(each.operands[0], "vas")
-        found = self._sum(each) if len(written) == 1 and _SUMS.match(each.opcode) else None
+        found = self._sum(each) if len(written) == 1 and each.mnemonic in _SUMS else None
         for register in written:
             self._defined[register] += 1
             self._sums.pop(register, None)
@@ -120,8 +119,11 @@ class RegisterSums:
 
 
 def find_written_scalars(each: Instruction) -> list[str]:
-    writes = each.operands and not each.opcode.startswith(_WRITES_NOTHING)
-    return parse_registers(each.operands[0], "s") if writes else []
+    return (
+        parse_registers(each.operands[0], "s")
+        if each.operands and rows_in(each.operands[0]) & each.registers.writes
+        else []
+    )
 
 
 def constant(operand: str) -> int | None:
@@ -133,15 +135,10 @@ def constant(operand: str) -> int | None:
 
 def parse_registers(operand: str, files: str = "va") -> list[str]:
     """The registers that an operand names, one after the other, in the vector files or those given; else none."""
-    match = _SPAN.fullmatch(operand)
-    if match is None or match[1] not in files:
+    found = parse_range(operand)
+    if found is None or found.file not in files or operand in NAMED:
         return []
-    first, last = (match[2], match[3]) if match[2] else (match[4], match[4])
-    return [f"{match[1]}{number}" for number in range(int(first), int(last) + 1)]
-
-
-_WAIT = re.compile(r"(vmcnt|lgkmcnt)\((\d+)\)")
-_SCALAR_LOADS = ("s_load", "s_buffer_load")
+    return [f"{found.file}{number}" for number in range(found.first, found.first + found.size)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,10 +268,10 @@ def _events(
     scalars, m0, base = False, None, ""
     sums = RegisterSums()
     for number, each in enumerate(instructions):
-        scalars = scalars or each.opcode.startswith(_SCALAR_LOADS)
+        scalars = scalars or (each.spec.unit is IsaUnit.SMEM and each.returns)
         if each.operands[:1] == ("m0",):
             m0, base = None, ""
-            if each.opcode.startswith("s_add"):
+            if each.spec.root == "add":
                 m0, base = constant(each.operands[-1]), each.operands[1]
             elif each.opcode == "s_mov_b32" and constant(each.operands[1]) is None:
                 base, m0 = sums.of(each.operands[1])
@@ -285,7 +282,7 @@ def _events(
         waits: tuple[tuple[str, int], ...] = ()
         serves = False
         if kind is OpKind.WAIT:
-            waits = tuple((name, int(count)) for name, count in _WAIT.findall(each.text))
+            waits = tuple(written_counts(each.spec, each.text).items())
             serves = scalars and ("lgkmcnt", 0) in waits
             scalars = scalars and not serves
         yield MachineEvent(
@@ -305,7 +302,7 @@ def _kind(instruction: Instruction, valu: Collection[str], kinds: Collection[OpK
     """An access of global memory or a vector instruction is an event only where the schedule has such ops."""
     if instruction.opcode in valu:
         return OpKind.VALU
-    kind = kind_of_instruction(instruction.text)
+    kind = instruction.op_kind
     if kind is None or kind.unit is Unit.VALU or (kind.unit is Unit.DMA and kind not in {OpKind.DMA, *kinds}):
         return None
     return kind

@@ -28,12 +28,14 @@ from rota.isa.opcodes import (
     goes_to_lds,
     is_dpp,
     is_sdwa,
+    op_kind_of,
     opcode_named,
     registers_of,
     returns_value,
     traffic_of,
 )
 from rota.isa.registers import SCC_ROWS, ranges_in
+from rota.program.kinds import OpKind
 from rota.targets.architecture import Traffic
 
 if TYPE_CHECKING:
@@ -414,6 +416,11 @@ class Instruction:
     def traffic(self) -> Traffic | None:
         """What its counter counts it as; a flat instruction counts as LDS, too."""
         return traffic_of(self.spec, self.modifiers)
+
+    @property
+    def op_kind(self) -> OpKind | None:
+        """What it is in a schedule; None where its opcode alone doesn't say."""
+        return op_kind_of(self.spec, self.modifiers)
 
     @property
     def is_flat(self) -> bool:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rota.isa.registers import EXEC_ROWS, M0_ROWS, NO_ROWS, SCC_ROWS, VCC_ROWS, Rows, flags_in, rows_in, vector_rows
+from rota.program.kinds import OpKind
 from rota.targets.architecture import Architecture, Traffic
 
 
@@ -291,6 +292,28 @@ def traffic_of(opcode: Opcode, modifiers: tuple[str, ...]) -> Traffic | None:
     if goes_to_lds(access, modifiers):
         return Traffic.TO_LDS
     return Traffic.LOAD if returns_value(access, modifiers) else Traffic.STORE
+
+
+_GLOBAL = {
+    MemVerb.LOAD: OpKind.GLOBAL_LOAD, MemVerb.STORE: OpKind.GLOBAL_STORE, MemVerb.ATOMIC: OpKind.ATOMIC,
+}  # fmt: skip
+_FLOW_KINDS = {IsaFlow.WAIT: OpKind.WAIT, IsaFlow.BARRIER: OpKind.BARRIER}
+_SLOW = frozenset({"exp", "log", "rcp", "rsq", "sqrt", "sin", "cos", "prng"})
+
+
+def op_kind_of(opcode: Opcode, modifiers: tuple[str, ...]) -> OpKind | None:
+    """What an instruction is in a schedule; None where its opcode alone doesn't say."""
+    access = opcode.access
+    if access is not None and opcode.unit is IsaUnit.VMEM and not access.private:
+        return OpKind.DMA if goes_to_lds(access, modifiers) else _GLOBAL[access.verb]
+    if access is not None and access.space is MemSpace.LDS and access.verb in {MemVerb.LOAD, MemVerb.STORE}:
+        reads = OpKind.LDS_READ_TRANSPOSED if access.transposed else OpKind.LDS_READ
+        return reads if access.verb is MemVerb.LOAD else OpKind.LDS_WRITE
+    if opcode.unit is IsaUnit.MATRIX:
+        return OpKind.MMA
+    if opcode.unit is IsaUnit.VALU and opcode.words[0] in _SLOW:
+        return OpKind.TRANSCENDENTAL
+    return OpKind.PRIORITY if opcode.name == "s_setprio" else _FLOW_KINDS.get(opcode.flow)
 
 
 RETURNING = frozenset({"sc0", "glc", "th:TH_ATOMIC_RETURN"})

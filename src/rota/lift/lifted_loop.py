@@ -46,7 +46,7 @@ from rota.program.entry import (
     wait_effect,
     wait_op,
 )
-from rota.program.kinds import WIDEST, OpKind, Phase, kind_of_instruction, takes_formats
+from rota.program.kinds import WIDEST, OpKind, Phase, takes_formats
 from rota.program.lowered import Barrier, LoweredProgram, Role, Unstated, merged
 from rota.program.machine import LANES, Machine
 from rota.prove.kernel_proof import Triple, prove
@@ -173,16 +173,14 @@ def _derive_ops(
 
 def _derive_kind(operation: Operation) -> OpKind:
     """By its name, or for instructions that no schedule of ours has, by what it does."""
-    kind = kind_of_instruction(operation.instruction.text)
-    if kind is not None and (kind is OpKind.DMA) == bool(operation.to_lds):
+    if (kind := operation.instruction.op_kind) is not None:
         return kind
-    if operation.kind is OperationKind.VMEM:
-        verbs = {"load": OpKind.GLOBAL_LOAD, "store": OpKind.GLOBAL_STORE, "atomic": OpKind.ATOMIC}
-        return OpKind.DMA if operation.to_lds else verbs[operation.verb]
+    if operation.kind is OperationKind.VMEM:  # of private memory
+        return OpKind.GLOBAL_LOAD if operation.data else OpKind.GLOBAL_STORE
     if operation.kind in {OperationKind.LDS, OperationKind.EXCHANGE}:
         reads = operation.data or operation.kind is OperationKind.EXCHANGE
         return OpKind.LDS_READ if reads else OpKind.LDS_WRITE
-    return OpKind.VALU if operation.name.startswith("v_") else OpKind.SCALAR
+    return OpKind.VALU if operation.is_vector else OpKind.SCALAR
 
 
 def _derive_work(operation: Operation, kind: OpKind) -> Work:

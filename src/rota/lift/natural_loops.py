@@ -15,7 +15,7 @@ from math import lcm
 
 from rota.errors import Concern, ProgramError, several
 from rota.program.entry import Place, Space
-from rota.program.kinds import OpKind, kind_of_instruction
+from rota.program.kinds import OpKind
 from rota.program.loop_spec import MOST_INSTRUCTIONS
 from rota.prove.operation import Operation, OperationKind
 from rota.prove.state import LdsUse, WaveSet
@@ -53,7 +53,7 @@ def find_loops(
 
 
 def is_matrix(operation: Operation) -> bool:
-    return kind_of_instruction(operation.name) is OpKind.MMA
+    return operation.instruction.op_kind is OpKind.MMA
 
 
 def refuse_lift(name: str, why: str, operation: Operation | None = None) -> ProgramError:

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 from rota.cycles.instructions import WorkSource, program_of, work_of
 from rota.cycles.predict import predict
 from rota.errors import MeasureError
+from rota.isa.opcodes import op_kind_of, opcode_named
 from rota.program.entry import Entry
-from rota.program.kinds import OpKind, kind_of_instruction
+from rota.program.kinds import OpKind
 from rota.program.lowered import Lowerable, LoweredProgram
 from rota.targets.device import device_of
 
@@ -47,7 +48,8 @@ class TracedInstruction(NamedTuple):
     @property
     def kind(self) -> OpKind | None:
         """What it would be in a schedule; None where no op is."""
-        return kind_of_instruction(self.text)
+        name, *rest = self.text.split()
+        return op_kind_of(opcode_named(name), tuple(rest))
 
 
 class ComparedEntry(NamedTuple):

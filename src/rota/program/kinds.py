@@ -6,9 +6,7 @@ Which counter tracks an op is a fact of the machine (`program.machine.Counter`).
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Mapping
-from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -112,7 +110,6 @@ class _Row(NamedTuple):
     unit: Unit = Unit.ISSUE
     reads: tuple[Home, ...] = ()
     writes: tuple[Home, ...] = ()
-    opcodes: str = ""  # an expression for the machine instructions of this kind, as a listing has them
 
 
 _LDS, _REGISTERS, _MEMORY = (Home.LDS,), (Home.REGISTERS,), (Home.MEMORY,)
@@ -125,27 +122,22 @@ class OpKind(enum.Enum):
     __hash__ = object.__hash__  # members are single; an enum's own hash is Python code
 
     # fmt: off
-    DMA = _Row("load", "global memory to LDS", OpRole.GLOBAL_LOAD, Unit.DMA, _REGISTERS, _LDS,
-               r"(buffer|global|flat)_load(_lds_|\S* .*\blds\b)")
-    GLOBAL_LOAD = _Row("gload", "global memory to registers", OpRole.GLOBAL_LOAD, Unit.DMA, _REGISTERS, _REGISTERS,
-                       r"(buffer|global|flat)_load")
-    GLOBAL_STORE = _Row("gstore", "registers to global memory", OpRole.NONE, Unit.DMA, _REGISTERS, _MEMORY,
-                        r"(buffer|global|flat)_store")
-    ATOMIC = _Row("atomic", "registers added to memory", OpRole.NONE, Unit.DMA, _REGISTERS, _MEMORY,
-                  r"(buffer|global|flat)_atomic")
-    LDS_READ = _Row("fragment", "LDS to registers", OpRole.FRAGMENT_LOAD, Unit.LDS, _LDS + _REGISTERS, _REGISTERS,
-                    r"ds_read(?!\w*_tr_)")
+    DMA = _Row("load", "global memory to LDS", OpRole.GLOBAL_LOAD, Unit.DMA, _REGISTERS, _LDS)
+    GLOBAL_LOAD = _Row("gload", "global memory to registers", OpRole.GLOBAL_LOAD, Unit.DMA, _REGISTERS, _REGISTERS)
+    GLOBAL_STORE = _Row("gstore", "registers to global memory", OpRole.NONE, Unit.DMA, _REGISTERS, _MEMORY)
+    ATOMIC = _Row("atomic", "registers added to memory", OpRole.NONE, Unit.DMA, _REGISTERS, _MEMORY)
+    LDS_READ = _Row("fragment", "LDS to registers", OpRole.FRAGMENT_LOAD, Unit.LDS, _LDS + _REGISTERS, _REGISTERS)
     LDS_READ_TRANSPOSED = _Row("transposed", "LDS to registers, transposed", OpRole.FRAGMENT_LOAD, Unit.LDS,
-                               _LDS + _REGISTERS, _REGISTERS, r"ds_read\w*_tr_")
-    LDS_WRITE = _Row("lds_store", "registers to LDS", OpRole.SHARED_STORE, Unit.LDS, _REGISTERS, _LDS, "ds_write")
-    MMA = _Row("mma", "registers to accumulator", OpRole.COMPUTE, Unit.MMA, _REGISTERS, _RESULTS, "v_s?mfma")
+                               _LDS + _REGISTERS, _REGISTERS)
+    LDS_WRITE = _Row("lds_store", "registers to LDS", OpRole.SHARED_STORE, Unit.LDS, _REGISTERS, _LDS)
+    MMA = _Row("mma", "registers to accumulator", OpRole.COMPUTE, Unit.MMA, _REGISTERS, _RESULTS)
     VALU = _Row("valu", "registers to registers", OpRole.VALU_COMPUTE, Unit.VALU, _REGISTERS, _RESULTS)
     TRANSCENDENTAL = _Row("transcendental", "registers to registers, slowly", OpRole.VALU_COMPUTE, Unit.VALU,
-                          _REGISTERS, _RESULTS, "v_(exp|log|rcp|rsq|sqrt|sin|cos|prng)_")
+                          _REGISTERS, _RESULTS)
     SCALAR = _Row("scalar", "scalar registers to scalar registers", OpRole.NONE)
-    WAIT = _Row("wait", "wait for a counter", OpRole.SYNC, opcodes="s_waitcnt")
-    BARRIER = _Row("barrier", "barrier", OpRole.SYNC, opcodes="s_barrier")
-    PRIORITY = _Row("priority", "a hint to the wave arbiter", OpRole.FENCE, opcodes="s_setprio")
+    WAIT = _Row("wait", "wait for a counter", OpRole.SYNC)
+    BARRIER = _Row("barrier", "barrier", OpRole.SYNC)
+    PRIORITY = _Row("priority", "a hint to the wave arbiter", OpRole.FENCE)
     FENCE = _Row("fence", "a fence for the compiler", OpRole.FENCE)
     HINT = _Row("hint", "a hint to the compiler's scheduler", OpRole.FENCE)
     NOTHING = _Row("nothing", "orders and moves nothing", OpRole.NONE)
@@ -158,7 +150,6 @@ class OpKind(enum.Enum):
     unit: Unit
     reads: tuple[Home, ...]
     writes: tuple[Home, ...]
-    opcodes: str
     asynchronous: bool
     computes: bool
     synchronises: bool
@@ -183,13 +174,5 @@ LDS_READS = tuple(kind for kind in OpKind if kind.unit is Unit.LDS and Home.LDS 
 GLOBAL_LOADS = tuple(kind for kind in OpKind if kind.unit is Unit.DMA and Home.MEMORY not in kind.writes)
 """What brings data from outside the loop."""
 
-SYNC_INSTRUCTIONS = tuple(kind for kind in OpKind if kind.synchronises and kind.opcodes)
+SYNC_INSTRUCTIONS = (OpKind.WAIT, OpKind.BARRIER, OpKind.PRIORITY)
 """Of those that synchronise, what is an instruction; fences and hints to a compiler are none."""
-
-_OPCODES = tuple((re.compile(kind.opcodes), kind) for kind in OpKind if kind.opcodes)
-
-
-@lru_cache(maxsize=4096)
-def kind_of_instruction(text: str) -> OpKind | None:
-    """What a machine instruction, as a listing has it, is in a schedule; None where a listing alone doesn't say."""
-    return next((kind for pattern, kind in _OPCODES if pattern.match(text)), None)
