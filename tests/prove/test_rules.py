@@ -196,6 +196,9 @@ def test_what_a_flat_op_does_to_lds_is_ordered_by_lgkmcnt_alone() -> None:
     assert found(load, "s_waitcnt lgkmcnt(0)", use, both) == ["I103"]
     assert found(load, "s_waitcnt vmcnt(0)", use, both) == ["I103"]
     assert found(load, both, use) == []
+    for waited, missing in (("lgkmcnt", "vmcnt"), ("vmcnt", "lgkmcnt")):
+        verdict = judged(kernel(load, f"s_waitcnt {waited}(0)", use, both), policies=Policies(lds_in_bounds=True))
+        assert evidence(verdict, "I103")["missing wait"] == f"{missing}(0) before it"
 
 
 def test_where_a_flat_op_goes_in_lds_is_not_known() -> None:
@@ -217,6 +220,18 @@ def test_a_flat_op_that_is_known_to_go_to_lds_is_followed_there(width: str) -> N
     assert codes(judged(kernel(base, beside, store, end))) == ["I109"]
     assert codes(judged(kernel(base, own, f"{store} offset:{4096 - 64}", end))) == ["I105"]
     assert judged(kernel("s_mov_b64 s[8:9], src_shared_base\nv_mov_b32_e32 v5, 7", beside, store, end)).proved
+
+
+def test_flat_ops_in_flight_keep_their_bytes_however_many_there_are() -> None:
+    """More than a counter can count are stored as one, but not what they do to LDS; the other wave reads the second."""
+    base = "s_mov_b64 s[8:9], src_shared_base\nv_mov_b32_e32 v5, s9\nv_mov_b32_e32 v4, v1"
+    second = "flat_store_dword v[4:5], v0 offset:1024"
+    stores = ["flat_store_dword v[4:5], v0", second, *["flat_store_dword v[4:5], v0"] * 80]
+    end, read = "s_waitcnt vmcnt(0) lgkmcnt(0)", "ds_read_b32 v3, v2 offset:1024"
+    verdict = judged(kernel(base, *stores, "s_barrier", read, end))
+    assert codes(verdict) == ["I109"]
+    assert [concern.label for concern in verdict.findings[0].concerns] == [read, second]
+    assert judged(kernel(base, *stores, end, "s_barrier", read, end)).proved
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,8 @@ class Judge:
     def _report_register(  # noqa: PLR0917
         self, wave_set: WaveSet, operation: Operation, flight: InFlight, by: CountedBy, younger: int, known: Decisions
     ) -> None:
-        counter, count = by.counters[-1], younger if by.in_order else 0
+        left = [each for each in by.counters if each not in flight.waited]  # of a flat op that both count
+        counter, count = left[-1], younger if by.in_order else 0
         fixes: tuple[Fix, ...] = (wait_before(operation.number, counter, count),)
         if flight.near_wait >= 0:
             rule, wait = "off by one", self._operations[flight.near_wait]

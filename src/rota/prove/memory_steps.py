@@ -230,7 +230,7 @@ class MemorySteps:
         if not by.in_order and len(queue) > self._saturated:  # merge the two oldest
             first, second, *rest = queue
             a, b = first.access, second.access
-            if a is b is None or (a and b and a.how == b.how):
+            if a is b:
                 both = first._replace(rows=first.rows | second.rows, waited=first.waited & second.waited)
                 queue = (both, *rest)
         wave_set.queues = wave_set.queues | {by: queue}
