@@ -6,11 +6,12 @@ another clock, register file, LDS and table of passes.  What runs on it runs on 
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import replace
 
 from rota.program.kinds import OpKind
 from rota.program.machine import Confidence, Counter, Fact
 from rota.targets.architecture import Architecture, BankRule, Float8, Hazards
+from rota.targets.cdna4 import CDNA4
 from rota.targets.device import Device, Estimate, MatrixRate, Rates, Timing, device, estimate
 
 _SOURCE = "made up for the tests"
@@ -49,7 +50,7 @@ ARCHITECTURE = Architecture(
     register_bytes=_fact(4, "bytes per lane"),
     d16_kept=_fact(1, "halves of a register"),
     float8=Float8.OCP,
-    hazards=Hazards(**{field.name: _STATES for field in fields(Hazards)}),
+    hazards=Hazards(rules=tuple(replace(rule, states=_STATES) for rule in CDNA4.hazards.rules)),
     bank_rules=(
         BankRule(
             read_bytes=16,
@@ -81,8 +82,8 @@ MADE_UP: Device = device(
         rates=RATES,
         clock=_fact(1000, "MHz"),
         compute_units=_fact(10, "compute units"),
-        result_turns=ARCHITECTURE.hazards.result,
-        operand_turns=ARCHITECTURE.hazards.operand,
+        result_turns=ARCHITECTURE.hazards["result"],
+        operand_turns=ARCHITECTURE.hazards["operand"],
         issue_classes=estimate(4, 1, 4, "instructions per SIMD and turn", _SOURCE),
         lds_latency=Estimate(RATES.lds_latency, 30, 60),
         lds_write=Estimate(RATES.lds_write, 96, 96),

@@ -6,7 +6,8 @@ A code object names its architecture and no device; this is all that can be know
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from types import MappingProxyType
 
@@ -49,19 +50,21 @@ class WaitRule:
     when: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots, for what is kept of it
 class Hazards:
     """The wait states that software has to keep on an architecture."""
 
     rules: tuple[WaitRule, ...]
-    _facts: dict[str, Fact] = field(init=False, repr=False, compare=False)
-    _hash: int = field(init=False, repr=False, compare=False)  # rules of pairs are looked up by it
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_facts", {rule.name: rule.states for rule in self.rules})
-        object.__setattr__(self, "_hash", hash(self.rules))
+    @cached_property
+    def _facts(self) -> dict[str, Fact]:
+        return {rule.name: rule.states for rule in self.rules}
 
-    def __hash__(self) -> int:
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.rules)
+
+    def __hash__(self) -> int:  # rules of pairs are looked up by it
         return self._hash
 
     def __getitem__(self, name: str) -> Fact:
