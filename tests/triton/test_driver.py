@@ -13,6 +13,8 @@ from triton.runtime import driver
 
 import rota.triton
 
+pytestmark = pytest.mark.thorough  # the first one to compile waits for the compiler
+
 DEVICES = pytest.mark.parametrize("device", ["gfx942", "gfx950"])
 
 

@@ -5,6 +5,8 @@ import torch
 import triton
 import triton.language as tl
 
+pytestmark = pytest.mark.thorough  # the first one to compile waits for the compiler
+
 DEVICE = triton.runtime.driver.active.get_active_torch_device()
 
 
