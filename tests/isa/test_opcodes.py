@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rota.isa.decoded import decode
-from rota.isa.disassembly import Instruction
+from rota.isa.disassembly import CodeLine, Instruction, instruction_of
 from rota.isa.opcodes import IsaFlow, IsaUnit, opcode_named, traffic_of, wait_counts
 from rota.isa.registers import EXEC, M0, SCALAR, SCC, SCC_ROWS, rows_in
 from rota.isa.wave.wave import ROWS, Step, Wave
@@ -44,17 +44,7 @@ def _instructions(arch: str) -> Iterator[Instruction]:
 
 
 def _parsed(text: str) -> Instruction:
-    opcode, _, rest = text.partition(" ")
-    parts = rest.replace("[", "<").split(", ")
-    operands = [part.split()[0] for part in parts[: len(parts)]] if rest else []
-    joined = rest.partition(operands[-1])[2].split() if operands else []
-    return Instruction(
-        opcode=opcode,
-        operands=tuple(each.replace("<", "[") for each in operands),
-        modifiers=tuple(joined),
-        text=text,
-        line=1,
-    )
+    return instruction_of(CodeLine(number=1, text=text, follows=0))
 
 
 class _Content:

@@ -100,7 +100,7 @@ class RegisterSums:
 
     def step(self, each: Instruction) -> None:
         written = find_written_scalars(each)
-        if each.spec.unit in {IsaUnit.VALU, IsaUnit.MATRIX} and each.operands:
+        if each.spec.unit.computes_lanes and each.operands:
             written = parse_registers(each.operands[0], "vas")
         found = self._sum(each) if len(written) == 1 and each.mnemonic in _SUMS else None
         for register in written:

@@ -194,11 +194,11 @@ class Gathering:
         """Arrivals and waits, counted from the last complete meeting, and when those were that are still awaited."""
         met = len(self.complete)
         waits = tuple(self.waits[wave] - met for wave in self.waiting)
-        behind = -min(waits, default=0)
+        lag = -min(waits, default=0)
         return (
             tuple(self.arrivals[wave] - met for wave in sorted(self.awaited)),
             waits,
-            _since(time, self.complete[met - max(behind, 0) :]),
+            _since(time, self.complete[met - max(lag, 0) :]),
             tuple((each.wave.number, each.since - time, each.meeting - met) for each in self.sleepers),
         )
 

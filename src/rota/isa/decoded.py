@@ -152,7 +152,7 @@ def waves_at(
     steps: list[Step | None] = []
     for each in instructions:
         try:
-            lost = indirect and (each.spec.unit in {IsaUnit.VALU, IsaUnit.MATRIX} or bool(each.spec.traits & _INDIRECT))
+            lost = indirect and (each.spec.unit.computes_lanes or bool(each.spec.traits & _INDIRECT))
             steps.append(None if lost else decode(each, architecture))
         except IsaError:
             steps.append(None)

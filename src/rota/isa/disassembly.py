@@ -25,6 +25,7 @@ from rota.isa.opcodes import (
     Opcode,
     RegisterUse,
     Trait,
+    fields_of,
     goes_to_lds,
     is_dpp,
     is_sdwa,
@@ -393,11 +394,19 @@ class Instruction:
     @property
     def fields(self) -> dict[str, str]:
         """Its modifiers by name; a flag has no value."""
-        return dict(each.partition(":")[::2] for each in self.modifiers)
+        return fields_of(self.modifiers)
 
     @property
     def offset(self) -> int:
         return int(self.fields.get("offset", "0"), 0)
+
+    @property
+    def piece_offsets(self) -> tuple[int, ...]:
+        """Where the pieces of an LDS access start, in bytes from its address."""
+        access, fields = self.spec.access, self.fields
+        if access is None or access.pieces == 1:
+            return (self.offset,)
+        return tuple(int(fields.get(name, "0"), 0) * access.unit for name in ("offset0", "offset1"))
 
     @property
     def is_dpp(self) -> bool:

@@ -32,6 +32,11 @@ class IsaUnit(enum.Enum):
     UNKNOWN = "unknown"
 
     @property
+    def computes_lanes(self) -> bool:
+        """True for vector instructions that use registers alone: VALU and matrix core."""
+        return self in {IsaUnit.VALU, IsaUnit.MATRIX}
+
+    @property
     def is_vector(self) -> bool:
         """True if EXEC decides which lanes take part, as a rule."""
         return self in {IsaUnit.VALU, IsaUnit.MATRIX, IsaUnit.VMEM, IsaUnit.LDS}
@@ -321,6 +326,16 @@ RETURNING = frozenset({"sc0", "glc", "th:TH_ATOMIC_RETURN"})
 _DPP = re.compile(r"^(?:quad_perm|row_\w+|wave_\w+)(?::|$)")
 
 
+def fields_of(modifiers: tuple[str, ...]) -> dict[str, str]:
+    """Modifiers by name; a flag has no value."""
+    return dict(each.partition(":")[::2] for each in modifiers)
+
+
+def has_full_masks(fields: dict[str, str]) -> bool:
+    """True if DPP leaves no row and no bank out."""
+    return all(fields.get(f"{kind}_mask", "0xf") == "0xf" for kind in ("row", "bank"))
+
+
 def is_dpp(name: str, modifiers: tuple[str, ...]) -> bool:
     """True if lanes exchange values on the way in."""
     return name.endswith("_dpp") or any(_DPP.match(each) for each in modifiers)
@@ -333,10 +348,10 @@ def is_sdwa(name: str) -> bool:
 
 def keeps_target(name: str, operands: tuple[str, ...], modifiers: tuple[str, ...]) -> bool:
     """True if its encoding or a modifier leaves a part of the target, or some lanes of it, as they were."""
-    fields = dict(each.partition(":")[::2] for each in modifiers)
+    fields = fields_of(modifiers)
     if is_dpp(name, modifiers):
-        full = all(fields.get(f"{kind}_mask", "0xf") == "0xf" for kind in ("row", "bank"))
-        return not (full and fields.get("bound_ctrl") == "1")  # a lane without a source, or with an inactive one
+        # A lane without a source, or with an inactive one, keeps what it had unless it reads zero.
+        return not (has_full_masks(fields) and fields.get("bound_ctrl") == "1")
     if fields.get("dst_unused") == "UNUSED_PRESERVE":
         return True
     chosen = fields.get("op_sel", "").strip("[]").split(",")
@@ -375,7 +390,7 @@ def wait_counts(opcode: Opcode, text: str, architecture: Architecture) -> dict[s
     counts, names = written_counts(opcode, text), {queue.counter for queue in architecture.queues}
     if not counts.keys() <= names or (not opcode.counters and architecture.wait_encoding is None):
         raise ValueError(text)
-    return {name: count for name, count in counts.items() if name in names and count < architecture.no_wait(name)}
+    return {name: count for name, count in counts.items() if count < architecture.no_wait(name)}
 
 
 # The grammar of names.
@@ -427,7 +442,7 @@ _CACHES = re.compile(r"^(?:ds_nop|buffer_(?:inv|wbl2|wbinvl1|wbinvl1_vol|invl2)|
 @lru_cache(maxsize=4096)
 def opcode_named(name: str) -> Opcode:
     """The opcode of that name, with or without its encoding."""
-    bare = mnemonic_of(name)
+    bare = _ENCODING.sub("", name)
     if bare.startswith("v_"):
         return _vector(bare)
     for parse in (_caches, _lds, _vector_memory, _scalar_memory, _control, _scalar):
@@ -443,11 +458,6 @@ def opcode_named(name: str) -> Opcode:
             loads = unit is IsaUnit.SALU or _LDS_LOADS.match(bare) is not None
             return Opcode(name=bare, unit=unit, known=False, targets=int(loads), traits=_m0_traits(bare))
     return Opcode(name=bare, unit=IsaUnit.UNKNOWN, known=False)
-
-
-def mnemonic_of(name: str) -> str:
-    """An opcode's name without its encoding."""
-    return _ENCODING.sub("", name)
 
 
 def _split(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

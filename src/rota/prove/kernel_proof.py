@@ -19,7 +19,7 @@ from rota.isa.binary.kernel_facts import MOST_WORK_ITEMS, KernelFacts
 from rota.isa.binary.toolchain import read_object
 from rota.isa.disassembly import Instruction, expand_vskip
 from rota.isa.hazards.wait_states import check_spacing
-from rota.isa.opcodes import IsaFlow, IsaUnit
+from rota.isa.opcodes import IsaFlow
 from rota.isa.registers import SCALAR, rows_in
 from rota.program.machine import Confidence
 from rota.prove.decisions import Decisions, StateGraph
@@ -143,7 +143,7 @@ def may_use_y_or_z(instructions: Sequence[Instruction]) -> bool:
         straight = straight and each.spec.flow in _STRAIGHT and "exec" not in each.text
         sources = [_Source(text, tainted) for text in each.operands]
         name = each.opcode if each.is_dpp or each.is_sdwa else each.mnemonic  # parts and lanes aren't followed
-        vector = each.spec.unit in {IsaUnit.VALU, IsaUnit.MATRIX}
+        vector = each.spec.unit.computes_lanes
         follow = _TAINTS.get(name, _taint_of_table(each) if name == "v_bitop3_b32" else None)
         read = sources[1:] if vector else sources
         taint = 0

@@ -14,14 +14,13 @@ from typing import NamedTuple
 from rota.errors import IsaError
 from rota.isa.disassembly import Instruction
 from rota.isa.opcodes import IsaFlow, IsaUnit, MemAccess, MemSpace, MemVerb, Opcode, Trait, wait_counts
-from rota.isa.registers import EXEC, M0, SCALAR, SCC, VCC, rows_in
+from rota.isa.registers import EXEC, M0, SCALAR, SCC, rows_in
 from rota.isa.wave.operand import Operand, parse_operand
 from rota.targets.architecture import Architecture, Traffic
 
-SCC_ROW, M0_ROW = SCALAR + SCC, SCALAR + M0
+SCC_ROW = SCALAR + SCC
 EXEC_BITS = 0b11 << SCALAR + EXEC
-VCC_BITS = 0b11 << SCALAR + VCC
-SCC_BIT, M0_BIT = 1 << SCC_ROW, 1 << M0_ROW
+SCC_BIT, M0_BIT = 1 << SCC_ROW, 1 << SCALAR + M0
 VECTORS = (1 << SCALAR) - 1
 SLOTS = 1024  # the first row of spill slots: words of private memory that the kernel addresses by constants only
 
@@ -99,7 +98,7 @@ class Operation:
 
     @property
     def is_vector(self) -> bool:
-        return self.instruction.spec.unit in {IsaUnit.VALU, IsaUnit.MATRIX}
+        return self.instruction.spec.unit.computes_lanes
 
 
 class UnknownOperationError(Exception):
@@ -187,12 +186,10 @@ def _read_memory(make: Callable[..., Operation], instruction: Instruction, acces
         for name in instruction.fields:
             if name not in _OFFSETS:
                 raise UnknownOperationError(instruction, f"modifier {name!r}")
-        names = _OFFSETS[:1] if access.pieces == 1 else _OFFSETS[1:]
-        starts = (int(instruction.fields.get(name, "0"), 0) * access.unit for name in names)
         return make(
             kind=OperationKind.LDS, data=data, verb=_LDS_VERBS[access.verb], address=_mask(registers.address),
             operands=(parse_operand(instruction.operands[returns], instruction),),
-            extents=tuple((start, access.size) for start in starts),
+            extents=tuple((start, access.size) for start in instruction.piece_offsets),
         )  # fmt: skip
     size = access.size if instruction.to_lds else 0
     if instruction.to_lds and size < _LEAST_TO_LDS:
@@ -204,7 +201,7 @@ def _read_memory(make: Callable[..., Operation], instruction: Instruction, acces
     )  # fmt: skip
 
 
-_OFFSETS = ("offset", "offset0", "offset1")
+_OFFSETS = frozenset({"offset", "offset0", "offset1"})
 _MODELLED = (("v_writelane_b32", ()), ("v_bitop3_b32", ("bitop3",)))  # in spite of their modifiers and kept targets
 
 
@@ -220,7 +217,7 @@ def _read_value(make: Callable[..., Operation], instruction: Instruction) -> Ope
         )
     if spec.unit is IsaUnit.SMEM and spec.targets:
         return make(kind=OperationKind.SMEM, data=_mask(registers.writes), verb="time")
-    if not (registers.writes and spec.unit in {IsaUnit.SALU, IsaUnit.VALU, IsaUnit.MATRIX}):
+    if not (registers.writes and (spec.unit is IsaUnit.SALU or spec.unit.computes_lanes)):
         return make(kind=OperationKind.QUIET)
     if spec.unit is IsaUnit.SALU:
         count = 1 if Trait.READS_MODE in spec.traits else None
@@ -255,13 +252,13 @@ def mark_spills(operations: list[Operation]) -> list[Operation]:
 
     Then private memory is one more register file: no other lane reaches it, and a lane's own ops on it are in order.
     """
-    private = [each for each in operations if each.access is not None and each.access.private]
+    private = [each for each in operations if _is_private(each)]
     has_pointers = any("src_private" in each.instruction.text for each in operations)
     if has_pointers or any(each.kind is OperationKind.CALL for each in operations) or not all(map(_is_spill, private)):
         return operations
     marked = list(operations)
     for number, each in enumerate(operations):
-        if each in private:
+        if _is_private(each):
             stores, first = each.verb == "store", SLOTS + each.instruction.offset // 4
             data = each.reads & VECTORS if stores else each.data
             slots = tuple(range(first, first + data.bit_count()))
@@ -288,6 +285,10 @@ def mark_counted(operations: list[Operation], architecture: Architecture) -> lis
         each if (traffic := each.instruction.traffic) is None else replace(each, counted_by=by[traffic, each.flat])
         for each in operations
     ]
+
+
+def _is_private(operation: Operation) -> bool:
+    return operation.access is not None and operation.access.private
 
 
 def _is_spill(operation: Operation) -> bool:

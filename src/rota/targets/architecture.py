@@ -324,8 +324,10 @@ class Architecture(Machine):
         Machine.__post_init__(self)
         check_types(self, {"toolchain": str, "elf_machine": Fact, "lanes": Fact, "register_bytes": Fact})
         check_types(self, {"d16_kept": Fact, "float8": Float8, "hazards": Hazards})
-        lists = {"bank_rules": BankRule, "transposed_reads": str, "extensions": str, "matrix_forms": MatrixForm}
-        lists |= {"queues": Queue}
+        lists = {
+            "bank_rules": BankRule, "transposed_reads": str, "extensions": str, "matrix_forms": MatrixForm,
+            "queues": Queue,
+        }  # fmt: skip
         for name, kind in lists.items():
             check_elements(name, getattr(self, name), kind)
         counted = [traffic for queue in self.queues for traffic in queue.counts]

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from rota.isa.disassembly import VSKIP, Instruction
-from rota.isa.opcodes import IsaUnit, MemVerb, Trait
+from rota.isa.opcodes import IsaUnit, MemVerb, Trait, has_full_masks
 from rota.isa.registers import EXEC_ROWS, M0_ROWS, NO_ROWS, SCC_ROWS, VCC_ROWS, Rows, rows_in, scalar_rows, vector_rows
 from rota.program.machine import Confidence, Fact
 from rota.targets.architecture import ANY, SOURCES, Architecture, Hazards, Pipe, WaitRule
@@ -112,7 +112,7 @@ def _classes(unit: IsaUnit, traits: Trait, hwreg: str, pipe: Pipe | None) -> fro
     """What the rules of an architecture ask of an instruction: its unit, its traits, the register that it sets."""
     found = {(trait.name or "").lower().replace("_", " ") for trait in traits}
     found |= {_UNITS.get(unit, ""), hwreg}
-    computes = unit in {IsaUnit.VALU, IsaUnit.MATRIX}
+    computes = unit.computes_lanes
     for name, holds in (
         ("vector", unit.is_vector),
         ("valu or mfma", computes),
@@ -238,8 +238,8 @@ def _add_vector(fields: dict[str, Any], instruction: Instruction) -> None:
         reads = NO_ROWS.union(*sources[:2])
     if instruction.is_dpp:
         traits |= Trait.DPP
-        full = all(instruction.fields.get(f"{kind}_mask", "0xf") == "0xf" for kind in ("row", "bank"))
-        if not (full and any(_WHOLE.match(each) for each in instruction.modifiers)):  # some lanes have no source
+        whole = any(_WHOLE.match(each) for each in instruction.modifiers)  # else some lanes have no source
+        if not (whole and has_full_masks(instruction.fields)):
             kept = vector_rows(writes)
             reads |= kept
     if spec.words[0] in _MASKED:

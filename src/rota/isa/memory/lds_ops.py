@@ -133,7 +133,8 @@ def decode_exchange(instruction: Instruction) -> Step:
 
         act = _exchange(instruction, target.rows, swizzle)
         return make_step(instruction, act)
-    offset = offsets(instruction).get("offset", 0)
+    _check_modifiers(instruction)
+    offset = instruction.offset
     target, address, source = (parse_operand(text, instruction) for text in instruction.operands)
     gathers = instruction.spec.root == "bpermute"
 
@@ -257,20 +258,15 @@ def decode_shared(instruction: Instruction, architecture: Architecture) -> Step 
     return _decode_read(instruction, operands, places, extend)
 
 
-def offsets(instruction: Instruction) -> dict[str, int]:
-    found = {}
+def _check_modifiers(instruction: Instruction) -> None:
     for modifier in instruction.modifiers:
-        name, _, value = modifier.partition(":")
-        if name not in {"offset", "offset0", "offset1"}:
+        if modifier.partition(":")[0] not in {"offset", "offset0", "offset1"}:
             raise unknown(instruction, f"modifier {modifier!r}")
-        found[name] = int(value, 0)
-    return found
 
 
 def _byte_offsets(instruction: Instruction, access: MemAccess) -> NDArray[np.int64]:
-    at, names = offsets(instruction), ("offset",) if access.pieces == 1 else ("offset0", "offset1")
-    starts = np.array([at.get(name, 0) for name in names]) * access.unit
-    return (starts[:, None] + np.arange(access.size)).reshape(-1)
+    _check_modifiers(instruction)
+    return (np.array(instruction.piece_offsets)[:, None] + np.arange(access.size)).reshape(-1)
 
 
 def _decode_read(

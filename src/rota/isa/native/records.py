@@ -137,10 +137,9 @@ def memory_record(record: Any, instruction: Instruction, architecture: Architect
             record["offset"] += signed_offset(offset.literal) if offset.file is File.LITERAL else 0
         return None
     record["size"], record["offen"] = access.size, "offen" in fields
-    names = ("offset",) if access.pieces == 1 else ("offset0", "offset1")
     if access.space is MemSpace.LDS:
         record["pieces"] = access.pieces
-        record["pieces_offset"][: access.pieces] = [int(fields.get(name, "0"), 0) * access.unit for name in names]
+        record["pieces_offset"][: access.pieces] = instruction.piece_offsets
     if access.verb is MemVerb.ATOMIC:
         if combine_of(access) is None or access.space is MemSpace.FLAT:
             return None
@@ -228,7 +227,7 @@ def pack(program: KernelProgram) -> Packed | None:
             name = _BY_NUMPY
         record = ops[number]
         record["opcode"] = opcodes()[name][0]
-        record["vector"] = step.instruction.spec.unit in {IsaUnit.VALU, IsaUnit.MATRIX}
+        record["vector"] = step.instruction.spec.unit.computes_lanes
         record["fnuz"] = program.architecture.float8 is Float8.FNUZ
         record["touches_at"], record["touches"] = len(pool), len(step.touches)
         pool.extend(sorted(step.touches))
@@ -248,7 +247,7 @@ def only_registers(instruction: Instruction) -> bool:
     spec = instruction.spec
     if Trait.INDEXES in spec.traits:  # the core reads registers by their names
         return False
-    return spec.unit in {IsaUnit.SALU, IsaUnit.VALU, IsaUnit.MATRIX} or (spec.unit is IsaUnit.SMEM and spec.targets > 0)
+    return spec.unit is IsaUnit.SALU or spec.unit.computes_lanes or (spec.unit is IsaUnit.SMEM and spec.targets > 0)
 
 
 def _fill(record: Any, step: Step, architecture: Architecture) -> str | None:  # noqa: ANN401  # a record of an array

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from rota.errors import Finding, Severity
 from rota.isa.disassembly import Instruction
 from rota.isa.hazards.spacing import NOTHING, Spacing
-from rota.isa.opcodes import IsaUnit
 from rota.isa.registers import EXEC, M0, SCALAR, row_name
 from rota.isa.wave.operand import Reader
 from rota.targets.architecture import Architecture, Pipe, Traffic
@@ -107,9 +106,6 @@ def clamp_float(wave: Wave, value: Any) -> Any:  # noqa: ANN401
     return np.where(low > 1, kind(1), low)
 
 
-_INDEXED_UNITS = frozenset({IsaUnit.VALU, IsaUnit.MATRIX})
-
-
 def with_indexing(step: Step, decode: Callable[[Instruction], Step]) -> Step:
     """Gives a vector step an `indexed` one, so that waits and wait states apply to the registers really used."""
     seen = dict[tuple[int, int], "Step"]()
@@ -119,7 +115,7 @@ def with_indexing(step: Step, decode: Callable[[Instruction], Step]) -> Step:
         if key not in seen:
             operands = list(step.instruction.operands)
             for place, bit in enumerate((3, 0, 1, 2)):  # the destination's bit is the last one
-                if which >> bit & 1 and place < len(operands) and step.instruction.spec.unit in _INDEXED_UNITS:
+                if which >> bit & 1 and place < len(operands) and step.instruction.spec.unit.computes_lanes:
                     operands[place] = _shift_operand(operands[place], index)
             seen[key] = decode(replace(step.instruction, operands=tuple(operands)))
         return seen[key]
