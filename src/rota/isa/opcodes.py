@@ -22,6 +22,8 @@ from rota.targets.architecture import Architecture, Traffic
 class IsaUnit(enum.Enum):
     """The unit that executes an instruction."""
 
+    __hash__ = object.__hash__  # members are single, and this one is fast
+
     SALU = "SALU"
     SMEM = "scalar memory"
     VALU = "VALU"
@@ -44,6 +46,8 @@ class IsaUnit(enum.Enum):
 
 class IsaFlow(enum.Enum):
     """What comes after an instruction."""
+
+    __hash__ = object.__hash__  # members are single, and this one is fast
 
     NEXT = "the next instruction"
     BRANCH = "its target, or the next instruction"
@@ -111,6 +115,8 @@ class Trait(enum.Flag):
 class MemSpace(enum.Enum):
     """The memory that an instruction accesses."""
 
+    __hash__ = object.__hash__  # members are single, and this one is fast
+
     LDS = "LDS"
     GLOBAL = "global"
     FLAT = "flat"  # global memory, LDS or private memory, by address
@@ -120,6 +126,8 @@ class MemSpace(enum.Enum):
 
 class MemVerb(enum.Enum):
     """What it does there."""
+
+    __hash__ = object.__hash__  # members are single, and this one is fast
 
     LOAD = "load"
     STORE = "store"

@@ -26,6 +26,7 @@ SLOTS = 1024  # the first row of spill slots: words of private memory that the k
 
 
 class OperationKind(enum.Enum):
+    __hash__ = object.__hash__  # members are single, and this one is fast
     VALUE = "computes registers"
     LDS = "accesses LDS"
     EXCHANGE = "exchanges lanes through the LDS unit"

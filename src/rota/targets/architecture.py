@@ -89,6 +89,8 @@ ANY = "f8f6f4"
 class Pipe(enum.Enum):
     """Which of three kinds of matrix instruction, as far as wait states tell them apart."""
 
+    __hash__ = object.__hash__  # members are single, and this one is fast
+
     XDL = "products of up to 16 bits and of xf32"
     SINGLE = "products of float32"
     DOUBLE = "products of float64"
@@ -256,6 +258,8 @@ class WaitEncoding(enum.Enum):
 
 class Traffic(enum.Enum):
     """Memory instructions, as far as counters tell them apart."""
+
+    __hash__ = object.__hash__  # members are single, and this one is fast
 
     LOAD = "vector loads"
     STORE = "vector stores"

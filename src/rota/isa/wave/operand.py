@@ -37,6 +37,7 @@ Writer = Callable[["Wave", Any], None]
 
 
 class File(enum.Enum):
+    __hash__ = object.__hash__  # members are single, and this one is fast
     VECTOR = "vector"  # VGPR or AGPR
     SCALAR = "scalar"
     LITERAL = "literal"
