@@ -80,18 +80,35 @@ def test_a_damaged_baseline_is_a_usage_error(folder: Path) -> None:
 
 def test_a_policy_can_be_more_lenient(folder: Path) -> None:
     (folder / "war.hsaco").write_bytes(shared(f"{RACES}/same_value_war.gfx950.hsaco").read_bytes())
-    assert rota(f"check {folder}/war.hsaco").exit_code == 1
-    result = rota(f"check {folder}/war.hsaco --lds-reads lenient --vmcnt any-order")
+    assert rota(f"check {folder}/war.hsaco --fail-on one-source").exit_code == 1
+    result = rota(f"check {folder}/war.hsaco --lds-reads lenient --vmcnt any-order --fail-on one-source")
     assert result.exit_code == 0
     worded(result.stdout)
     assert "vmcnt(0)" in result.stdout
 
 
-def test_inconclusive_passes_only_if_allowed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_level_of_a_finding_decides_the_status(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "war.hsaco").write_bytes(shared(f"{RACES}/same_value_war.gfx950.hsaco").read_bytes())
+    least = {"raw_nosync": "shown", "war": "one-source", "raw_sync_ok": None}
+    levels = ["shown", "required", "one-source", "undecided"]
+    for name, fails in least.items():
+        for level in levels:
+            wanted = fails is not None and levels.index(fails) <= levels.index(level)
+            assert rota(f"check {folder}/{name}.hsaco --fail-on {level}").exit_code == int(wanted), (name, level)
     monkeypatch.setattr(Wishes, "budget", lambda _: Budget(states=0))
-    assert rota(f"check {folder}/raw_sync_ok.hsaco").exit_code == 1
-    assert data(f"check {folder}/raw_sync_ok.hsaco --allow inconclusive")["ok"] is True
-    assert data(f"check {folder} --allow inconclusive", status=1)["ok"] is False  # the other one is wrong
+    told = data(f"check {folder}/raw_sync_ok.hsaco")
+    assert (told["ok"], told["proved"]) == (True, False)
+    assert rota(f"check {folder}/raw_sync_ok.hsaco --fail-on undecided").exit_code == 1
+
+
+def test_what_is_less_sure_is_counted_and_printed_on_request(folder: Path) -> None:
+    (folder / "war.hsaco").write_bytes(shared(f"{RACES}/same_value_war.gfx950.hsaco").read_bytes())
+    told = rota(f"check {folder}/war.hsaco").stdout
+    assert "warning[I109]" not in told
+    worded(told.splitlines()[-1])
+    assert "warning[I109]" in rota(f"check {folder}/war.hsaco --all").stdout
+    (kernel,) = data(f"check {folder}/war.hsaco")["kernels"]
+    assert [dict(each["evidence"])["level"] for each in kernel["verdict"]["findings"]] == ["one source"]
 
 
 def test_a_file_that_is_no_code_object_fails_whatever_is_known(folder: Path) -> None:

@@ -28,12 +28,12 @@ def test_a_kernel_is_refuted_with_its_launch_and_order() -> None:
 
 
 def test_verdicts_are_told_apart_in_the_data() -> None:
-    for name, status in (("raw_nosync", "refuted"), ("same_value_war", "alarm"), ("raw_sync_ok", "proved")):
-        (kernel,) = data(f"check {shared(f'{RACES}/{name}.gfx950.hsaco')}", int(status != "proved"))["kernels"]
+    for name, status in (("raw_nosync", "refuted"), ("same_value_war", "one source"), ("raw_sync_ok", "proved")):
+        (kernel,) = data(f"check {shared(f'{RACES}/{name}.gfx950.hsaco')}", int(status == "refuted"))["kernels"]
         assert kernel["verdict"]["status"] == status
         assert kernel["verdict"]["dropped"] == 0
         severities = {finding["severity"] for finding in kernel["verdict"]["findings"]}
-        assert severities == {"refuted": {"error"}, "alarm": {"warning"}, "proved": set()}[status]
+        assert severities == {"refuted": {"error"}, "one source": {"warning"}, "proved": set()}[status]
 
 
 @pytest.mark.usefixtures("_toolchain")

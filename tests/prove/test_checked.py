@@ -19,7 +19,7 @@ from tests.campaigns.machine_code.proof_mutants import (
     compiled_subject,
     fate_of,
     mutants_of,
-    status_of,
+    verdict_of,
 )
 from tests.isa.corpus.cases import FOLDER, Case
 from tests.prove.written import codes, judged
@@ -40,7 +40,7 @@ def case(name: str) -> Case:
 @pytest.mark.parametrize("name", MUTATED)
 def test_every_mutant_is_flagged_or_redundant(name: str) -> None:
     subject = compiled_subject(case(name))
-    assert status_of(subject, subject.program, 20)[0] is Status.PROVED
+    assert verdict_of(subject, subject.program, 20).proved
     fates = [fate_of(subject, mutant, 20) for mutant in mutants_of(subject, 0, 1)]
     assert len(fates) >= 4
     for fate in fates:  # a shifted offset may compute something else without a race, which the proof doesn't judge
@@ -51,8 +51,9 @@ def test_every_mutant_is_flagged_or_redundant(name: str) -> None:
 
 def test_a_mutant_that_the_proof_lets_pass_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The campaign itself: a proof that finds nothing would not get through it."""
-    monkeypatch.setattr(proof_mutants, "status_of", lambda *_: (Status.PROVED, ""))
     subject = compiled_subject(case("h_scan.gfx950"))
+    proved = verdict_of(subject, subject.program, 20)
+    monkeypatch.setattr(proof_mutants, "verdict_of", lambda *_, **__: proved)
     fates = [fate_of(subject, mutant, 20) for mutant in mutants_of(subject, 0, 1)]
     assert any(fate.verdict == MISSED for fate in fates)
 

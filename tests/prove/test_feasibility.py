@@ -112,8 +112,8 @@ def test_nothing_is_dropped_where_paths_were_not_followed() -> None:
     for steps in range(1, whole.statistics.steps):
         verdict = executed(LOOP.format(step=2), budget=Budget(steps=steps))
         assert verdict.dropped == 0
-        assert verdict.status in {Status.ALARM, Status.INCONCLUSIVE}
-        if verdict.status is Status.ALARM:
+        assert verdict.status in {Status.UNDECIDED, Status.INCONCLUSIVE}
+        if verdict.status is Status.UNDECIDED:
             told = evidence(verdict, "I109")["not replayed"]
             worded(str(told))
             break
@@ -154,26 +154,26 @@ def test_one_way_that_is_ruled_out_does_not_speak_for_others() -> None:
 def test_a_search_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(witness, "_MOST_QUESTIONS", 2)
     verdict = executed(LOOP.format(step=2))
-    assert verdict.status is Status.ALARM
+    assert verdict.status is Status.UNDECIDED
     worded(str(evidence(verdict, "I109")["not replayed"]))
 
 
 def test_so_has_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(witness, "_MOST_EVENTS", 1)
     verdict = executed(LOOP.format(step=2))
-    assert verdict.status is Status.ALARM
+    assert verdict.status is Status.UNDECIDED
     worded(str(evidence(verdict, "I109")["not replayed"]))
 
 
 def test_so_has_the_effort_of_z3(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(witness, "EFFORT", 1)
     verdict = executed(LOOP.format(step=2))
-    assert verdict.status is Status.ALARM
+    assert verdict.status is Status.UNDECIDED
     assert evidence(verdict, "I109")["not replayed"] == witness.NO_ANSWER
 
 
 def test_so_has_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confirmation, "_MOST_PATHS", 0)
     verdict = executed(LOOP.format(step=2))
-    assert verdict.status is Status.ALARM
+    assert verdict.status is Status.UNDECIDED
     worded(str(evidence(verdict, "I109")["not replayed"]))

@@ -128,7 +128,7 @@ def test_a_budget_that_is_used_up_says_how_far_it_came() -> None:
     verdict = judged(PING_PONG.format(meet="s_barrier"), budget=Budget(states=2))
     assert verdict.status is Status.INCONCLUSIVE
     assert codes(verdict) == ["I402"]
-    assert set(evidence(verdict, "I402")) == {"ended by", "steps", "states", "paths begun"}
+    assert set(evidence(verdict, "I402")) == {"level", "ended by", "steps", "states", "paths begun"}
 
 
 def test_the_block_is_an_assumption_unless_the_kernel_requires_it() -> None:

@@ -19,6 +19,7 @@ from rota.errors import Severity
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction
 from rota.isa.opcodes import IsaFlow, written_counts
+from rota.prove.causes import Pair
 from rota.prove.kernel_proof import Policies, Triple, prove
 from rota.prove.verdict import BARRIER_OPCODES, BARRIERS, STEPS_PER_SECOND, Budget, Edit, Status, Verdict, apply_edits
 from rota.targets.registry import architecture_named
@@ -123,7 +124,8 @@ class Suggestion:
         if not self.edits:
             return f"no suggestion: {self.why}"
         smallest = f"the smallest set of the {self.candidates} edits that the findings suggest"
-        line = f"{smallest if self.smallest else 'edits'} with which it is proved ({self.proofs} proofs tried):"
+        ends = "it is proved" if self.candidates else "all its pairs are in order"
+        line = f"{smallest if self.smallest else 'edits'} with which {ends} ({self.proofs} proofs tried):"
         return "\n".join((line, *(f"  {each.describe(instructions)}" for each in self.edits)))
 
 
@@ -144,6 +146,22 @@ def suggest(
     if other:
         return Suggestion(why=f"waits and barriers do not fix {', '.join(other)}")
     return _Search(facts, tuple(instructions), block, policies, steps, progress).run(verdict)
+
+
+def mend_cause(  # noqa: PLR0917
+    facts: KernelFacts,
+    instructions: Sequence[Instruction],
+    verdict: Verdict,
+    number: int,
+    block: int | Triple | None = None,
+    policies: Policies | None = None,
+    steps: int = 120 * STEPS_PER_SECOND,
+    progress: Callable[[int, int], None] | None = None,
+) -> Suggestion:
+    """Find edits after which no pair of one cause, by the number of its finding, is wrong any more."""
+    if verdict.findings[number].code not in _FIXABLE:
+        return Suggestion(why=f"waits and barriers do not fix {verdict.findings[number].code}")
+    return _Search(facts, tuple(instructions), block, policies, steps, progress).mend(verdict, number)
 
 
 @dataclass(slots=True)
@@ -173,6 +191,47 @@ class _Search:
         edits = tuple(sorted(self._weaken(found), key=lambda each: (each.number, each.what in BARRIERS, each.what)))
         return Suggestion(edits=edits, smallest=smallest is not None, candidates=len(self.offered), proofs=self.proofs)
 
+    def mend(self, verdict: Verdict, number: int) -> Suggestion:
+        """Add the fix of one pair after the other, each if fewer pairs of the cause are left with it."""
+        code, cause = verdict.findings[number].code, frozenset(verdict.pairs[number])
+        self.limit = max(4 * verdict.statistics.effort, self.limit)
+        edits: frozenset[Edit] = frozenset()
+        found, left = verdict, cause
+        while left and len(edits) < _MOST_EDITS and self.spent <= self.steps:
+            for more in self._offer(edits, found, code, left):
+                again = self._prove(more, stops=False)
+                fewer = _pairs_left(again, code, cause)
+                if len(fewer) < len(left) and not again.ended_early:
+                    edits, found, left = more, again, fewer
+                    break
+            else:
+                return Suggestion(proofs=self.proofs, why="no edit that its pairs suggest orders it")
+        if left:
+            return Suggestion(proofs=self.proofs, why=f"{len(edits)} edits are not enough, or the steps are used up")
+        ordered = tuple(sorted(edits, key=lambda each: (each.number, each.what in BARRIERS, each.what)))
+        return Suggestion(edits=ordered, proofs=self.proofs)
+
+    def _offer(
+        self, edits: frozenset[Edit], verdict: Verdict, code: str, left: frozenset[Pair]
+    ) -> Iterator[frozenset[Edit]]:
+        """The set with each fix of the first pair that is left."""
+        changed, places = apply_edits(self.instructions, edits), self._find_places(edits)
+        for remedy in verdict.remedies:
+            ends = [changed[each].line for each in (remedy.number, remedy.other) if each < len(changed)]
+            if remedy.code == code and tuple(dict.fromkeys(ends)) in left:
+                for fix in remedy.fixes:
+                    mine = frozenset(each for edit in fix if (each := self._map_back(edit, places)) is not None)
+                    if mine and not mine <= edits:
+                        yield _merge(edits | mine)
+                return
+
+    def _find_places(self, edits: frozenset[Edit]) -> list[int]:
+        """For each edited instruction, the original one that it is, or is inserted before."""
+        count = [0] * len(self.instructions)
+        for made in edits:
+            count[made.number] += len(made.texts) * made.inserted
+        return [number for number, more in enumerate(count) for _ in range(more + 1)]
+
     def _search(self, verdict: Verdict) -> frozenset[Edit] | None:
         start: frozenset[Edit] = frozenset()
         self.tried[start] = False
@@ -194,11 +253,7 @@ class _Search:
 
     def _extend(self, edits: frozenset[Edit], verdict: Verdict) -> Iterator[frozenset[Edit]]:
         """The set with each fix for the first pair that is still wrong; remembers the fixes for other pairs."""
-        count = [0] * len(self.instructions)
-        for made in edits:
-            count[made.number] += len(made.texts) * made.inserted
-        # For each edited instruction, the original one that it is, or is inserted before.
-        places = [number for number, more in enumerate(count) for _ in range(more + 1)]
+        places = self._find_places(edits)
         for number, remedy in enumerate(verdict.remedies):
             for fix in remedy.fixes:
                 mine = frozenset(each for edit in fix if (each := self._map_back(edit, places)) is not None)
@@ -256,6 +311,11 @@ class _Search:
                     high = middle - 1
             edits = edits - {each} | {replace(each, most=low)}
         return edits
+
+
+def _pairs_left(verdict: Verdict, code: str, cause: frozenset[Pair]) -> frozenset[Pair]:
+    found = zip(verdict.findings, verdict.pairs, strict=True)
+    return cause.intersection(pair for finding, pairs in found if finding.code == code for pair in pairs)
 
 
 def _merge(edits: frozenset[Edit]) -> frozenset[Edit]:

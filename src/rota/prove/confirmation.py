@@ -28,8 +28,9 @@ from rota.isa.launch.run import run_dispatch
 from rota.isa.memory.memories import Memory
 from rota.isa.wave.wave import Faults
 from rota.prove.bit_vectors import BitVectors, is_available
+from rota.prove.causes import LEVEL, UNDECIDED, Alarm, Level, Pair, pair_of
 from rota.prove.decisions import Path, StateGraph
-from rota.prove.verdict import Alarm, Confirmed, Meter, Pair, doubt, missing_fact, pair_of, report_unconfirmed
+from rota.prove.verdict import Confirmed, Meter, doubt, missing_fact, report_unconfirmed
 from rota.prove.witness import (
     BUFFER_BYTES,
     FILLS,
@@ -209,7 +210,8 @@ def confirm(
     kept = [each for each in cases if not each.never]
     # Those with paths first: their replays may show the others, too.
     findings = {id(each): confirmation.report(each) for each in sorted(kept, key=lambda case: not case.alarm.paths)}
-    return Confirmed(findings=tuple(findings[id(each)] for each in kept), dropped=len(cases) - len(kept))
+    causes = tuple(each.alarm.as_cause(findings[id(each)]) for each in kept)
+    return Confirmed(causes=causes, dropped=len(cases) - len(kept))
 
 
 class _Confirmation:
@@ -228,7 +230,7 @@ class _Confirmation:
         if not alarm.paths:
             case.why = "it isn't about paths, so no launch was searched for"
             return case
-        for number, (pair, path) in enumerate(alarm.paths.values()):
+        for number, (pair, path) in enumerate(alarm.paths):
             if number >= _MOST_PATHS or self._feasibility.questions >= _MOST_QUESTIONS:
                 case.why = case.why or "it has more paths than were examined"
                 return case
@@ -255,12 +257,12 @@ class _Confirmation:
     def report(self, case: _Case) -> Finding:  # noqa: C901
         """The finding of an alarm: an error if a replay shows it, else a warning."""
         alarm = case.alarm
+        fact = missing_fact(alarm.first)
         if alarm.first.severity is Severity.NOTE:
             return alarm.report()
-        if missing_fact(alarm.first) is not None:  # a replay would need data that the kernel may never be given
-            return doubt(alarm.report(), f"it depends on {missing_fact(alarm.first)}")
-        if alarm.first.code in _NOT_EXECUTED:
-            return doubt(alarm.report(), _NOT_EXECUTED[alarm.first.code])
+        if fact is not None or alarm.first.code in _NOT_EXECUTED:
+            # A replay would need data that the kernel may never be given.
+            return doubt(alarm.report(), _NOT_EXECUTED.get(alarm.first.code, f"it depends on {fact}"))
         for launch, noise in self._ran:
             if (best := self._find_best(launch, noise, alarm)) is not None:
                 return self._refute(alarm, launch, best, noise)
@@ -279,7 +281,10 @@ class _Confirmation:
                     why = self._explain(alarm, launch, noise)
             except NoLaunchError as error:
                 why = str(error)
-        return doubt(alarm.report(case.possible[0][0] if case.possible else None), why)
+        finding = doubt(alarm.report(case.possible[0][0] if case.possible else None), why)
+        if case.possible or not alarm.paths:
+            return finding
+        return replace(finding, evidence=(*finding.evidence, (UNDECIDED, "whether a launch takes its path")))
 
     def _execute(self, launch: Launch, alarm: Alarm, noise: int) -> None:
         """Replay a launch until an order does harm, or for one more order after one that could."""
@@ -325,7 +330,8 @@ class _Confirmation:
             ("replayed", f"order {shown.order!r}" + (f", {seen}" if seen else "")),
             *((("outputs", f"differ between orders {done[0].order!r} and {other.order!r}"),) if other else ()),
         )
-        return replace(reported, severity=Severity.ERROR, evidence=(*reported.evidence, *evidence))
+        level = (LEVEL, Level.SHOWN.value)
+        return replace(reported, severity=Severity.ERROR, evidence=(level, *reported.evidence, *evidence))
 
 
 def _is_harmful(finding: Finding) -> bool:

@@ -14,17 +14,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rota.errors import Concern, Finding, Severity
+from rota.errors import Finding, Severity
+from rota.prove.causes import UNDECIDED, Alarm, FoundPair, Gap, group_by_cause
 from rota.prove.decisions import ALL, Decisions, Path, Span
-from rota.prove.operation import CountedBy, Operation, OperationKind
+from rota.prove.operation import CountedBy, Operation
 from rota.prove.slicing import Agreement
 from rota.prove.state import InFlight, LdsUse, WaveSet
-from rota.prove.verdict import UNDECIDED, Alarm, Fix, Remedy, separate, strengthen, wait_before
+from rota.prove.verdict import Fix, Remedy, separate, strengthen, wait_before
 
 _CHECK_EVERY = 4096  # pairs between two checks of the budget
 WRITES = frozenset({"write", "dma"})
-# Where a region ends.
-_ENDS = frozenset({OperationKind.BARRIER, OperationKind.SIGNAL, OperationKind.BRANCH, OperationKind.CALL})
 
 
 class OpenAccess(NamedTuple):
@@ -125,7 +124,7 @@ class FirstError(Exception):
 
 
 class Judge:
-    """Collects findings; those of one region and cause are one alarm."""
+    """Collects findings, each pair of instructions once."""
 
     def __init__(
         self, operations: Sequence[Operation], agreement: Agreement, *, strict_reads: bool, stops: bool, barrier: str
@@ -133,13 +132,13 @@ class Judge:
         self._operations, self._agreement, self._strict_reads, self._stops = operations, agreement, strict_reads, stops
         self._barrier = barrier  # what an edit inserts
         self.remedies: dict[tuple[str, int, int], Remedy] = {}
-        self._groups: dict[tuple[object, ...], Alarm] = {}
-        self._regions = _regions(operations)
+        self._found: dict[tuple[object, ...], FoundPair] = {}
         self._to_lds = dict.fromkeys(each.counted_by for each in operations if each.to_lds)
         self._apart: set[tuple[LdsUse, LdsUse]] = set()  # accesses that no wave makes to the same bytes
 
     def alarms(self) -> list[Alarm]:
-        return [*self._groups.values()]
+        """What was found, by cause."""
+        return group_by_cause(self._found.values(), self._operations)
 
     # Races.
 
@@ -208,9 +207,12 @@ class Judge:
             flight, count = first.flight, first.flight.younger
             near = () if self._last_count(flight) is None else strengthen(flight.last_wait, counters[0], count)
             fixes = (*near, wait_before(flight.barrier, counters[0], count))
+            late = near and (self._last_count(flight) or 0) > count
+            gap = Gap(counters[0], other, flight.barrier, count, flight.last_wait if late else -1)
         else:
             fixes = separate(other, number, counters, self._barrier)
-        self._add("I109", rule, message, number, other, evidence, known, fixes=fixes)
+            gap = Gap(self._barrier, other, number)
+        self._add("I109", rule, message, number, other, evidence, known, fixes=fixes, gap=gap)
 
     def _counter(self, number: int) -> str:
         return self._operations[number].counted_by.counters[0]
@@ -235,7 +237,10 @@ class Judge:
                     ("missing wait", f"{counter}({count}) before it"),
                 )
                 fixes = (wait_before(operation.number, counter, count),)
-                self._add("I106", "own", message, operation.number, flight.number, evidence, known, fixes=fixes)
+                gap = Gap(counter, flight.number, operation.number, count)
+                self._add(
+                    "I106", "own", message, operation.number, flight.number, evidence, known, fixes=fixes, gap=gap
+                )
                 break
             else:
                 self._apart.add((access, other))
@@ -282,7 +287,8 @@ class Judge:
         what = "a scalar store in flight may still read" if held else "a memory op in flight fills"
         message = f"{operation.instruction.opcode} {does} a register that {what}"
         evidence = (("rule", rule), ("waves", ", ".join(map(str, wave_set.waves))), ("missing wait", missing))
-        self._add("I103", rule, message, operation.number, flight.number, evidence, known, fixes=fixes)
+        gap = Gap(counter, flight.number, operation.number, count, flight.near_wait)
+        self._add("I103", rule, message, operation.number, flight.number, evidence, known, fixes=fixes, gap=gap)
 
     def record_wait(self, wave_set: WaveSet, operation: Operation) -> None:
         """Remember the last waits, and ops that they would have covered with a count one less."""
@@ -316,7 +322,10 @@ class Judge:
                 waves, missing = ", ".join(map(str, wave_set.waves)), f"{counter}(0) before it"
                 evidence = (("rule", "ordered only by latency"), ("waves", waves), ("missing wait", missing))
                 fixes = (wait_before(operation.number, counter, 0),)
-                self._add("I403", "end", message, operation.number, flight.number, evidence, known, fixes=fixes)
+                gap = Gap(counter, flight.number, operation.number)
+                self._add(
+                    "I403", "end", message, operation.number, flight.number, evidence, known, fixes=fixes, gap=gap
+                )
                 return
 
     def check_barrier_counts(self, wave_sets: Sequence[WaveSet]) -> None:
@@ -349,33 +358,23 @@ class Judge:
     def _add(  # noqa: PLR0917
         self, code: str, rule: str, message: str, number: int, other: int, evidence: tuple[tuple[str, str | int], ...],
         known: Decisions | None, *, severity: Severity = Severity.ERROR, path: Path | None = None,
-        fixes: tuple[Fix, ...] = (),
+        fixes: tuple[Fix, ...] = (), gap: Gap | None = None,
     ) -> None:  # fmt: skip
         if fixes:
             remedy = Remedy(code=code, number=number, other=other, fixes=fixes)
             self.remedies.setdefault((code, number, other), remedy)
-        where = (self._regions[number], self._regions[other], self._operations[other].kind)
-        key = (code, rule, *(() if code == "I304" else where))  # equal words are noted once
-        ends = ((number, "line of the listing"), (other, "the other one"))[: 1 + (number != other)]
-        concerns: tuple[Concern, ...] = tuple(self._operations[each].instruction.concern(role) for each, role in ends)
-        trail = () if known is None else known.trail[-_MOST_DECISIONS:]
-        decided = (("decisions", "; ".join(trail)),) if trail else ()
-        finding = Finding(code, message, severity=severity, concerns=concerns, evidence=(*evidence, *decided))
-        self._groups.setdefault(key, Alarm()).add(finding, path or (None if known is None else known.path))
+        key = (code, rule, *(() if code == "I304" else (number, other)))  # equal words are noted once
+        path = path or (None if known is None else known.path)
+        if key not in self._found:
+            ends = ((number, "line of the listing"), (other, "the other one"))[: 1 + (number != other)]
+            concerns = tuple(self._operations[each].instruction.concern(role) for each, role in ends)
+            trail = () if known is None else known.trail[-_MOST_DECISIONS:]
+            decided = (("decisions", "; ".join(trail)),) if trail else ()
+            finding = Finding(code, message, severity=severity, concerns=concerns, evidence=(*evidence, *decided))
+            self._found[key] = FoundPair(finding=finding, number=number, other=other, rule=rule, gap=gap)
+        self._found[key].add(path)
         if self._stops and severity is Severity.ERROR:
             raise FirstError
-
-
-def _regions(operations: Sequence[Operation]) -> list[int]:
-    """For each operation the number of its region: straight code without a barrier."""
-    targets = {each.instruction.target for each in operations}
-    regions, region = [], 0
-    for number in range(len(operations)):
-        ended = number and operations[number - 1].kind in _ENDS
-        if number in targets or ended:
-            region += 1
-        regions.append(region)
-    return regions
 
 
 def _describe_bytes(octets: int, *, exact: bool = True) -> str:

@@ -21,7 +21,7 @@ from rota.isa.disassembly import Instruction, expand_vskip
 from rota.isa.hazards.wait_states import check_spacing
 from rota.isa.opcodes import IsaFlow
 from rota.isa.registers import SCALAR, rows_in
-from rota.program.machine import Confidence
+from rota.prove.causes import LEVEL, UNDECIDED, Alarm, Cause, FoundPair, rank_causes
 from rota.prove.decisions import Decisions, StateGraph
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import FirstError, Judge
@@ -43,8 +43,6 @@ from rota.prove.transfer import mark_indexed
 from rota.prove.verdict import (
     BARRIER,
     SPLIT_BARRIER,
-    UNDECIDED,
-    Alarm,
     Budget,
     Confirmed,
     Meter,
@@ -57,7 +55,7 @@ from rota.prove.verdict import (
     status_of,
 )
 from rota.prove.widening import ProductState, Recorder
-from rota.targets.architecture import SOURCES, Architecture, Traffic
+from rota.targets.architecture import Architecture, Traffic
 from rota.targets.registry import architecture_named
 
 Triple = tuple[int, int, int]
@@ -79,15 +77,16 @@ class ChosenBlock:
     assumptions: tuple[str, ...] = ()
     assumed: str = ""
 
-    def qualify(self, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    def qualify(self, causes: tuple[Cause, ...]) -> tuple[Cause, ...]:
         """Turn findings that depend on an assumed block into warnings: another block may not have them."""
         found = []
-        for each in findings:
+        for cause in causes:
+            each = cause.finding
             if self.assumed and each.code in _OF_BLOCKS and missing_fact(each) is None:
-                evidence, fixes = (*each.evidence, (UNDECIDED, self.assumed)), (*each.fixes, _SAY_BLOCK)
-                found.append(replace(each, severity=Severity.WARNING, evidence=evidence, fixes=fixes))
-            else:
-                found.append(each)
+                evidence = (*(item for item in each.evidence if item[0] != LEVEL), (UNDECIDED, self.assumed))
+                fixes = (*each.fixes, _SAY_BLOCK)
+                each = replace(each, severity=Severity.WARNING, evidence=evidence, fixes=fixes)
+            found.append(replace(cause, finding=each))
         return tuple(found)
 
 
@@ -206,8 +205,6 @@ _SAME_WORDS = "words that several waves load to the same bytes of LDS, and point
 _IN_BOUNDS = "LDS addresses that come from data are inside of the kernel's LDS, as requested"
 _READ_PER_SECOND = 6_000  # instructions that are decoded and sliced per second, at least
 _STEPS_TO_READ, _ALWAYS_READ = 7, 1_000  # steps that this costs for each, and how many are read in any case
-_LLVM = SOURCES[Confidence.COMPILER_MODEL]
-_REGISTER = re.compile(r"[vas]\d+")
 
 
 class ReadsAtBarrier(enum.Enum):
@@ -261,7 +258,9 @@ def prove(
     proof = _Proof(facts, instructions, architecture, chosen, dynamic_lds, policies, meter, recorder, stops)
     complete, alarms, ending = proof.run()
     confirmed = proof.confirm(alarms, image, complete=complete) if witness and alarms else report_unconfirmed(alarms)
-    findings = (*report_broken_rules(proof.broken_rules), *proof.block.qualify(confirmed.findings), *ending)
+    broken, early = report_broken_rules(proof.broken_rules), tuple(Cause(finding=each) for each in ending)
+    causes = rank_causes((*broken, *proof.block.qualify(confirmed.causes), *early))
+    findings = tuple(each.finding for each in causes)
     return Verdict(
         kernel=facts.name,
         arch=facts.arch,
@@ -270,6 +269,7 @@ def prove(
         assumptions=(_NOT_JUDGED, *proof.block.assumptions, *proof.assumptions),
         policies=(policies.reads.value, proof.describe_order()),
         statistics=proof.statistics(time.process_time() - started),
+        pairs=tuple(each.pairs for each in causes),
         waves=proof.waves,
         remedies=proof.remedies,
         dropped=confirmed.dropped,
@@ -502,11 +502,11 @@ class _Proof:
 
 
 def _group(findings: Sequence[Finding]) -> list[Alarm]:
-    groups: dict[tuple[object, ...], Alarm] = {}
-    for each in sorted(findings, key=lambda each: dict(each.evidence)["source"] == _LLVM):
-        words = each.message.split()
-        cause = (dict(each.evidence)["rule"], *(word for word in words if not _REGISTER.fullmatch(word)))
-        groups.setdefault(cause, Alarm()).add(each, None)
+    """Missing wait states by rule: each is one cause, wherever it is."""
+    groups: dict[object, Alarm] = {}
+    for each in findings:
+        pair = FoundPair(finding=each, number=0, other=0, rule="", gap=None)
+        groups.setdefault(dict(each.evidence)["rule"], Alarm()).found.append(pair)
     return [*groups.values()]
 
 

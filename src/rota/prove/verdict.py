@@ -5,17 +5,14 @@ from __future__ import annotations
 import enum
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from rota.errors import Finding, Severity, several
 from rota.isa.disassembly import Instruction
 from rota.isa.opcodes import written_counts
 from rota.markup import card, lines
-
-if TYPE_CHECKING:
-    from rota.prove.decisions import Path  # brings numpy, which a budget on the command line doesn't need
+from rota.prove.causes import EARLY, RULES, UNDECIDED, Alarm, Cause, Level, Pair, level_of
 
 BARRIER, SPLIT_BARRIER = "barrier", "split barrier"
 BARRIERS = {BARRIER: ("s_barrier",), SPLIT_BARRIER: ("s_barrier_signal -1", "s_barrier_wait -1")}
@@ -124,60 +121,22 @@ def separate(first: int, then: int, counters: tuple[str, str], what: str = BARRI
     return tuple(sorted(found, key=len))
 
 
-Pair = tuple[int, ...]  # the lines of both instructions, or of the only one
-_MOST_PATHS = 4_000
-_MOST_FINDINGS = 64
-UNDECIDED = "undecided"  # the key of the evidence that names a fact which the proof lacks to decide a finding
 _NOT_ASKED = "no replay was asked for"
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Alarm:
-    """Findings of one region and cause by pair of instructions, with their paths; `anywhere` if not all are kept."""
-
-    pairs: dict[Pair, Finding | None] = field(default_factory=dict)
-    paths: dict[tuple[int, int], tuple[Pair, Path]] = field(default_factory=dict)
-    anywhere: bool = False
-
-    @property
-    def first(self) -> Finding:
-        return next(each for each in self.pairs.values() if each is not None)
-
-    def add(self, finding: Finding, path: Path | None) -> None:
-        pair = pair_of(finding)
-        if pair not in self.pairs:
-            self.pairs[pair] = finding if len(self.pairs) < _MOST_FINDINGS else None
-        if path is None or len(self.paths) >= _MOST_PATHS:
-            self.anywhere = True
-        else:
-            self.paths.setdefault((path[0], id(path[1])), (pair, path))  # keeps the chain whose id is in the key
-
-    def report(self, pair: Pair | None = None) -> Finding:
-        """The finding about a pair, else the first, with the number of pairs."""
-        finding = (None if pair is None else self.pairs.get(pair)) or self.first
-        if len(self.pairs) == 1:
-            return finding
-        return replace(finding, evidence=(*finding.evidence, ("pairs of instructions", len(self.pairs))))
-
-
-def pair_of(finding: Finding) -> Pair:
-    """The lines that a finding is about; one line if both ends are the same instruction in two waves."""
-    return tuple(dict.fromkeys(concern.index for concern in finding.concerns if concern.index is not None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmed:
-    findings: tuple[Finding, ...]
+    causes: tuple[Cause, ...]
     dropped: int = 0
 
 
 def report_unconfirmed(alarms: Sequence[Alarm], why: str = _NOT_ASKED) -> Confirmed:
-    return Confirmed(findings=tuple(doubt(each.report(), why) for each in alarms))
+    return Confirmed(causes=tuple(each.as_cause(doubt(each.report(), why)) for each in alarms))
 
 
-def report_broken_rules(alarms: Sequence[Alarm]) -> tuple[Finding, ...]:
+def report_broken_rules(alarms: Sequence[Alarm]) -> tuple[Cause, ...]:
     """Report broken rules as warnings; a replay would only apply the same rules again."""
-    return tuple(replace(each.report(), severity=Severity.WARNING) for each in alarms)
+    return tuple(each.as_cause(replace(each.report(), severity=Severity.WARNING)) for each in alarms)
 
 
 def doubt(finding: Finding, why: str) -> Finding:
@@ -235,24 +194,21 @@ class Meter:
         self._most = max(self._most, self.spent + self.budget.steps // 4 + LEAST_SEARCH)
 
 
-_EARLY = frozenset({"I401", "I402"})
-_RULES = frozenset({"I104"})
-"""Rules between two instructions; a replay would look them up in the same table, and so shows nothing."""
-
-
 class Status(enum.Enum):
     PROVED = "proved"
     REFUTED = "refuted"
     ALARM = "alarm"
-    UNDECIDED = "undecided"
     BROKEN = "rule broken"
+    UNDECIDED = "undecided"
     INCONCLUSIVE = "inconclusive"
+    ONE_SOURCE = "one source"
 
 
 _TONES = {
     Status.PROVED: "ok", Status.REFUTED: "error", Status.ALARM: "warning", Status.BROKEN: "warning",
     Status.UNDECIDED: "note",
     Status.INCONCLUSIVE: "note",
+    Status.ONE_SOURCE: "note",
 }  # fmt: skip
 
 
@@ -275,11 +231,14 @@ class Verdict:
 
     - proved: every path was followed to its end, and nothing is wrong;
     - refuted: a replay showed a race or a wrong value; the finding is an error, with the launch and the order of waves;
-    - alarm: something is wrong in the model, and no replay shows it; the finding is a warning;
-    - rule broken: only wait states are missing; the finding names the source of the rule;
-    - undecided: all findings depend on facts that the proof lacks and the findings name, such as an assumed block;
-    - inconclusive: the proof ended early, and found nothing wrong until then.
+    - alarm: something is wrong in the model, on a path that a launch can take, and no replay shows it;
+    - rule broken: only wait states that AMD's manual asks for are missing; the finding names the source of the rule;
+    - undecided: what is found depends on facts that the proof lacks and the findings name, such as an assumed block;
+    - inconclusive: the proof ended early, and found nothing wrong until then;
+    - one source: every path was followed to its end, and only rules that LLVM alone keeps or policies are broken.
 
+    The surest findings come first, and of these the ones on which most pairs of instructions hang.
+    `pairs` are, for each finding, the lines of all pairs of instructions that hang on its cause.
     The verdict depends on its `assumptions` and `policies`.  `waves` are those of a workgroup, `remedies` fixes that
     might help, `dropped` counts alarms on paths that no launch can take.
     """
@@ -291,6 +250,7 @@ class Verdict:
     assumptions: tuple[str, ...]
     policies: tuple[str, ...]
     statistics: Statistics
+    pairs: tuple[tuple[Pair, ...], ...] = ()
     waves: int = 1
     remedies: tuple[Remedy, ...] = ()
     dropped: int = 0
@@ -301,9 +261,14 @@ class Verdict:
         return self.status is Status.PROVED
 
     @property
+    def level(self) -> Level | None:
+        """The level of the surest finding; None if there is none but notes."""
+        return level_of(self.findings[0]) if self.findings else None
+
+    @property
     def ended_early(self) -> bool:
         """True if some path was not followed to its end."""
-        return any(each.code in _EARLY for each in self.findings)
+        return any(each.code in EARLY for each in self.findings)
 
     def __str__(self) -> str:
         took = self.statistics
@@ -312,7 +277,7 @@ class Verdict:
             f" {took.paths:,} paths, {took.concrete_sites} of {took.sites} LDS sites concrete, {took.seconds:.1f} s"
         )
         rests = [f"  assumes: {each}" for each in self.assumptions] + [f"  policy: {each}" for each in self.policies]
-        counts = Counter(str(dict(each.evidence).get("source", "")) for each in self.findings if each.code in _RULES)
+        counts = Counter(str(dict(each.evidence).get("source", "")) for each in self.findings if each.code in RULES)
         if counts:
             sources = ", ".join(f"{source} {count}" for source, count in sorted(counts.items()))
             rests.insert(0, f"  missing wait states, by the source of their rule: {sources}")
@@ -329,14 +294,37 @@ class Verdict:
 
 def status_of(findings: tuple[Finding, ...], *, complete: bool) -> Status:
     """The status of a proof with these findings; `complete` says that every path was followed to its end."""
-    judged = [each for each in findings if each.code not in _EARLY | _RULES]
-    wrong = {(each.severity, missing_fact(each) is None) for each in judged}
-    if (Severity.ERROR, True) in wrong:
+    levels = {level_of(each) for each in findings if each.code not in EARLY}
+    if Level.SHOWN in levels:
         return Status.REFUTED
-    if (Severity.WARNING, True) in wrong:
-        return Status.ALARM
-    if any(each.code in _RULES for each in findings):
-        return Status.BROKEN
-    if (Severity.WARNING, False) in wrong:
+    if Level.REQUIRED in levels:
+        required = {each.code for each in findings if level_of(each) is Level.REQUIRED}
+        return Status.BROKEN if required <= RULES else Status.ALARM
+    if Level.UNDECIDED in levels:
         return Status.UNDECIDED
-    return Status.PROVED if complete else Status.INCONCLUSIVE
+    if not complete:
+        return Status.INCONCLUSIVE
+    return Status.ONE_SOURCE if Level.ONE_SOURCE in levels else Status.PROVED
+
+
+Texts = Mapping[int, str]  # by line, the text of an instruction
+
+
+def compare_causes(before: Verdict, old: Texts, after: Verdict, new: Texts) -> Iterator[tuple[str, Finding]]:
+    """Which causes went, stayed and came: one stays if a pair of its instructions is wrong in both, by their texts."""
+    was, now = _list_ends(before, old), _list_ends(after, new)
+    for finding, ends in was:
+        stays = any(not ends.isdisjoint(others) for _, others in now)
+        yield "stayed" if stays else "went", finding
+    for finding, ends in now:
+        if all(ends.isdisjoint(others) for _, others in was):
+            yield "came", finding
+
+
+def _list_ends(verdict: Verdict, texts: Texts) -> list[tuple[Finding, set[tuple[str, ...]]]]:
+    found = zip(verdict.findings, verdict.pairs, strict=True)
+    return [
+        (finding, {(finding.code, *(texts.get(line, "") for line in pair)) for pair in pairs or [()]})
+        for finding, pairs in found
+        if level_of(finding) is not None
+    ]

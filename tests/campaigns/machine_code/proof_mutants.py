@@ -3,13 +3,16 @@
 A wait is weakened, gone or swapped with its neighbour, a barrier gone or moved, an LDS offset or a DMA's destination
 shifted.  Every mutant goes to the proof; it is
 
-- flagged: an alarm, or a proof that doesn't come to its end, or
+- flagged: something is shown or required, or
+- one source: flagged by a policy, or by a rule that LLVM alone keeps, or
+- undecided: the proof lacks a fact, or doesn't come to its end, or
 - redundant: proved, and where the kernel can be launched the interpreter's shadow check over several orders finds
   nothing and the outputs are right; where it can't, for a reason that `code_argument` reads off the code, or
 - outside: proved, and outputs are wrong without a race, which the proof doesn't judge (a shifted offset), or
 - unexplained: proved, and nothing says that it is right or wrong, or
 - MISSED: proved, and the interpreter finds what the proof judges.
 
+With `--witness` z3 is asked whether a launch takes the path of an alarm, and alarms are executed: as `rota check` does.
 The exit status is 1 if any is missed.
 """
 
@@ -30,8 +33,9 @@ from rota.errors import RotaError
 from rota.isa.binary.toolchain import read_object
 from rota.isa.decoded import KernelProgram, load_program
 from rota.isa.launch.interleaving import some_interleavings
+from rota.prove.causes import Level
 from rota.prove.kernel_proof import prove
-from rota.prove.verdict import Budget, Status
+from rota.prove.verdict import Budget, Verdict
 from tests.campaigns.machine_code.code_argument import code_argument
 from tests.campaigns.machine_code.race_argument import Change
 from tests.campaigns.machine_code.race_edits import Mutant, some_mutants
@@ -44,6 +48,7 @@ from tests.isa.corpus.problem import Problem
 
 JUDGED = frozenset({"I103", "I104", "I105", "I106", "I109"})
 FLAGGED, REDUNDANT, OUTSIDE, UNEXPLAINED, MISSED = "flagged", "redundant", "outside", "unexplained", "MISSED"
+ONE_SOURCE, UNDECIDED = "one source", "undecided"
 KINDS = ("wait +1", "wait gone", "wait swapped", "barrier gone", "barrier moved", "LDS offset", "DMA destination")
 BY_GLOBAL_MEMORY = frozenset({"I302", "I303"})
 """What the interpreter finds where waves exchange data by global memory: the proof doesn't judge that."""
@@ -76,16 +81,20 @@ class Fate:
     why: str
 
 
-def status_of(subject: Subject, program: KernelProgram, seconds: float) -> tuple[Status, str]:
-    """What the proof says of a kernel or a mutant of it, and by which findings."""
-    verdict = prove(
+def verdict_of(subject: Subject, program: KernelProgram, seconds: float, *, witness: bool = False) -> Verdict:
+    """What the proof says of a kernel or a mutant of it."""
+    return prove(
         program.facts,
         tuple(step.instruction for step in program.steps),
         block=subject.block,
         dynamic_lds=subject.dynamic_lds,
         budget=Budget(seconds=seconds),
+        witness=witness,
     )
-    return verdict.status, " ".join(sorted({finding.code for finding in verdict.findings}))
+
+
+def codes_of(verdict: Verdict) -> str:
+    return " ".join(sorted({finding.code for finding in verdict.findings}))
 
 
 def swapped(program: KernelProgram, place: int) -> Iterator[Mutant]:
@@ -118,16 +127,18 @@ def mutants_of(subject: Subject, seed: int, most: int) -> list[Mutant]:
     return found + more
 
 
-def fate_of(subject: Subject, mutant: Mutant, seconds: float) -> Fate:
+def fate_of(subject: Subject, mutant: Mutant, seconds: float, *, witness: bool = False) -> Fate:
     """Judges one mutant."""
-    verdict, why = _judged(subject, mutant, seconds)
+    verdict, why = _judged(subject, mutant, seconds, witness=witness)
     return Fate(subject=subject.name, family=subject.family, mutant=mutant, verdict=verdict, why=why)
 
 
-def _judged(subject: Subject, mutant: Mutant, seconds: float) -> tuple[str, str]:
-    status, codes = status_of(subject, mutant.program, seconds)
-    if status is not Status.PROVED:
-        return FLAGGED, f"{status.value} {codes}"
+def _judged(subject: Subject, mutant: Mutant, seconds: float, *, witness: bool) -> tuple[str, str]:
+    found_by = verdict_of(subject, mutant.program, seconds, witness=witness)
+    if not found_by.proved:
+        names = {Level.ONE_SOURCE: ONE_SOURCE, Level.UNDECIDED: UNDECIDED}
+        level = names.get(found_by.level, FLAGGED) if found_by.level else UNDECIDED
+        return level, f"{found_by.status.value} {codes_of(found_by)}"
     if subject.shadow is None:
         why = "" if mutant.change is None else code_argument(subject.program.steps, mutant.place, mutant.change)
         return (REDUNDANT, why) if why else (UNEXPLAINED, f"{mutant.kind}, of a kernel that can't be launched")
@@ -248,7 +259,7 @@ def subjects(folder: Path, pattern: str) -> Iterator[tuple[str, Callable[[], Sub
 
 def rows(fates: Sequence[Fate]) -> Iterator[str]:
     """Tables by family and by kind."""
-    order = (FLAGGED, REDUNDANT, OUTSIDE, UNEXPLAINED, MISSED)
+    order = (FLAGGED, ONE_SOURCE, UNDECIDED, REDUNDANT, OUTSIDE, UNEXPLAINED, MISSED)
     keys: dict[str, Callable[[Fate], str]] = {"family": lambda fate: fate.family, "kind": lambda fate: fate.mutant.kind}
     for title, key in keys.items():
         yield f"\n{title:36}{'kernels':>8}{'mutants':>8}" + "".join(f"{each:>12}" for each in order)
@@ -271,6 +282,7 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=5, help="mutants of one kind of one kernel")
     parser.add_argument("--seconds", type=float, default=4.0, help="for each proof; slower kernels are left out")
     parser.add_argument("--folder", type=Path, default=shared_folder("kernels"))
+    parser.add_argument("--witness", action="store_true", help="ask z3 about the paths of alarms, and execute them")
     given = parser.parse_args()
     fates: list[Fate] = []
     start = time.perf_counter()
@@ -285,16 +297,19 @@ def main() -> int:
         except RotaError as error:
             print(f"{name}: left out, {error.findings[0].message}", file=sys.stderr, flush=True)
             continue
-        status, codes = status_of(subject, subject.program, given.seconds)
-        if status is not Status.PROVED:
-            print(f"{name}: left out, {status.value} {codes}", file=sys.stderr, flush=True)
+        whole = verdict_of(subject, subject.program, given.seconds)
+        if not whole.proved:
+            print(f"{name}: left out, {whole.status.value} {codes_of(whole)}", file=sys.stderr, flush=True)
             continue
-        mine = [fate_of(subject, mutant, 2 * given.seconds) for mutant in mutants_of(subject, given.seed, given.most)]
+        mine = [
+            fate_of(subject, mutant, 2 * given.seconds, witness=given.witness)
+            for mutant in mutants_of(subject, given.seed, given.most)
+        ]
         fates += mine
         tally = dict(Counter(fate.verdict for fate in mine))
         print(f"{name}: {tally}, {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
         for fate in mine:
-            if fate.verdict in {MISSED, UNEXPLAINED, OUTSIDE}:
+            if fate.verdict in {MISSED, UNEXPLAINED, OUTSIDE, ONE_SOURCE, UNDECIDED}:
                 print(f"{fate.verdict}: {name} #{fate.mutant.place} {fate.mutant.what}: {fate.why}", flush=True)
     print(*rows(fates), sep="\n")
     missed = sum(fate.verdict == MISSED for fate in fates)

@@ -39,6 +39,7 @@ from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.errors import Finding, RotaError, Severity, ToolchainError, did_you_mean, several
 from rota.kernels.kernel import Kernel
 from rota.program.lowered import count_sync
+from rota.prove.causes import Level, level_of
 from rota.prove.verdict import STEPS_PER_SECOND, Budget
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class Advice(NamedTuple):
 
 
 def advise(code: CodeObject, verdict: Verdict, asked: Asked, block: Block | None, policies: Policies) -> Advice:
-    from rota.prove.advice import find_needed, suggest
+    from rota.prove.advice import find_needed, mend_cause, suggest
 
     facts, instructions = code.kernel(verdict.kernel), code.instructions(verdict.kernel)
     needed, suggestion, text = None, None, []
@@ -143,6 +144,10 @@ def advise(code: CodeObject, verdict: Verdict, asked: Asked, block: Block | None
     if asked.suggest:
         with progress(f"mending {facts.name}", "proofs") as counted:
             suggestion = suggest(facts, instructions, verdict, block=block, policies=policies, progress=counted)
+            if suggestion is not None and not suggestion.edits:  # one cause at a time, then
+                for number, finding in enumerate(_choose_surest(verdict.findings)):
+                    mended = mend_cause(facts, instructions, verdict, number, block, policies, progress=counted)
+                    text.append(f"{finding.code}, {finding.message}: {mended.describe(instructions)}")
         text += ["nothing to mend" if suggestion is None else suggestion.describe(instructions)]
     return Advice(needed, suggestion, "\n".join(text))
 
@@ -152,14 +157,15 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """Policies and assumptions by their words, limits, verdicts that pass, known findings."""
+    """Policies and assumptions by their words, limits, the level that fails the run, known findings."""
 
     lds_reads: str = "strict"
     vmcnt: str = "in-order"
     steps: int = Budget().steps
     seconds: float | None = None
     assume: tuple[str, ...] = ()
-    allow: tuple[str, ...] = ()
+    fail_on: str = Level.REQUIRED.value
+    all: bool = False
     baseline: Path | None = None
     write_baseline: Path | None = None
 
@@ -225,11 +231,13 @@ def proof_options(command: Command) -> Command:
             help="Of machine code: LDS addresses that come from data lie inside; the verdict names it.",
         ),
         click.option(
-            "--allow",
-            type=click.Choice(["inconclusive"]),
-            multiple=True,
-            help="Of machine code: a verdict that doesn't fail the run.",
+            "--fail-on",
+            type=click.Choice([each.value.replace(" ", "-") for each in Level]),
+            default=Level.REQUIRED.value,
+            show_default=True,
+            help="Of machine code: the least sure findings that fail the run.",
         ),
+        click.option("--all", is_flag=True, help="Of machine code: print all findings, and not only the surest."),
         click.option(
             "--baseline",
             type=click.Path(path_type=Path),
@@ -246,8 +254,7 @@ def proof_options(command: Command) -> Command:
     return wished  # type: ignore[return-value]  # of the same kind as the command
 
 
-Found = tuple[str, Finding]
-_EARLY = frozenset({"I401", "I402"})
+_MOST_CAUSES = 3  # that are printed in full
 
 
 def check_machine_code(  # noqa: C901
@@ -259,7 +266,7 @@ def check_machine_code(  # noqa: C901
     asked: Asked = NO_ADVICE,
     wishes: Wishes | None = None,
 ) -> None:
-    """Proves every kernel; the exit status is 0 only if all are proved, or what isn't may pass."""
+    """Proves every kernel; the exit status is 1 if one has a finding that is sure enough, or can't be read."""
     place, name = split_name(text)
     files = code_files(place)
     if not files:
@@ -293,13 +300,12 @@ def check_machine_code(  # noqa: C901
     if wishes.write_baseline is not None:
         write(wishes.write_baseline, format_baseline(found))
         known = tuple(identity(*each) for each in found)
-    allowed = _EARLY if "inconclusive" in wishes.allow else frozenset[str]()
-    new = new_findings([(subject, each) for subject, each in found if each.code not in allowed], known)
+    least = Level(wishes.fail_on.replace("-", " ")).rank
+    sure = [(subject, each) for subject, each in found if (level := level_of(each)) is not None and level.rank <= least]
+    new = new_findings(sure, known)
     compares = wishes.baseline is not None or wishes.write_baseline is not None
     passes = not failed and not new
-    for _, each in results:  # proved, or allowed to be unproved; compared with known findings, it must have some
-        passes &= each.proved or each.status.value in wishes.allow or (compares and bool(each.findings))
-    lines = _table(results, failed) if several_files else [_report(results, failed)]
+    lines = _table(results, failed) if several_files else [_report(results, failed, everything=wishes.all)]
     if compares:
         lines.append(f"{several(len(new), 'finding')} not in the baseline" if new else "no finding that isn't known")
     give(
@@ -324,9 +330,35 @@ def _verdicts(code: CodeObject, name: str | None, block: Block | None, wishes: W
     return prove_object(code, name, block=block, policies=wishes.policies(), budget=wishes.budget())
 
 
-def _report(results: list[tuple[Path, Verdict]], failed: list[tuple[Path, RotaError]]) -> str:
-    parts = ["\n\n".join(filter(None, (str(verdict), in_full(verdict.findings)))) for _, verdict in results]
+def _report(
+    results: list[tuple[Path, Verdict]], failed: list[tuple[Path, RotaError]], *, everything: bool = False
+) -> str:
+    parts = []
+    for _, verdict in results:
+        shown = verdict.findings if everything else _choose_surest(verdict.findings)
+        rest = _count_rest([each for each in verdict.findings if each not in shown])
+        parts.append("\n\n".join(filter(None, (str(verdict), in_full(shown), rest))))
     return "\n\n".join((*parts, *(str(error) for _, error in failed)))
+
+
+def _choose_surest(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """At most three of what was shown or is required; else of what is undecided."""
+    for levels in ({Level.SHOWN, Level.REQUIRED}, {Level.UNDECIDED}):
+        if chosen := [each for each in findings if level_of(each) in levels]:
+            return tuple(chosen[:_MOST_CAUSES])
+    return ()
+
+
+def _count_rest(findings: list[Finding]) -> str:
+    """The findings that aren't printed, by level."""
+    parts = []
+    for level in (*Level, None):
+        codes = Counter(each.code for each in findings if level_of(each) is level)
+        if codes:
+            told = ", ".join(f"{code} {count}" if count > 1 else code for code, count in sorted(codes.items()))
+            name = ("note" if level is None else level.value) + ("s" if level is None and codes.total() > 1 else "")
+            parts.append(f"{codes.total()} {name} ({told})")
+    return f"not printed: {'; '.join(parts)}; --all prints them" if parts else ""
 
 
 def _table(results: list[tuple[Path, Verdict]], failed: list[tuple[Path, RotaError]]) -> list[str]:
@@ -383,7 +415,8 @@ def check(
 
     KERNEL may be machine code of any origin: a code object (kernel.co, kernel.hsaco:name), assembly (kernel.s), a HIP
     source with --device, a folder or a pattern.  It is followed on all paths, without arguments: no two waves may race
-    in LDS, and no register may be used before its wait.
+    in LDS, and no register may be used before its wait.  Findings have a level (shown, required, one source,
+    undecided); those that are required or shown fail the run, or those that --fail-on names.
     """
     if names_machine_code(kernel):
         check_machine_code(

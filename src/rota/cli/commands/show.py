@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -21,7 +21,7 @@ from rota.cli.arguments import (
 )
 from rota.cli.code_file import Block, block_option, device_option, find_code, names_machine_code
 from rota.cli.output import give, json_option, progress, tell, text_columns, write
-from rota.errors import several
+from rota.errors import RotaError, several
 from rota.kernels.kernel import Kernel
 from rota.program.kinds import Phase
 from rota.program.lowered import LoweredProgram, listing as listing_of
@@ -234,12 +234,24 @@ def diff(
     """Compare two schedules entry by entry.
 
     Without B, A is compared with what the settings make of it.  With B, settings apply to both; one that A or B alone
-    has applies to that one, and the title says so.  Either may be machine code, whose main loop is compared.
+    has applies to that one, and the title says so.  Either may be machine code, whose main loop is compared.  If both
+    are, the causes of their findings are compared, too: which went, which came, and which stayed.
     """
     from rota.view.diff import diff as compare
     from rota.view.page import diff_page
 
-    one, other = _predict(before, after, settings, block, device)
+    causes: list[dict[str, object]] | None = None
+    if after is not None and names_machine_code(before) and names_machine_code(after):
+        causes = _compare_causes(before, after, block, device)
+    told = [f"{each['change']:6}  {each['level']}  {each['code']}  {each['message']}" for each in causes or ()]
+    told = told if causes is None or told else ["no findings, before or after"]
+    try:
+        one, other = _predict(before, after, settings, block, device)
+    except RotaError as error:
+        if causes is None:
+            raise
+        give("\n".join((*told, f"the loops were not compared: {error.findings[0].message}")), {"causes": causes})
+        return
     cycles = one.prediction.cycles, other.prediction.cycles
     with progress("comparing"):
         found = compare(one.schedule, other.schedule, cycles)
@@ -251,8 +263,29 @@ def diff(
         for phase, some in found.phases
         for row in some
     ]
-    data = {"before": found.before, "after": found.after, "same": found.same, "figures": found.figures, "rows": rows}
-    give(str(html) if html is not None else str(found), data)
+    data: dict[str, object] = {"before": found.before, "after": found.after, "same": found.same}
+    data |= {"figures": found.figures, "rows": rows} | ({} if causes is None else {"causes": causes})
+    give("\n".join((*told, str(html) if html is not None else str(found))), data)
+
+
+def _compare_causes(before: str, after: str, block: Block | None, device: str | None) -> list[dict[str, object]]:
+    """Which causes of findings went, stayed and came."""
+    from rota.prove.causes import level_of
+    from rota.prove.kernel_proof import prove_object
+    from rota.prove.verdict import compare_causes
+
+    sides: list[Any] = []
+    for each in (before, after):
+        code, name = find_code(each, device=device)
+        facts = code.kernel(name)
+        with progress(f"proving {facts.name}"):
+            (verdict,) = prove_object(code, facts.name, block=block)
+        sides += [verdict, {line.line: line.text for line in code.instructions(facts.name)}]
+    return [
+        {"change": change, "level": level.value, "code": finding.code, "message": finding.message, "finding": finding}
+        for change, finding in compare_causes(*sides)
+        if (level := level_of(finding)) is not None
+    ]
 
 
 def _predict(
