@@ -92,7 +92,7 @@ def test_a_batch_goes_on_where_it_ended(
 
 
 def test_the_table_of_levels_counts_objects_by_the_worst_of_their_kernels() -> None:
-    objects = {
+    objects: dict[str, list[tuple[Finding, ...]]] = {
         "clean": [(_LLVM, _NOTE)],
         "spent": [(_LLVM, _SPENT)],
         "unknown": [(_UNKNOWN,)],

@@ -132,16 +132,16 @@ def align(before: Sequence[str], after: Sequence[str]) -> Alignment:
     added = {at for _, _, _, start, end in hunks for at in range(start, end)}
     to = dict(zip(_without(before, removed), _without(after, added), strict=True))
     for _, start, end, other, last in hunks:
-        opcodes = [[text.partition(" ")[0] for text in part] for part in (before[start:end], after[other:last])]
-        for at, then, size in SequenceMatcher(None, *opcodes, autojunk=False).get_matching_blocks():
+        old, new = ([text.partition(" ")[0] for text in part] for part in (before[start:end], after[other:last]))
+        for at, then, size in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():
             to |= {start + at + place: other + then + place for place in range(size)}
     # A line whose registers alone have other names repairs nothing.
     renamed = {at for at in removed & to.keys() if _mask(before[at]) == _mask(after[to[at]])}
     _match_moved(before, after, to, removed, added)
     changes = [Change(at, before[at], inserted=False) for at in sorted(removed - renamed)]
     for _, start, end, other, last in hunks:
-        new = set(range(other, last)) - {to[at] for at in renamed}
-        changes += [Change(start + min(at - other, end - start), after[at], inserted=True) for at in sorted(new)]
+        own = set(range(other, last)) - {to[at] for at in renamed}
+        changes += [Change(start + min(at - other, end - start), after[at], inserted=True) for at in sorted(own)]
     places = tuple(each for each in changes if each.text.startswith((*_SYNC, *_MEMORY)))
     return Alignment(to=to, places=places, hunks=len(hunks))
 
@@ -289,7 +289,7 @@ class Judged:
 def compare(before: Proved, after: Proved, **about: Any) -> Judged:
     alignment = align(before.texts, after.texts)
     at = [(each, pairs) for each in before.causes if (pairs := [*filter(alignment.is_repaired, each.pairs)])]
-    singled = {}
+    singled: dict[str, Any] = {}
     for cause, pairs in at:
         carried = [alignment.carry(pair) for pair in pairs]
         gone = all(pair is not None and (cause.code, pair) not in after.found for pair in carried)
@@ -342,7 +342,7 @@ def judge_fixes(folder: Path, prover: Prover, only: Sequence[str] = ()) -> Itera
     for step in steps_of(json.loads((folder / "PAIRS.json").read_text())):
         if only and step.fix not in only:
             continue
-        about = {"fix": step.fix, "step": step.name, "path": step.path, "counts": step.counts}
+        about: dict[str, Any] = {"fix": step.fix, "step": step.name, "path": step.path, "counts": step.counts}
         try:
             before, after = (prover.prove((folder / name).read_bytes()) for name in step.files)
         except RotaError as error:
@@ -430,7 +430,7 @@ def judge_controls(history: Path, prover: Prover, only: Sequence[str] = ()) -> I
         commit, path = entry["commit"], entry["path"]
         if only and not commit.startswith(tuple(only)):
             continue
-        about = {"commit": commit, "path": path, "differs": entry["differs"]}
+        about: dict[str, Any] = {"commit": commit, "path": path, "differs": entry["differs"]}
         try:
             states = [read_version(history, which, path) for which in (entry["parent"], commit)]
             given = tuple(hashlib.sha256(each).hexdigest() for each in states)
