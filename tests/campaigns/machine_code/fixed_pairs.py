@@ -54,6 +54,7 @@ FIRST_SCREEN = 3
 SAME_FIX = {"2471first": "2471", "c84690d": "ccf37eb", "c1d42b1": "c840be9"}
 """Commits that belong to the fix of another: a pull's first form, another tile, and the second half of a repair."""
 CONTROLS = Path(__file__).with_name("fixed_pairs_controls.json")
+_HELD = "failed->after"  # the step of a chain from a fix that was reverted to the one that held
 _TARGETS = frozenset({"gfx942", "gfx950"})
 _EARLY = frozenset({"I401", "I402"})
 _SYNC = ("s_waitcnt", "s_wait_", "s_barrier", "s_nop")
@@ -334,7 +335,7 @@ def steps_of(entries: Iterable[Mapping[str, Any]]) -> Iterator[Step]:
         whole = entry["before"], entry["after"]
         yield Step(fix=fix, name=entry["id"], path=path, files=whole, counts=True)
         for one, other in pairwise(states):
-            name = f"{one} -> {other}"
+            name = f"{one}->{other}"
             yield Step(fix=fix, name=name, path=path, files=(states[one], states[other]), counts=False)
 
 
@@ -373,7 +374,7 @@ def sum_up(judged: Sequence[Judged]) -> Iterator[str]:
         )  # fmt: skip
     yield table(rows)
     for each in judged:
-        if each.step == "failed -> after":
+        if each.step == _HELD:
             held = f"told apart by rank {each.rank}, {each.code} {each.pairs[0]} -> {each.pairs[1]}"
             yield f"the failed fix 2507 and 2587, {Path(each.path).stem}: {held if each.rank else 'not told apart'}"
     seconds = [taken for each in judged if each.counts for taken in each.seconds]
