@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,15 @@ def test_a_pair_whose_instruction_has_no_counterpart_is_not_called_gone() -> Non
     after = (*_LISTING[:6], "s_waitcnt lgkmcnt(0)", _BARRIER, "v_rewritten v0", "s_endpgm")
     found = _compare(_proved(_LISTING, (5, 8)), _proved(after))
     assert (found.first, found.rank) == (1, 0)
+
+
+def test_where_a_proof_ended_early_only_pairs_at_the_place_are_counted() -> None:
+    after = _but(_LISTING, 6, "s_waitcnt lgkmcnt(0)")
+    before, later = _proved(_LISTING, (5, 8)), _proved(after, (0, 3))
+    assert _compare(before, later).rank == 0
+    early = _compare(before, replace(later, early="steps"))
+    assert (early.rank, early.pairs, early.early) == (1, (1, 0), ("", "steps"))
+    assert _compare(before, replace(_proved(after, (4, 8)), early="steps")).rank == 0
 
 
 def test_another_code_at_the_same_place_is_no_stay() -> None:

@@ -8,7 +8,8 @@ which rank of the verdict the repaired place is, and whether it is gone afterwar
 - A pair of instructions, at most 400 apart, is *at the repaired place* if it encloses a wait, barrier or nop that the
   fix changes, or a memory op that the fix moves or changes in more than its registers.
 - It is *gone* if the second state has both instructions, and the same code isn't found between them.
-- A fix is *singled out* by a cause whose pairs at the place are all gone, if the code has fewer pairs afterwards.
+- A fix is *singled out* by a cause whose pairs at the place are all gone, if the code has fewer pairs afterwards: in
+  all, or at the place if a proof ended early, since then the others depend on where it stopped.
 
 A fix that has several objects or commits counts with the best of them.  Steps of chains are printed and not counted.
 
@@ -199,8 +200,10 @@ class Proved:
     def read(self, pair: Pair) -> tuple[str, str]:
         return self.texts[pair[0]], self.texts[pair[1]]
 
-    def count(self, code: str) -> int:
-        return sum(each == code for each, _ in self.found)
+    def count(self, code: str, alignment: Alignment | None = None) -> int:
+        """How many pairs have the code; with an alignment, of those at the repaired place."""
+        pairs = [pair for each, pair in self.found if each == code]
+        return len(pairs) if alignment is None else sum(map(alignment.is_repaired, pairs))
 
 
 class Prover:
@@ -290,12 +293,16 @@ class Judged:
 def compare(before: Proved, after: Proved, **about: Any) -> Judged:
     alignment = align(before.texts, after.texts)
     at = [(each, pairs) for each in before.causes if (pairs := [*filter(alignment.is_repaired, each.pairs)])]
+    early = before.early or after.early
+    there, back = (alignment, align(after.texts, before.texts)) if early else (None, None)
     singled: dict[str, Any] = {}
     for cause, pairs in at:
         carried = [alignment.carry(pair) for pair in pairs]
         gone = all(pair is not None and (cause.code, pair) not in after.found for pair in carried)
-        counts = before.count(cause.code), after.count(cause.code)
-        if gone and counts[1] < counts[0]:
+        if not gone:
+            continue
+        counts = before.count(cause.code, there), after.count(cause.code, back)
+        if counts[1] < counts[0]:
             tight = min(pairs, key=lambda pair: pair[1] - pair[0])
             singled = {
                 "rank": cause.rank, "level": cause.level, "code": cause.code, "pairs": counts,
