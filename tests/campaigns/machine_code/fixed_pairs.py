@@ -37,12 +37,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rota.errors import RotaError, Severity
+from rota.errors import RotaError
 from rota.isa.binary.toolchain import read_object
-from rota.isa.hazards.wait_states import check_spacing
+from rota.prove.causes import EARLY, level_of
 from rota.prove.kernel_proof import prove_object
-from rota.prove.verdict import Budget, Verdict, missing_fact
-from rota.targets.registry import architecture_named
+from rota.prove.verdict import Budget, Verdict
 from tests.campaigns.history import history_folder, read_version
 from tests.campaigns.schedules.races import table
 from tests.campaigns.shared_folder import shared_folder
@@ -57,7 +56,6 @@ SAME_FIX = {"2471first": "2471", "c84690d": "ccf37eb", "c1d42b1": "c840be9"}
 CONTROLS = Path(__file__).with_name("fixed_pairs_controls.json")
 _HELD = "failed->after"  # the step of a chain from a fix that was reverted to the one that held
 _TARGETS = frozenset({"gfx942", "gfx950"})
-_EARLY = frozenset({"I401", "I402"})
 _SYNC = ("s_waitcnt", "s_wait_", "s_barrier", "s_nop")
 _MEMORY = ("ds_", "buffer_", "global_", "flat_", "scratch_")
 _REGISTER = re.compile(r"\b[vas](?:\d+|\[\d+:\d+\])")
@@ -66,7 +64,7 @@ Pair = tuple[int, int]
 """Two instructions by number, the smaller first; twice the same if a finding is about one."""
 
 
-# What a verdict says.  Once verdicts have causes, these two functions read them, and nothing else changes.
+# What a verdict says.
 
 
 class Ranked(NamedTuple):
@@ -77,21 +75,13 @@ class Ranked(NamedTuple):
 
 
 def ranked(verdict: Verdict) -> list[Ranked]:
-    """What a verdict found, in its own order; a finding keeps only the first of its pairs."""
-    found = [each for each in verdict.findings if each.code not in _EARLY]
-    return [
-        Ranked(rank, _level(each), each.code, (tuple(end.index for end in each.concerns if end.index is not None),))
-        for rank, each in enumerate(found, 1)
+    """The causes that a verdict found, in its own order; notes and early ends are none."""
+    found = [
+        (finding.code, level.value, pairs)
+        for finding, pairs in zip(verdict.findings, verdict.pairs, strict=True)
+        if (level := level_of(finding)) is not None and finding.code not in EARLY
     ]
-
-
-def _level(finding: Any) -> str:
-    evidence = dict(finding.evidence)
-    if missing_fact(finding) is not None:
-        return UNDECIDED
-    if finding.severity is Severity.NOTE or evidence.get("source") == "LLVM alone" or evidence.get("rule") == "policy":
-        return ONE_SOURCE
-    return SHOWN if finding.severity is Severity.ERROR else REQUIRED
+    return [Ranked(rank, level, code, pairs) for rank, (code, level, pairs) in enumerate(found, 1)]
 
 
 # Alignment.
@@ -209,8 +199,8 @@ class Proved:
 class Prover:
     """Proves each object once, one at a time."""
 
-    def __init__(self, budget: Budget) -> None:
-        self.budget = budget
+    def __init__(self, budget: Budget, *, witness: bool = True) -> None:
+        self.budget, self.witness = budget, witness
         self._kept: dict[str, Proved] = {}
 
     def prove(self, contents: bytes) -> Proved:
@@ -223,7 +213,7 @@ class Prover:
         started = time.process_time()
         code = read_object(contents)
         instructions = code.instructions()
-        (verdict,) = prove_object(code, budget=self.budget, witness=False)
+        (verdict,) = prove_object(code, budget=self.budget, witness=self.witness)
         numbers = {each.line: number for number, each in enumerate(instructions)}
 
         def pair_of(lines: Iterable[int]) -> Pair:
@@ -235,14 +225,7 @@ class Prover:
             for each in ranked(verdict)
         )
         found = {(each.code, pair) for each in causes for pair in each.pairs}
-        # A verdict keeps one pair a finding.  All pairs of a race are in its remedies, all missing wait states here.
-        size = len(instructions)
-        ends = ((each.code, sorted((each.number % size, each.other % size))) for each in verdict.remedies)
-        found |= {(name, (low, high)) for name, (low, high) in ends}
-        if (architecture := architecture_named(code.arch)) is not None:
-            spaced = check_spacing(instructions, architecture)
-            found |= {(each.code, pair_of(end.index or 0 for end in each.concerns)) for each in spaced}
-        ended = [dict(each.evidence).get("ended by", each.code) for each in verdict.findings if each.code in _EARLY]
+        ended = [dict(each.evidence).get("ended by", each.code) for each in verdict.findings if each.code in EARLY]
         return Proved(
             texts=tuple(each.text if each.target is None else each.opcode for each in instructions),
             causes=causes,
@@ -481,8 +464,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, default=shared_folder("kernels/pairs"))
     parser.add_argument("--history", type=Path, default=history_folder(), help="git directory of ROCm/aiter")
     parser.add_argument("--json", action="store_true", help="print everything as one JSON document")
+    parser.add_argument("--no-witness", action="store_true", help="ask for no launch of an alarm")
     options = parser.parse_args(arguments)
-    prover = Prover(Budget(steps=options.steps, seconds=options.seconds))
+    prover = Prover(Budget(steps=options.steps, seconds=options.seconds), witness=not options.no_witness)
     judged, controls = [], []
     for each in judge_fixes(options.folder, prover, options.only):
         judged.append(each)
