@@ -488,5 +488,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     for control in controls:
         for what, causes in (("came", control.came), ("went", control.went)):
-            print(*(f"{control.commit[:9]} {Path(control.path).stem}: {what}: {each}" for each in causes), sep="\n")
+            for cause in causes:
+                print(f"{control.commit[:9]} {Path(control.path).stem}: {what}: {cause}")
     return 0
