@@ -508,6 +508,7 @@ class StateMatch:
         self._evaluator, self._earlier, self._known, self._product = evaluator, earlier, known, product
         self.bound: dict[Symbol, Value] = {}
         self.failing: list[tuple[int, int]] = []
+        self._masks: dict[tuple[int, Symbol], Mask] = {}
         for wave_set in product.wave_sets:
             self._bind_to_itself(wave_set.exec)
         rest = []
@@ -516,8 +517,15 @@ class StateMatch:
                 self._bind_to_itself(old)
             else:
                 rest.append((number, row, old, value))
-        for number, row, old, value in rest:
-            if isinstance(old, Half) or isinstance(value, Half) or not self._bind(old, value):
+        halves = []
+        for number, row, old, value in rest:  # numbers first: an atom that is one isn't bound to a mask
+            if isinstance(old, Half):
+                halves.append((number, row, old, value))
+            elif not self._bind(old, self._number(number, value)):
+                self.failing.append((number, row))
+        for number, row, old, value in halves:
+            which = value.which if isinstance(value, Half) else None
+            if which != old.which or not self._bind_mask(number, old.mask, value.mask):
                 self.failing.append((number, row))
 
     def pairs(self) -> Iterator[tuple[int, int, Value | Half, Value | Half]]:
@@ -554,6 +562,35 @@ class StateMatch:
         if bound is not None:
             return key_of(bound) == key_of(found)
         self.bound[old.base] = found
+        return True
+
+    def _number(self, number: int, value: Value | Half) -> Value:
+        self._evaluator.symbols.row_waves = self._product.wave_sets[number].waves
+        return self._evaluator.read_half(value) if isinstance(value, Half) else value
+
+    def _bind_mask(self, number: int, old: Mask, mask: Mask) -> bool:
+        """Bind the one atom of a mask that is still free, so that the old mask becomes the new one.
+
+        An atom differs by lane, so that it may become any mask; each wave set has lanes of its own, and so a mask.
+        """
+        masks, known, free = self._evaluator.masks, dict[Symbol, Mask](), list[Symbol]()
+        for atom in atoms_of(old):
+            found = self._masks.get((number, atom))
+            if found is not None:
+                known[atom] = found
+            elif not self._is_unchanged(atom):
+                free.append(atom)
+        if len(free) > 1 or any(atom.spread != LANE or atom in self.bound for atom in free):
+            return False
+        for atom in free:
+            waves = len(self._product.wave_sets[number].waves)
+            high, low = (
+                masks.substitute(old, known | {atom: masks.leaf((lanes,) * waves)}) for lanes in (masks.all, 0)
+            )
+            known[atom] = masks.combine("xor", mask, masks.combine("andn2", low, high))
+        if masks.substitute(old, known) is not mask:
+            return False
+        self._masks |= {(number, atom): known[atom] for atom in free}
         return True
 
     def holds(self, key: DecisionKey, *, wanted: bool) -> bool:
