@@ -716,7 +716,11 @@ def _join_values(  # noqa: PLR0917
         return found
     if (shift := shift_between(value, old)) is not None:
         return widen_counter(evaluator.symbols, value, shift, bases)
-    bits = M32 if isinstance(old, Linear) else bits_of(old) | bits_of(value)
+    bits = bits_of(old)
+    if not isinstance(old, Linear):
+        bits |= bits_of(value)
+    elif old.base.op != "pick" or bits_of(value) & ~bits:  # bits that grow with every join would never end
+        bits = M32
     # Registers that keep their distance share their unknown.
     first = next((each.offset for each in (value, old) if isinstance(each, Linear)), 0)
     away = first if bits == M32 and isinstance(first, int) else 0
