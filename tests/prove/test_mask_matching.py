@@ -78,9 +78,7 @@ def _kernel(same: str, other: str, test: str, before: str = "") -> str:
 
 KERNELS = {
     "one mask in two registers": _kernel(
-        "s_mov_b64 s[50:51], s[46:47]",
-        "v_cmp_gt_u32_e64 s[50:51], s12, v0",
-        "s_xor_b64 s[48:49], s[46:47], s[50:51]",
+        "s_mov_b64 s[50:51], s[46:47]", "v_cmp_gt_u32_e64 s[50:51], s12, v0", "s_xor_b64 s[48:49], s[46:47], s[50:51]"
     ),
     "a mask that is EXEC": _kernel(
         "s_mov_b64 exec, s[40:41]\ns_mov_b64 s[50:51], s[40:41]",
@@ -89,14 +87,10 @@ KERNELS = {
         LOADED,
     ),
     "lanes that the mask can't have": _kernel(
-        "s_and_b64 s[46:47], s[46:47], 1",
-        "s_nop 0",
-        "s_andn2_b64 s[48:49], s[46:47], 1",
+        "s_and_b64 s[46:47], s[46:47], 1", "s_nop 0", "s_andn2_b64 s[48:49], s[46:47], 1"
     ),
     "lanes that the mask must have": _kernel(
-        "s_or_b64 s[46:47], s[46:47], 1",
-        "s_nop 0",
-        "s_andn2_b64 s[48:49], 1, s[46:47]",
+        "s_or_b64 s[46:47], s[46:47], 1", "s_nop 0", "s_andn2_b64 s[48:49], 1, s[46:47]"
     ),
     "a mask that chose a value": _kernel(
         "v_cndmask_b32_e64 v7, 1, 0, s[40:41]\ns_mov_b64 s[50:51], s[40:41]",
@@ -148,7 +142,7 @@ def _without(line: str, instead: str) -> type[StateMatch]:
     source = inspect.getsource(StateMatch)
     assert source.count(line) == 1
     names = dict(vars(widening))
-    exec("from __future__ import annotations\n" + source.replace(line, instead), names)  # noqa: S102
+    exec("from __future__ import annotations\n" + source.replace(line, instead), names)
     dropped = names["StateMatch"]
     assert isinstance(dropped, type)
     return dropped
@@ -159,8 +153,8 @@ def _without(line: str, instead: str) -> type[StateMatch]:
     [
         ("one mask in two registers", "known[atom] = found\n", "free.append(atom)\n"),
         ("a mask that is EXEC", "self._bind_to_itself(wave_set.exec)", "pass"),
-        ("lanes that the mask can't have", "if masks.substitute(old, known) is not mask:", "if False:"),
-        ("lanes that the mask must have", "if masks.substitute(old, known) is not mask:", "if False:"),
+        ("lanes that the mask can't have", "if masks.substitute(old.mask, known) is not mask:", "if False:"),
+        ("lanes that the mask must have", "if masks.substitute(old.mask, known) is not mask:", "if False:"),
         ("a mask that chose a value", "for part in symbols_in(symbol.args):", "for part in ():"),
         ("a mask that all waves share", "atom.spread != LANE or ", ""),
     ],

@@ -222,6 +222,13 @@ class Namer:
                     joint = self._evaluator.select(self._name(chooser, 1, 0, names, alive)[0], one, other)
                 self._joints[base] = joint
             return plus(self._evaluator.symbols, times(joint, value.scale), value.offset)
+        # A comparison that the workgroup shares stays one: another wave may make the same later, and decide alike.
+        named = self._rename_condition(base, names) if base.spread == GROUP else None
+        if named is not None:
+            condition, same = named
+            alive |= self._arguments_of(condition)
+            flag = linear(condition, 1 if same else -1, 0 if same else 1)
+            return plus(self._evaluator.symbols, times(flag, value.scale), value.offset)
         new, shift = self._name(base, value.scale, value.offset, names, alive)
         return linear(new, value.scale, value.offset - value.scale * shift)
 
@@ -527,8 +534,8 @@ class StateMatch:
             elif not self._bind(old, self._number(number, value)):
                 self.failing.append((number, row))
         for number, row, old, value in halves:
-            which = value.which if isinstance(value, Half) else None
-            if which != old.which or not self._bind_mask(number, old.mask, value.mask):
+            fits = isinstance(value, Half) and value.which == old.which and self._bind_mask(number, old, value)
+            if not fits:
                 self.failing.append((number, row))
 
     def pairs(self) -> Iterator[tuple[int, int, Value | Half, Value | Half]]:
@@ -557,6 +564,12 @@ class StateMatch:
     def _bind(self, old: Value, value: Value) -> bool:
         if not isinstance(old, Linear) or old.base.stable or old.base.op in {"select", "pick"}:
             return False
+        if old.base.op in _COMPARISONS:  # its operands decide it
+            flag = restate(self._evaluator, old.base, self._substitute)
+            if flag is None:
+                return False
+            made = times(flag if isinstance(flag, Linear) else int(flag), old.scale)
+            return key_of(plus(self._evaluator.symbols, made, old.offset)) == key_of(value)
         away = plus(self._evaluator.symbols, value, times(old.offset, M32))
         found = divide(away, old.scale)
         if found is None or spread_of(found) > old.base.spread or bits_of(found) & ~old.base.bits:
@@ -571,13 +584,14 @@ class StateMatch:
         self._evaluator.symbols.row_waves = self._product.wave_sets[number].waves
         return self._evaluator.read_half(value) if isinstance(value, Half) else value
 
-    def _bind_mask(self, number: int, old: Mask, mask: Mask) -> bool:
+    def _bind_mask(self, number: int, old: Half, new: Half) -> bool:
         """Bind the one atom of a mask that is still free, so that the old mask becomes the new one.
 
         An atom differs by lane, so that it may become any mask; each wave set has lanes of its own, and so a mask.
         """
-        masks, known, free = self._evaluator.masks, dict[Symbol, Mask](), list[Symbol]()
-        for atom in atoms_of(old):
+        masks, mask = self._evaluator.masks, new.mask
+        known, free = dict[Symbol, Mask](), list[Symbol]()
+        for atom in atoms_of(old.mask):
             found = self._masks.get((number, atom))
             if found is not None:
                 known[atom] = found
@@ -588,10 +602,10 @@ class StateMatch:
         for atom in free:
             waves = len(self._product.wave_sets[number].waves)
             high, low = (
-                masks.substitute(old, known | {atom: masks.leaf((lanes,) * waves)}) for lanes in (masks.all, 0)
+                masks.substitute(old.mask, known | {atom: masks.leaf((lanes,) * waves)}) for lanes in (masks.all, 0)
             )
             known[atom] = masks.combine("xor", mask, masks.combine("andn2", low, high))
-        if masks.substitute(old, known) is not mask:
+        if masks.substitute(old.mask, known) is not mask:
             return False
         self._masks |= {(number, atom): known[atom] for atom in free}
         return True
@@ -600,11 +614,10 @@ class StateMatch:
         condition, wave = key
         if self._is_unchanged(condition):
             return self._product.known.lookup(condition, wave) is wanted
+        return wave is None and holds_now(self._evaluator, condition, self._substitute, self._product.known) is wanted
 
-        def substitute(base: Symbol, scale: int) -> Value | None:
-            return times(self.bound[base], scale) if base in self.bound else None
-
-        return wave is None and holds_now(self._evaluator, condition, substitute, self._product.known) is wanted
+    def _substitute(self, base: Symbol, scale: int) -> Value | None:
+        return times(self.bound[base], scale) if base in self.bound else None
 
     def _is_unchanged(self, symbol: Symbol) -> bool:
         if symbol.stable:
@@ -760,8 +773,9 @@ class _Place(NamedTuple):
 
 
 def _outline(key: Hashable) -> Hashable:
-    mask = key[1] if isinstance(key, tuple) and key[0] == "half" else None
-    return (key[2], mask.shared) if isinstance(mask, Mask) else key
+    if isinstance(key, tuple) and isinstance(key[1], Mask):
+        return key[2], key[1].shared
+    return key
 
 
 def _include(more: Done, done: Done) -> bool:

@@ -27,11 +27,12 @@ from rota.errors import RotaError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
 from rota.prove.kernel_proof import prove_object
-from rota.prove.verdict import Status, Verdict
+from rota.prove.verdict import Budget, Status, Verdict
 
 LANES, ARCH = 64, "gfx950"
 OPEN = frozenset({Status.UNDECIDED, Status.INCONCLUSIVE})
 _TOGETHER = 20  # kernels in one compilation, with their twins
+_BUDGET = Budget(states=3000)  # many times what a proof takes that comes to its end
 _MOST_INSTRUCTIONS = 200_000  # of one wave: many times what any of these executes
 
 PRELUDE = """
@@ -242,7 +243,7 @@ def judge(kernels: Sequence[RowKernel], *, launched: bool = True) -> Iterator[Ou
             for wrong in (False, True):
                 found = launch(code, kernel, wrong=wrong) if launched else ()
                 title = kernel.title(wrong=wrong)
-                (verdict,) = prove_object(code, title, block=kernel.block, witness=False)
+                (verdict,) = prove_object(code, title, block=kernel.block, budget=_BUDGET, witness=False)
                 yield Outcome(kernel=kernel, wrong=wrong, found=found, verdict=verdict)
 
 
