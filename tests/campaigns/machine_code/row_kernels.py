@@ -126,10 +126,10 @@ class RowKernel:
         return f"{self.name}_{'wrong' if wrong else 'right'}"
 
 
-def draw(random: Random, number: int) -> RowKernel:
-    """A kernel of a family, in turn, so that each has as many."""
+def draw(random: Random, number: int, waves: int = 0) -> RowKernel:
+    """A kernel of a family, in turn, so that each has as many; of so many waves, or of any number up to sixteen."""
     family = FAMILIES[number % len(FAMILIES)]
-    waves = random.choice((1, 2, 2, 3, 4, 4, 4, 5, 8, 8, 12, 16))
+    waves = waves or random.choice((1, 2, 2, 3, 4, 4, 4, 5, 8, 8, 12, 16))
     how, loop = random.choice(tuple(_REDUCTIONS)), random.choice(tuple(_LOOPS.values()))
     rows = random.choice(("1", "1", "1", "rows"))
     half = 1 << max((LANES * waves - 1).bit_length() - 1, 0)
@@ -185,7 +185,7 @@ def compile_together(kernels: Sequence[RowKernel]) -> CodeObject:
     return find_toolchain().compile(PRELUDE + "".join(texts), ARCH)
 
 
-def launch(code: CodeObject, kernel: RowKernel, *, wrong: bool, orders: int = 3) -> tuple[str, ...]:
+def launch(code: CodeObject, kernel: RowKernel, *, wrong: bool, orders: int = 2) -> tuple[str, ...]:
     """The codes that the interpreter finds, with rows in which waves make different numbers of rounds."""
     rows, n = 2, 2 * LANES if kernel.family == "transpose" else kernel.block + 37
     random = np.random.default_rng(kernel.place)
@@ -196,7 +196,15 @@ def launch(code: CodeObject, kernel: RowKernel, *, wrong: bool, orders: int = 3)
     loaded = load_kernel(code.hsaco, kernel.title(wrong=wrong))
     try:
         result = loaded.launch(
-            x, y, n, rows, block=kernel.block, orders=orders, check=False, most_instructions=_MOST_INSTRUCTIONS
+            x,
+            y,
+            n,
+            rows,
+            block=kernel.block,
+            orders=orders,
+            check=False,
+            processes=1,
+            most_instructions=_MOST_INSTRUCTIONS,
         )
     except RotaError as error:
         return tuple(sorted({finding.code for finding in error.findings}))
