@@ -243,7 +243,10 @@ class Namer:
         found = names.get(base)
         if found is None:
             shift = offset // scale if isinstance(offset, int) and base.bits == M32 and scale < 1 << 31 else 0
-            new = self._evaluator.symbols.make("name", (len(names),), spread=base.spread, bits=base.bits, depth=99)
+            bits = base.bits
+            if base.op == "pick":  # picked again and again from a sum, it may get a bit more each time
+                bits = next(each for each in (0xFF, 0xFFFF, M32) if bits <= each) & -(bits & -bits)
+            new = self._evaluator.symbols.make("name", (len(names),), spread=base.spread, bits=bits, depth=99)
             found = names[base] = (new, shift)
         alive.add(found[0])
         return found

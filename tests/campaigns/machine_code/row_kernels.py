@@ -1,9 +1,9 @@
 """Drawn row kernels, proved: `python -m benchmarks.row_kernels [--count 200] [--seed 0] [--findings]`.
 
 Sums, softmax, norms, scans, histograms and transposes in HIP: with loops in which each work item strides by the block
-or all make as many rounds, trees and shuffles, one to sixteen waves, one row or several.  Each kernel has a wrong twin,
-in which a barrier is dropped, or a row of LDS belongs to two waves; with one wave there is no race, and the twin
-accesses LDS out of bounds.  clang compiles both.
+or all make as many rounds, trees and shuffles, one to sixteen waves, and a row for each workgroup.  Each kernel has a
+wrong twin, in which a barrier is dropped, or a row of LDS belongs to two waves; with one wave there is no race, and the
+twin accesses LDS out of bounds.  clang compiles both.
 
 The interpreter launches both first, with shadow memory: the right one must be clean in every order, the wrong one must
 not be, so that what is expected doesn't come from the proof.  Then both are proved, without replay.  A right kernel
@@ -50,16 +50,14 @@ DEVICE float swap(float v, int m) {
 """
 _FRAME = """
 KERNEL __attribute__((amdgpu_flat_work_group_size({block}, {block}))) void {name}(
-    const float* x, float* y, int n, int rows) {{
+    const float* x, float* y, int n) {{
   enum {{ T = {block}, W = {waves} }};
   SHARED {lds};
   int t = __builtin_amdgcn_workitem_id_x(), w = t >> 6, l = t & 63;
-  long first = (long)__builtin_amdgcn_workgroup_id_x() * rows;
-  for (int r = 0; r < {rows}; r++) {{
-    const float* in = x + (first + r) * n;
-    float* out = y + (first + r) * n;
-{body}
-  }}
+  long row = __builtin_amdgcn_workgroup_id_x();
+  const float* in = x + row * n;
+  float* out = y + row * n;
+  {body}
 }}
 """
 
@@ -96,7 +94,6 @@ class RowKernel:
     waves: int
     lds: str
     body: str
-    rows: str
     fault: str  # barrier, row or bound
     place: int  # of the barrier that the twin drops
 
@@ -109,9 +106,7 @@ class RowKernel:
         first, *rest = self.body.split("@")
         dropped = self.place % len(rest) if fault == "barrier" else -1
         body = first + "".join(("" if number == dropped else "SYNC") + part for number, part in enumerate(rest))
-        text = _FRAME.format(
-            name=self.title(wrong=wrong), block=self.block, waves=self.waves, lds=self.lds, rows=self.rows, body=body
-        )
+        text = _FRAME.format(name=self.title(wrong=wrong), block=self.block, waves=self.waves, lds=self.lds, body=body)
         return f"#undef ROW\n#define ROW(i) {index}\n{text}"
 
     @property
@@ -131,7 +126,6 @@ def draw(random: Random, number: int, waves: int = 0) -> RowKernel:
     family = FAMILIES[number % len(FAMILIES)]
     waves = waves or random.choice((1, 2, 2, 3, 4, 4, 4, 5, 8, 8, 12, 16))
     how, loop = random.choice(tuple(_REDUCTIONS)), random.choice(tuple(_LOOPS.values()))
-    rows = random.choice(("1", "1", "1", "rows"))
     half = 1 << max((LANES * waves - 1).bit_length() - 1, 0)
     lds = f"float part[{'W' if how == 'shuffle' else 'T'}]"
 
@@ -142,7 +136,7 @@ def draw(random: Random, number: int, waves: int = 0) -> RowKernel:
         return "v = 0; " + loop.format(f"v += {term};") + reduce_by("sum")
 
     if family == "sum":
-        body = "float v; " + sum_of("in[i]") + " if (t == 0) out[0] = v; %"
+        body = "float v; " + sum_of("in[i]") + " if (l == 0) out[w] = v; %"
     elif family == "softmax":
         body = "float v = -3e38f; " + loop.format("v = larger(v, in[i]);") + reduce_by("larger") + " float m = v; @ "
         body += sum_of("__builtin_amdgcn_exp2f(in[i] - m)") + " % "
@@ -169,13 +163,16 @@ def draw(random: Random, number: int, waves: int = 0) -> RowKernel:
         lds = "float part[64][65]"
         body = (
             "for (int b = 0; b < n; b += 64) { for (int i = w; i < 64; i += W) part[ROW(i)][l] = in[b + i + l]; @"
-            " for (int i = w; i < 64; i += W) (y + (first + r) * n * 64)[(b + i) * 64 + l] = part[l][i]; @ }"
+            " for (int i = w; i < 64; i += W) (y + row * n * 64)[(b + i) * 64 + l] = part[l][i]; @ }"
         )
-    # The barrier after the last use of LDS is needed if another row follows.
-    body = body.replace("%", "@" if rows == "rows" else random.choice(("SYNC", "")))
-    faults = ("bound",) if waves == 1 else ("barrier", "barrier", "row")
+    body = body.replace("%", random.choice(("SYNC", "")))  # after the last use of LDS nobody needs a barrier
+    faults = ("barrier", "barrier", "row")
+    if family == "histogram":
+        faults = ("barrier",)  # what two waves clear twice is 0 in any order
+    if waves == 1:
+        faults = ("bound",)
     return RowKernel(
-        name=f"k{number}", family=family, waves=waves, lds=lds, body=body, rows=rows, fault=random.choice(faults),
+        name=f"k{number}", family=family, waves=waves, lds=lds, body=body, fault=random.choice(faults),
         place=random.randrange(64),
     )  # fmt: skip
 
@@ -187,24 +184,16 @@ def compile_together(kernels: Sequence[RowKernel]) -> CodeObject:
 
 def launch(code: CodeObject, kernel: RowKernel, *, wrong: bool, orders: int = 2) -> tuple[str, ...]:
     """The codes that the interpreter finds, with rows in which waves make different numbers of rounds."""
-    rows, n = 2, 2 * LANES if kernel.family == "transpose" else kernel.block + 37
+    n = 2 * LANES if kernel.family == "transpose" else kernel.block + 37
     random = np.random.default_rng(kernel.place)
-    x = random.standard_normal(rows * n + 4 * LANES, np.float32)
+    x = random.standard_normal(n + 4 * LANES, np.float32)
     if kernel.family == "histogram":
         x = random.integers(0, kernel.bins, len(x), np.int32).view(np.float32)
-    y = np.zeros(rows * n * LANES + kernel.block, np.float32)
+    y = np.zeros(n * LANES + kernel.block, np.float32)
     loaded = load_kernel(code.hsaco, kernel.title(wrong=wrong))
     try:
         result = loaded.launch(
-            x,
-            y,
-            n,
-            rows,
-            block=kernel.block,
-            orders=orders,
-            check=False,
-            processes=1,
-            most_instructions=_MOST_INSTRUCTIONS,
+            x, y, n, block=kernel.block, orders=orders, check=False, processes=1, most_instructions=_MOST_INSTRUCTIONS
         )
     except RotaError as error:
         return tuple(sorted({finding.code for finding in error.findings}))
