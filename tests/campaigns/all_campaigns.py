@@ -100,6 +100,12 @@ CAMPAIGNS = (
     _tests("hazard_twins", "tests/isa/test_hazard_twins.py"),
     _benchmark("value_oracle", "--examples 400 --seed {seed}", r"^(\d+) kernels, ", r"kernels, (\d+) differ"),
     _benchmark("proof_mutants", "--count 2000 --seed {seed}", r"^(\d+) mutants of", r"families, (\d+) missed"),
+    _benchmark(
+        "row_kernels",
+        "--count 200 --seed {seed}",
+        r"^(\d+) row kernels, ",
+        r"(\d+) wrong verdicts, .* (\d+) not confirmed",
+    ),
     _benchmark("proof_agreement", "--orders 6", r"^(\d+) kernels: ", r"DISAGREE"),
     _benchmark("same_verdicts", "--slower 10 --without-core", r"^(\d+) objects, judged", r"(\d+) verdicts differ"),
     # Emitted kernels.

@@ -48,6 +48,7 @@ SAID = {
         421,
         3,
     ),
+    "row_kernels": ("400 row kernels, 1 wrong verdicts, 7 open, 2 not confirmed by the interpreter; 900 s", 400, 3),
     "hazards": (
         (
             "HIP: 90 s_nop, 80 noticed, 9 left out, 1 missed; 2 alarms on unmodified kernels\n"

@@ -78,12 +78,12 @@ class Evaluator:
 
     def read_row(self, wave_set: WaveSet, row: int, known: Decisions, *, everywhere: bool = False) -> Value:
         if row in self.exec_rows:
-            return self._read_half(wave_set.exec, row - _EXEC_ROW)
+            return self.read_half(Half(wave_set.exec, row - _EXEC_ROW))
         value = wave_set.registers.get(row)
         if value is None:
             return self.make_initial(row)
         if isinstance(value, Half):
-            return self._read_half(value.mask, value.which)
+            return self.read_half(value)
         return self.settle(value, known, None if everywhere else wave_set.exec) if isinstance(value, Linear) else value
 
     def make_initial(self, row: int) -> Linear:
@@ -115,7 +115,8 @@ class Evaluator:
             value = plus(self.symbols, times(chosen, value.scale), value.offset)
         return value
 
-    def _read_half(self, mask: Mask, which: int) -> Value:
+    def read_half(self, half: Half) -> Value:
+        mask, which = half
         if mask.leaf is not None:
             numbers = [number >> 32 * which & M32 for number in mask.leaf]
             return simplify(np.array(numbers, np.int64)[:, None])
@@ -154,8 +155,8 @@ class Evaluator:
             wave_set.exec = mask
             return
         for word in range(words or self.masks.words):
-            half = self._read_half(mask, word) if mask.leaf is not None else Half(mask, word)
-            wave_set.registers[row + word] = half
+            half = Half(mask, word)
+            wave_set.registers[row + word] = self.read_half(half) if mask.leaf is not None else half
 
     def limit_atoms(self, mask: Mask, most: int = _MOST_ATOMS) -> Mask:
         """Replace a mask of too many atoms by an unknown one between its bounds."""

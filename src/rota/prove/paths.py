@@ -313,7 +313,7 @@ class Explorer:
         self._branching = Branching(evaluator, memory.accesses, waves)
         self.graph = StateGraph()
         self._seen = SeenStates(evaluator, self._namer, sliced.for_addresses, self.graph)
-        self._open: list[tuple[int, int, ProductState]] = []
+        self._open: list[tuple[int, int, int, ProductState]] = []
         self._pushed = 0
         self.steps = self.states = self.paths = 0
 
@@ -347,17 +347,21 @@ class Explorer:
         """Follow every path to its end; raises InconclusiveError if the budget doesn't last."""
         self._push(start)
         while self._open:
-            _, _, product = heapq.heappop(self._open)
+            *_, product = heapq.heappop(self._open)
             self._seen.close(product)
             self.paths += 1
             self._run(product)
 
     def _push(self, product: ProductState) -> None:
-        """Leave a state for later.  Those least far in the listing come first, so that paths join."""
+        """Leave a state for later.  Those least far come first, so that paths join.
+
+        A wave that waits or has ended is far, wherever that is: first the others go all their ways to a barrier.
+        """
         self._pushed += 1
         end = len(self.operations)
+        settled = sum(len(each.waves) for each in product.wave_sets if each.waiting or each.ended)
         far = sum(len(each.waves) * (end if each.ended else each.at) for each in product.wave_sets)
-        heapq.heappush(self._open, (far, self._pushed, product))
+        heapq.heappush(self._open, (settled, far, self._pushed, product))
 
     def _run(self, product: ProductState) -> None:
         while True:

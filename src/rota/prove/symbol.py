@@ -88,8 +88,10 @@ class Symbols:
     def opaque(
         self, op: str, values: tuple[Value, ...], extra: Hashable = None, *, bits: int = M32, spread: int = -1
     ) -> Linear:
+        """The symbol of an operation on values; `extra` says what else decides its result, such as a lane mask."""
         keys = tuple(map(key_of, values))
-        depth = self.looping + max((each.base.depth for each in values if isinstance(each, Linear)), default=0)
+        inside = (*(each.base for each in values if isinstance(each, Linear)), *_atoms_in(extra))
+        depth = self.looping + max((each.depth for each in inside), default=0)
         wide = spread if spread >= 0 else max(map(spread_of, values), default=GROUP)
         return Linear(self.make(op, (*keys, extra), spread=wide, bits=bits, depth=depth), 1, 0)
 
@@ -100,6 +102,13 @@ def key_of(value: Value) -> Hashable:
     if isinstance(value, Linear):
         return (value.base, value.scale, key_of(value.offset))
     return (value.shape, value.tobytes())
+
+
+def _atoms_in(extra: Hashable) -> frozenset[Symbol]:
+    """The atoms of masks: a symbol that is made of an unknown mask doesn't keep its name at checkpoints either."""
+    if isinstance(extra, tuple):
+        return frozenset[Symbol]().union(*map(_atoms_in, extra))
+    return getattr(extra, "atoms", frozenset())
 
 
 def _rows_differ(key: Hashable) -> bool:

@@ -6,10 +6,10 @@ stay known, and counters with the same step keep their distance.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -96,6 +96,8 @@ def _restate_value(evaluator: Evaluator, key: object, substitute: Substitution) 
 # States.
 
 Shape = tuple[Hashable, ...]
+Done = tuple[frozenset[LdsUse], ...]
+"""The accesses of each wave set that a wait has covered, and those that are late."""
 AGREED = 4  # barriers that one wave may pass after another and still make the same decision
 
 
@@ -124,24 +126,25 @@ class ProductState:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LoopVisit:
-    shape: Shape
+    shape: tuple[Shape, Done]
     registers: tuple[dict[int, Value | Half], ...]
     known: Decisions
     forks: int
 
 
-def shape_of(product: ProductState) -> Shape:
+def shape_of(product: ProductState) -> tuple[Shape, Done]:
     """All of a state but registers and decisions; of barrier counts only which are smaller than others."""
     most = max(wave_set.barriers for wave_set in product.wave_sets)
-    return tuple(
+    done = tuple(frozenset(each) for wave_set in product.wave_sets for each in (wave_set.covered, wave_set.late))
+    shape = tuple(
         (
             wave_set.waves, wave_set.at, wave_set.barriers < most,
             wave_set.waiting, wave_set.ended, wave_set.signalled, wave_set.exec,
-            frozenset(wave_set.covered), frozenset(wave_set.late),
             tuple(tuple(each.identity for each in queue) for queue in wave_set.queues.values()),
         )
         for wave_set in product.wave_sets
     )  # fmt: skip
+    return shape, done
 
 
 def register_key(value: Value | Half) -> Hashable:
@@ -219,6 +222,13 @@ class Namer:
                     joint = self._evaluator.select(self._name(chooser, 1, 0, names, alive)[0], one, other)
                 self._joints[base] = joint
             return plus(self._evaluator.symbols, times(joint, value.scale), value.offset)
+        # A comparison that the workgroup shares stays one: another wave may make the same later, and decide alike.
+        named = self._rename_condition(base, names) if base.spread == GROUP else None
+        if named is not None:
+            condition, same = named
+            alive |= self._arguments_of(condition)
+            flag = linear(condition, 1 if same else -1, 0 if same else 1)
+            return plus(self._evaluator.symbols, times(flag, value.scale), value.offset)
         new, shift = self._name(base, value.scale, value.offset, names, alive)
         return linear(new, value.scale, value.offset - value.scale * shift)
 
@@ -233,7 +243,10 @@ class Namer:
         found = names.get(base)
         if found is None:
             shift = offset // scale if isinstance(offset, int) and base.bits == M32 and scale < 1 << 31 else 0
-            new = self._evaluator.symbols.make("name", (len(names),), spread=base.spread, bits=base.bits, depth=99)
+            bits = base.bits
+            if base.op == "pick":  # picked again and again from a sum, it may get a bit more each time
+                bits = next(each for each in (0xFF, 0xFFFF, M32) if bits <= each) & -(bits & -bits)
+            new = self._evaluator.symbols.make("name", (len(names),), spread=base.spread, bits=bits, depth=99)
             found = names[base] = (new, shift)
         alive.add(found[0])
         return found
@@ -344,7 +357,7 @@ class Widener:
     def __init__(self, evaluator: Evaluator, for_addresses: Sequence[int]) -> None:
         self._evaluator, self._for_addresses = evaluator, for_addresses
 
-    def widen(self, product: ProductState, visits: tuple[LoopVisit, ...], shape: Shape) -> bool:
+    def widen(self, product: ProductState, visits: tuple[LoopVisit, ...], shape: tuple[Shape, Done]) -> bool:
         """Widen the state in place against an earlier visit; True if it did."""
         count = len(visits)
         if not count or (visits[-1].forks == product.forks and count < self.visits_if_decided):
@@ -508,6 +521,7 @@ class StateMatch:
         self._evaluator, self._earlier, self._known, self._product = evaluator, earlier, known, product
         self.bound: dict[Symbol, Value] = {}
         self.failing: list[tuple[int, int]] = []
+        self._masks: dict[tuple[int, Symbol], Mask] = {}
         for wave_set in product.wave_sets:
             self._bind_to_itself(wave_set.exec)
         rest = []
@@ -516,8 +530,15 @@ class StateMatch:
                 self._bind_to_itself(old)
             else:
                 rest.append((number, row, old, value))
-        for number, row, old, value in rest:
-            if isinstance(old, Half) or isinstance(value, Half) or not self._bind(old, value):
+        halves = []
+        for number, row, old, value in rest:  # numbers first: an atom that is one isn't bound to a mask
+            if isinstance(old, Half):
+                halves.append((number, row, old, value))
+            elif not self._bind(old, self._number(number, value)):
+                self.failing.append((number, row))
+        for number, row, old, value in halves:
+            fits = isinstance(value, Half) and value.which == old.which and self._bind_mask(number, old, value)
+            if not fits:
                 self.failing.append((number, row))
 
     def pairs(self) -> Iterator[tuple[int, int, Value | Half, Value | Half]]:
@@ -546,6 +567,12 @@ class StateMatch:
     def _bind(self, old: Value, value: Value) -> bool:
         if not isinstance(old, Linear) or old.base.stable or old.base.op in {"select", "pick"}:
             return False
+        if old.base.op in _COMPARISONS:  # its operands decide it
+            flag = restate(self._evaluator, old.base, self._substitute)
+            if flag is None:
+                return False
+            made = times(flag if isinstance(flag, Linear) else int(flag), old.scale)
+            return key_of(plus(self._evaluator.symbols, made, old.offset)) == key_of(value)
         away = plus(self._evaluator.symbols, value, times(old.offset, M32))
         found = divide(away, old.scale)
         if found is None or spread_of(found) > old.base.spread or bits_of(found) & ~old.base.bits:
@@ -556,15 +583,44 @@ class StateMatch:
         self.bound[old.base] = found
         return True
 
+    def _number(self, number: int, value: Value | Half) -> Value:
+        self._evaluator.symbols.row_waves = self._product.wave_sets[number].waves
+        return self._evaluator.read_half(value) if isinstance(value, Half) else value
+
+    def _bind_mask(self, number: int, old: Half, new: Half) -> bool:
+        """Bind the one atom of a mask that is still free, so that the old mask becomes the new one.
+
+        An atom differs by lane, so that it may become any mask; each wave set has lanes of its own, and so a mask.
+        """
+        masks, mask = self._evaluator.masks, new.mask
+        known, free = dict[Symbol, Mask](), list[Symbol]()
+        for atom in atoms_of(old.mask):
+            found = self._masks.get((number, atom))
+            if found is not None:
+                known[atom] = found
+            elif not self._is_unchanged(atom):
+                free.append(atom)
+        if len(free) > 1 or any(atom.spread != LANE or atom in self.bound for atom in free):
+            return False
+        for atom in free:
+            waves = len(self._product.wave_sets[number].waves)
+            high, low = (
+                masks.substitute(old.mask, known | {atom: masks.leaf((lanes,) * waves)}) for lanes in (masks.all, 0)
+            )
+            known[atom] = masks.combine("xor", mask, masks.combine("andn2", low, high))
+        if masks.substitute(old.mask, known) is not mask:
+            return False
+        self._masks |= {(number, atom): known[atom] for atom in free}
+        return True
+
     def holds(self, key: DecisionKey, *, wanted: bool) -> bool:
         condition, wave = key
         if self._is_unchanged(condition):
             return self._product.known.lookup(condition, wave) is wanted
+        return wave is None and holds_now(self._evaluator, condition, self._substitute, self._product.known) is wanted
 
-        def substitute(base: Symbol, scale: int) -> Value | None:
-            return times(self.bound[base], scale) if base in self.bound else None
-
-        return wave is None and holds_now(self._evaluator, condition, substitute, self._product.known) is wanted
+    def _substitute(self, base: Symbol, scale: int) -> Value | None:
+        return times(self.bound[base], scale) if base in self.bound else None
 
     def _is_unchanged(self, symbol: Symbol) -> bool:
         if symbol.stable:
@@ -676,7 +732,11 @@ def _join_values(  # noqa: PLR0917
         return found
     if (shift := shift_between(value, old)) is not None:
         return widen_counter(evaluator.symbols, value, shift, bases)
-    bits = M32 if isinstance(old, Linear) else bits_of(old) | bits_of(value)
+    bits = bits_of(old)
+    if not isinstance(old, Linear):
+        bits |= bits_of(value)
+    elif old.base.op != "pick" or bits_of(value) & ~bits:  # bits that grow with every join would never end
+        bits = M32
     # Registers that keep their distance share their unknown.
     first = next((each.offset for each in (value, old) if isinstance(each, Linear)), 0)
     away = first if bits == M32 and isinstance(first, int) else 0
@@ -701,7 +761,28 @@ class _Entry:
     registers: Registers
     known: Decisions
     epoch: int
+    done: Done
     waiting: ProductState | None
+
+
+class _Place(NamedTuple):
+    """Where a state is looked for: among those alike, among those with such masks, and among all of its group."""
+
+    group: Hashable
+    outline: Hashable  # the registers, with nothing of lane masks but where they are
+    alike: Hashable  # all but decisions and accesses that are done
+    keys: Hashable
+    done: Done
+
+
+def _outline(key: Hashable) -> Hashable:
+    if isinstance(key, tuple) and isinstance(key[1], Mask):
+        return key[2], key[1].shared
+    return key
+
+
+def _include(more: Done, done: Done) -> bool:
+    return all(one >= other for one, other in zip(more, done, strict=True))
 
 
 class SeenStates:
@@ -710,14 +791,17 @@ class SeenStates:
     max_alike = 2  # states of equal registers and different decisions, before they are joined
     max_joins = 2  # joins of such states, before arcs that still change are dropped
     max_places = 12  # states of one place with different registers, before one general state replaces them
+    max_masks = 2  # those of them that differ in lane masks alone, before one general state replaces these
 
     def __init__(self, evaluator: Evaluator, namer: Namer, for_addresses: Sequence[int], graph: StateGraph) -> None:
         self._evaluator, self._namer, self._for_addresses, self._graph = evaluator, namer, for_addresses, graph
         self._groups: dict[Hashable, dict[Hashable, list[_Entry]]] = {}
+        self._outlined: defaultdict[Hashable, list[_Entry]] = defaultdict(list)
+        self._alike: defaultdict[Hashable, list[_Entry]] = defaultdict(list)
         self._general: dict[Hashable, _Entry] = {}
         self._joined: Counter[Hashable] = Counter()
 
-    def _place(self, product: ProductState, head: Key, shape: Shape) -> tuple[Hashable, Hashable]:
+    def _place(self, product: ProductState, head: Key, shape: tuple[Shape, Done]) -> _Place:
         keys = tuple(
             tuple((row, register_key(value)) for row, value in wave_set.registers.items())
             for wave_set in product.wave_sets
@@ -726,56 +810,78 @@ class SeenStates:
             tuple(pair for pair in key if self._for_addresses[wave_set.at] >> pair[0] & 1)
             for key, wave_set in zip(keys, product.wave_sets, strict=True)
         )
-        return (head, shape, addresses), keys
+        halves = any(isinstance(value, Half) for wave_set in product.wave_sets for value in wave_set.registers.values())
+        outline = tuple(tuple((row, _outline(key)) for row, key in each) for each in keys) if halves else keys
+        group = (head, shape, addresses)
+        return _Place(group, (group, outline), (head, shape[0], keys), keys, shape[1])
 
-    def find_covering(self, product: ProductState, head: Key, shape: Shape) -> int | None:
+    def find_covering(self, product: ProductState, head: Key, shape: tuple[Shape, Done]) -> int | None:
         """The number of a seen state that covers this one, to which the path is added; None if there is none."""
-        return self._find_covering(product, *self._place(product, head, shape))
+        return self._find_covering(product, self._place(product, head, shape))
 
-    def _find_covering(self, product: ProductState, place: Hashable, keys: Hashable) -> int | None:
-        for each in self._groups.get(place, {}).get(keys, ()):
-            if each.known.is_implied_by(product.known):
+    def _find_covering(self, product: ProductState, place: _Place) -> int | None:
+        for each in self._alike[place.alike]:
+            if each.known.is_implied_by(product.known) and _include(each.done, place.done):
                 self._graph.add_arrival(each.number, product.known.path)
                 return each.number
-        general = self._general.get(place)
-        if general is not None and StateMatch(self._evaluator, general.registers, general.known, product).covers:
-            self._graph.add_arrival(general.number, forget_names(product.known.path))
-            return general.number
+        for where in (place.group, place.outline):
+            general = self._general.get(where)
+            if general is not None and StateMatch(self._evaluator, general.registers, general.known, product).covers:
+                self._graph.add_arrival(general.number, forget_names(product.known.path))
+                return general.number
         return None
 
-    def arrive(self, product: ProductState, head: Key, shape: Shape) -> tuple[int, bool]:
+    def arrive(self, product: ProductState, head: Key, shape: tuple[Shape, Done]) -> tuple[int, bool]:
         """Add a state: its number, and whether to go on from it.  Joining may make it more general."""
-        place, keys = self._place(product, head, shape)
-        if (found := self._find_covering(product, place, keys)) is not None:
+        place = self._place(product, head, shape)
+        if (found := self._find_covering(product, place)) is not None:
             return found, False
-        group = self._groups.setdefault(place, {})
-        alike = group.setdefault(keys, [])
-        general = self._general.get(place)
+        group = self._groups.setdefault(place.group, {})
+        alike = group.setdefault(place.keys, [])
+        general = self._general.get(place.group) or self._general.get(place.outline)
         if general is not None:
             return self._extend_general(general, product)
-        for entry in alike:
-            if entry.waiting is not None:
-                self._graph.add_arrival(entry.number, product.known.path)
-                known = join_decisions(product.known, entry.known, entry.epoch - product.epoch)
-                self._graph.weaken(entry.number, known)
-                entry.waiting.known, entry.known = known, known.copy()
-                return entry.number, False
+        if (number := self._join_waiting(product, place, alike)) is not None:
+            return number, False
+        others = self._outlined[place.outline]
         if len(alike) >= self.max_alike:
-            often = self._joined[place, keys] >= self.max_joins
-            self._joined[place, keys] += 1
+            often = self._joined[place.group, place.keys] >= self.max_joins
+            self._joined[place.group, place.keys] += 1
             for entry in alike:
                 later = product.epoch - entry.epoch
                 product.known = join_decisions(entry.known, product.known, later, drop_changed=often)
             alike.clear()
-        elif len(group) > self.max_places:
-            last = next(each for each in group.values() if each)[-1]
+        elif len(group) > self.max_places or len(others) >= self.max_masks:
+            many = len(group) > self.max_places
+            last = next(each for each in group.values() if each)[-1] if many else others[-1]
             generalise(self._evaluator, last.registers, last.known, last.epoch, product)
             self._namer.rename(product)
-            self._general[place] = entry = self._add_entry(product)
+            self._general[place.group if many else place.outline] = entry = self._add_entry(product, place.done)
             return entry.number, True
-        entry = self._add_entry(product)
-        alike.append(entry)
+        entry = self._add_entry(product, place.done)
+        for entries in (alike, others, self._alike[place.alike]):
+            entries.append(entry)
         return entry.number, True
+
+    def _join_waiting(self, product: ProductState, place: _Place, alike: list[_Entry]) -> int | None:
+        """Join a state into one from which no path has gone on yet: that one's number, None if there is none."""
+        for entry in alike:
+            if entry.waiting is not None and entry.done == place.done:
+                self._graph.add_arrival(entry.number, product.known.path)
+                known = join_decisions(product.known, entry.known, entry.epoch - product.epoch)
+                self._graph.weaken(entry.number, known)
+                entry.waiting.known, entry.known = known, known.copy()
+                return entry.number
+        for entry in self._alike[place.alike]:  # one with fewer accesses, which this state covers: it takes its place
+            covers = product.known.is_implied_by(entry.known) and _include(place.done, entry.done)
+            if entry.waiting is not None and covers:
+                self._graph.add_arrival(entry.number, product.known.path)
+                self._graph.weaken(entry.number, product.known)
+                entry.waiting.wave_sets, entry.waiting.epoch = product.wave_sets, product.epoch
+                entry.waiting.known, entry.known = product.known, product.known.copy()
+                entry.epoch, entry.done = product.epoch, place.done
+                return entry.number
+        return None
 
     def _extend_general(self, general: _Entry, product: ProductState) -> tuple[int, bool]:
         generalise(self._evaluator, general.registers, general.known, general.epoch, product)
@@ -796,12 +902,13 @@ class SeenStates:
         general.known, general.epoch = (waiting or product).known.copy(), (waiting or product).epoch
         return general.number, waiting is None
 
-    def _add_entry(self, product: ProductState) -> _Entry:
+    def _add_entry(self, product: ProductState, done: Done) -> _Entry:
         product.entry = _Entry(
             number=self._graph.add_state(product.known),
             registers=tuple(dict(wave_set.registers) for wave_set in product.wave_sets),
             known=product.known.copy(),
             epoch=product.epoch,
+            done=done,
             waiting=product,
         )
         return product.entry
