@@ -135,6 +135,7 @@ class Judge:
         self._found: dict[tuple[object, ...], FoundPair] = {}
         self._to_lds = dict.fromkeys(each.counted_by for each in operations if each.to_lds)
         self._apart: set[tuple[LdsUse, LdsUse]] = set()  # accesses that no wave makes to the same bytes
+        self._free_of_races: set[tuple[tuple[tuple[int, ...], frozenset[LdsUse]], ...]] = set()
 
     def alarms(self) -> list[Alarm]:
         """What was found, by cause."""
@@ -146,8 +147,14 @@ class Judge:
         self, wave_sets: Sequence[WaveSet], epoch: int, known: Decisions, spend: Callable[[int], None]
     ) -> None:
         """Report waves that access the same bytes with nothing to order them; `spend` raises to end the search."""
+        # Accesses are single, and whether two of them meet depends on nothing else: most come again and again.
+        met, is_free = tuple((each.waves, frozenset(each.accesses)) for each in wave_sets), True
+        if met in self._free_of_races:
+            return
 
         def accepts(conflict: Conflict) -> bool:
+            nonlocal is_free
+            is_free = False
             if conflict.first.flight is conflict.then.flight and conflict.first.access.how == "dma":
                 number, waves = conflict.first.access.number, (conflict.first.wave, conflict.then.wave)
                 classes = self._agreement.find_classes(number)
@@ -161,6 +168,8 @@ class Judge:
 
         for conflict in find_conflicts(wave_sets, accepts, spend=spend):
             self._report_race(conflict, self._find_rule(conflict), epoch, known)
+        if is_free:
+            self._free_of_races.add(met)
 
     def _find_rule(self, conflict: Conflict) -> str:
         first, then = conflict.first, conflict.then
@@ -187,6 +196,8 @@ class Judge:
 
     def _report_race(self, conflict: Conflict, rule: str, epoch: int, known: Decisions) -> None:
         first, then = conflict.first, conflict.then
+        if self._knows("I109", rule, then.access.number, first.access.number, known):
+            return
         message = (
             f"wave {then.wave} {_VERBS[then.access.how]} LDS that wave {first.wave} {_VERBS[first.access.how]},"
             " with no wait and barrier between"
@@ -227,6 +238,8 @@ class Judge:
             for wave, mine, theirs in zip(wave_set.waves, access.bytes, other.bytes, strict=True):
                 if not mine & theirs:
                     continue
+                if self._knows("I106", "own", operation.number, flight.number, known):
+                    break
                 counter, queue = by.counters[0], wave_set.queues[by]
                 count = len(queue) - 1 - queue.index(flight) if by.in_order else 0
                 message = f"wave {wave} {_VERBS[access.how]} LDS while its own op on the same bytes is in flight"
@@ -354,6 +367,13 @@ class Judge:
         )
         number = operation.number
         self._add("I105", "no bound", message, number, number, evidence, known, path=path)
+
+    def _knows(self, code: str, rule: str, number: int, other: int, known: Decisions) -> bool:
+        """True if a pair was found before; then the path is added to it."""
+        pair = self._found.get((code, rule, number, other))
+        if pair is not None:
+            pair.add(known.path)
+        return pair is not None
 
     def _add(  # noqa: PLR0917
         self, code: str, rule: str, message: str, number: int, other: int, evidence: tuple[tuple[str, str | int], ...],

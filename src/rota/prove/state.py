@@ -272,6 +272,11 @@ class WaveSet:
     def in_flight(self) -> Iterator[InFlight]:
         return chain.from_iterable(self.queues.values())
 
+    @property
+    def accesses(self) -> Iterator[LdsUse]:
+        """The LDS accesses since the last barrier, and those that no wait has covered yet."""
+        return chain(self.covered, self.late, (each.access for each in self.in_flight if each.access is not None))
+
     def restrict(self, rows: list[int], masks: Masks, accesses: Accesses) -> WaveSet:
         def select(value: Value | Half) -> Value | Half:
             if isinstance(value, Half):
