@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--save", type=Path, help="write what AFTER answers to this file, as it answers")
     options = parser.parse_args(arguments)
     before, after = (
-        _load(tree)
+        _load(tree, options.only)
         if tree.is_file()
         else dict(answers(tree.resolve(), options.only, kernels=options.kernels, steps=options.steps, save=save))
         for tree, save in ((options.before, None), (options.after, options.save))
@@ -112,8 +112,9 @@ def answers(root: Path, only: str, *, kernels: bool, steps: int, save: Path | No
         yield name, answer
 
 
-def _load(saved: Path) -> dict[str, str]:
-    return dict(json.loads(line) for line in saved.read_text("utf-8").splitlines())
+def _load(saved: Path, only: str) -> dict[str, str]:
+    found = dict(json.loads(line) for line in saved.read_text("utf-8").splitlines())
+    return {name: answer for name, answer in found.items() if only in name.partition(" ")[0]}
 
 
 def _ask(root: Path, only: str, *, kernels: bool, steps: int) -> Iterator[tuple[str, str]]:
