@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
 from types import MappingProxyType
@@ -65,10 +65,10 @@ class CodeLine:
     words: tuple[int, ...] = ()
     target: int | None = None  # of a jump
     label: str = ""  # its name, in assembly
+    spec: Opcode = field(init=False, repr=False)
 
-    @property
-    def spec(self) -> Opcode:
-        return opcode_named(self.text.partition(" ")[0])
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "spec", opcode_named(self.text.partition(" ")[0]))
 
     def concern(self) -> Concern:
         return Concern(label=self.text, index=self.number, role="line of the listing")
@@ -618,9 +618,11 @@ def expand_vskip(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]
     """Replaces VSKIP by control flow: two copies of the code.  Raises I102 for an indirect jump and some s_setreg."""
     from rota.isa.wave.operand import unknown  # brings numpy, which reading a listing doesn't need
 
-    skips = any(Trait.SKIPS in each.spec.traits for each in instructions)
+    traits = {name: opcode_named(name).traits for name in {each.opcode for each in instructions}}
+    skips = any(Trait.SKIPS in each for each in traits.values())
+    modes = {name for name, each in traits.items() if Trait.SETS_MODE in each}
     for each in instructions:
-        if Trait.SETS_MODE in each.spec.traits and _may_set_vskip(each, skips=skips):
+        if each.opcode in modes and _may_set_vskip(each, skips=skips):
             raise unknown(each, "VSKIP, a bit of MODE,")
     if not skips:
         return tuple(instructions)

@@ -14,7 +14,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from rota.isa.registers import EXEC_ROWS, M0_ROWS, NO_ROWS, SCC_ROWS, VCC_ROWS, Rows, flags_in, rows_in, vector_rows
+from rota.isa.registers import (
+    EXEC_ROWS,
+    FLAGS,
+    M0_ROWS,
+    NO_ROWS,
+    SCC_ROWS,
+    VCC_ROWS,
+    Rows,
+    flags_in,
+    rows_in,
+    vector_rows,
+)
 from rota.program.kinds import OpKind
 from rota.targets.architecture import Architecture, Traffic
 
@@ -36,12 +47,16 @@ class IsaUnit(enum.Enum):
     @property
     def computes_lanes(self) -> bool:
         """True for vector instructions that use registers alone: VALU and matrix core."""
-        return self in {IsaUnit.VALU, IsaUnit.MATRIX}
+        return self in _LANE_UNITS
 
     @property
     def is_vector(self) -> bool:
         """True if EXEC decides which lanes take part, as a rule."""
-        return self in {IsaUnit.VALU, IsaUnit.MATRIX, IsaUnit.VMEM, IsaUnit.LDS}
+        return self in _VECTOR_UNITS
+
+
+_LANE_UNITS = frozenset({IsaUnit.VALU, IsaUnit.MATRIX})
+_VECTOR_UNITS = _LANE_UNITS | {IsaUnit.VMEM, IsaUnit.LDS}
 
 
 class IsaFlow(enum.Enum):
@@ -65,22 +80,20 @@ class IsaFlow(enum.Enum):
     @property
     def falls_through(self) -> bool:
         """True if the next instruction can follow; a call returns there by a jump of its own."""
-        return self not in {
-            IsaFlow.JUMP,
-            IsaFlow.CALL,
-            IsaFlow.INDIRECT,
-            IsaFlow.INDIRECT_CALL,
-            IsaFlow.TRAP,
-            IsaFlow.END,
-        }
+        return self not in _LEAVING_FLOWS
 
     @property
     def is_call(self) -> bool:
-        return self in {IsaFlow.CALL, IsaFlow.INDIRECT_CALL}
+        return self in _CALL_FLOWS
 
     @property
     def is_indirect(self) -> bool:
-        return self in {IsaFlow.INDIRECT, IsaFlow.INDIRECT_CALL}
+        return self in _INDIRECT_FLOWS
+
+
+_CALL_FLOWS = frozenset({IsaFlow.CALL, IsaFlow.INDIRECT_CALL})
+_INDIRECT_FLOWS = frozenset({IsaFlow.INDIRECT, IsaFlow.INDIRECT_CALL})
+_LEAVING_FLOWS = _CALL_FLOWS | _INDIRECT_FLOWS | {IsaFlow.JUMP, IsaFlow.TRAP, IsaFlow.END}
 
 
 class Trait(enum.Flag):
@@ -248,7 +261,7 @@ class Opcode:
 def registers_of(name: str, operands: tuple[str, ...], modifiers: tuple[str, ...]) -> RegisterUse:
     """What an instruction reads and writes, by its opcode, operands and modifiers."""
     opcode, named = opcode_named(name), [rows_in(text) for text in operands]
-    flags = NO_ROWS.union(*(flags_in(text) for text in operands))
+    flags = NO_ROWS.union(*map(flags_in, operands)) if FLAGS.keys() & operands else NO_ROWS
     if opcode.access is not None:
         return _memory_registers(opcode, opcode.access, named, modifiers)
     written, read = _union(named[: opcode.targets]), _union(named[opcode.targets :])
