@@ -12,6 +12,7 @@ import enum
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.errors import Finding, Severity
@@ -64,6 +65,7 @@ def mark_level(finding: Finding) -> Finding:
     return replace(finding, evidence=((LEVEL, level.value), *finding.evidence))
 
 
+_ORDER = [Level.SHOWN, Level.REQUIRED, Level.UNDECIDED, Level.ONE_SOURCE, None]
 Pair = tuple[int, ...]  # the lines of both instructions, or of the only one
 
 
@@ -76,11 +78,13 @@ class Cause:
 
 
 def rank_causes(causes: Iterable[Cause]) -> tuple[Cause, ...]:
-    """By level, then races before wait states, then by how many pairs hang on each."""
+    """By level, then races before wait states, then by how many pairs hang on each.
+
+    What one source says comes last: it is no reason to look at a kernel, but a race that nobody excludes is.
+    """
 
     def key(cause: Cause) -> tuple[int, bool, int]:
-        level = level_of(cause.finding)
-        return len(Level) if level is None else level.rank, cause.finding.code in RULES, -len(cause.pairs)
+        return _ORDER.index(level_of(cause.finding)), cause.finding.code in RULES, -len(cause.pairs)
 
     return tuple(sorted((replace(each, finding=mark_level(each.finding)) for each in causes), key=key))
 
@@ -126,9 +130,9 @@ class FoundPair:
             self.paths.setdefault((path[0], id(path[1])), path)  # keeps the chain whose id is in the key
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class Alarm:
-    """All pairs of one cause."""
+    """All pairs of one cause; once `pairs` is asked for, none is added any more."""
 
     found: list[FoundPair] = field(default_factory=list)
     places: tuple[str, ...] = ()
@@ -137,7 +141,7 @@ class Alarm:
     def first(self) -> Finding:
         return self.found[0].finding
 
-    @property
+    @cached_property
     def pairs(self) -> dict[Pair, Finding]:
         return {pair_of(each.finding): each.finding for each in self.found}
 

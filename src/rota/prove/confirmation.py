@@ -24,11 +24,12 @@ from rota.isa.disassembly import Instruction
 from rota.isa.hazards.spacing import NOTHING
 from rota.isa.launch.interleaving import EARLIEST, LATEST, Interleaving
 from rota.isa.launch.kernarg import Pointer, Value
-from rota.isa.launch.run import run_dispatch
+from rota.isa.launch.run import UnwantedFaultsError, run_dispatch
 from rota.isa.memory.memories import Memory
+from rota.isa.native.workgroups import OUTSIDE, NativeFault
 from rota.isa.wave.wave import Faults
 from rota.prove.bit_vectors import BitVectors, is_available
-from rota.prove.causes import LEVEL, UNDECIDED, Alarm, Level, Pair, pair_of
+from rota.prove.causes import LEVEL, UNDECIDED, Alarm, Level, Pair, level_of, pair_of
 from rota.prove.decisions import Path, StateGraph
 from rota.prove.verdict import Confirmed, Meter, doubt, missing_fact, report_unconfirmed
 from rota.prove.witness import (
@@ -46,6 +47,7 @@ from rota.prove.witness import (
 
 MOST_INSTRUCTIONS = 20_000  # the most instructions of a wave in a replay
 MOST_RUNS = 30  # the most replays of one proof
+MOST_EXPLAINED = 20_000  # the most instructions that NumPy executes for them, which is slow
 T = TypeVar("T")
 
 
@@ -82,7 +84,9 @@ class Replay:
     _dynamic: int
     _image: bytes = b""
     _tables: frozenset[int] = frozenset()
+    wanted: set[int] = field(default_factory=set)  # lines: a replay is of interest if a fault is at one of them
     _runs: int = 0
+    _explained: int = 0
 
     @cached_property
     def _program(self) -> KernelProgram:
@@ -122,13 +126,19 @@ class Replay:
         x, y, z = launch.workgroup
         number = x + launch.grid[0] * (y + launch.grid[1] * z)
         for order in _list_orders(waves):
-            if self._runs >= MOST_RUNS:
-                raise NoLaunchError(f"the {MOST_RUNS} replays of a proof were used up by other alarms")
+            if self._runs >= MOST_RUNS or self._explained >= MOST_EXPLAINED:
+                raise NoLaunchError("the replays of a proof were used up by other alarms")
             self._runs += 1
             only = SingleWorkgroup(
                 label=order.label, ahead=order.ahead, behind=order.behind, landing=order.landing, number=number
             )
             output: bytes | None = None
+            known: list[NativeFault] = []
+
+            def wants(faults: Sequence[NativeFault], known: list[NativeFault] = known) -> bool:
+                known += faults
+                return self._are_wanted(faults)
+
             try:
                 outcome = run_dispatch(
                     self._program,
@@ -139,16 +149,29 @@ class Replay:
                     dynamic_lds=self._dynamic,
                     interleaving=only,
                     most=MOST_INSTRUCTIONS,
+                    wants=wants,
                 )
                 found, count = outcome.findings, outcome.instructions
                 output = blake2b(b"".join(each.tobytes() for each in outcome.buffers)).digest()
+            except UnwantedFaultsError:
+                at = next((each.pc for each in known if each.code == OUTSIDE), None)
+                left = "" if at is None else self._program.steps[at].instruction.text
+                yield OrderResult(order=order.label, findings=(), outside=left, output=None)
+                continue
             except IsaError as error:
                 found, count = error.findings, MOST_INSTRUCTIONS
                 if {each.code for each in found} == {"I107"}:
                     raise NoLaunchError(f"no launch fits the kernel: {found[0].evidence}") from error
-            left = (each for each in found if each.code == "I105" and "LDS bytes" not in dict(each.evidence))
-            outside = next((each.concerns[0].label for each in left), "")
+            self._explained += count if found else 0
+            away = (each for each in found if each.code == "I105" and "LDS bytes" not in dict(each.evidence))
+            outside = next((each.concerns[0].label for each in away), "")
             yield OrderResult(order=order.label, findings=found, outside=outside, output=output, instructions=count)
+
+    def _are_wanted(self, faults: Sequence[NativeFault]) -> bool:
+        """True if a fault is at a wanted line, and the launch stays inside of its buffers."""
+        steps = self._program.steps
+        lines = {steps[at].instruction.line for each in faults for at in (each.pc, each.other) if at >= 0}
+        return not lines.isdisjoint(self.wanted) and all(each.code != OUTSIDE for each in faults)
 
     def _pack_arguments(self, launch: Launch) -> list[Value]:
         segment = np.zeros(max(self._facts.kernarg_bytes, 4) + 16, np.uint8)
@@ -208,8 +231,12 @@ def confirm(
     confirmation = _Confirmation(graph, replay, facts, complete=complete, meter=meter)
     cases = [confirmation.examine(each) for each in alarms]
     kept = [each for each in cases if not each.never]
-    # Those with paths first: their replays may show the others, too.
-    findings = {id(each): confirmation.report(each) for each in sorted(kept, key=lambda case: not case.alarm.paths)}
+    findings: dict[int, Finding] = {}
+    for each in sorted(kept, key=lambda case: not case.alarm.paths):  # their replays may show the others, too
+        shown = {number for number, finding in findings.items() if level_of(finding) is Level.SHOWN}
+        left = (case.alarm for case in kept if id(case) not in shown)
+        replay.wanted = {line for alarm in left for pair in alarm.pairs for line in pair}
+        findings[id(each)] = confirmation.report(each)
     causes = tuple(each.alarm.as_cause(findings[id(each)]) for each in kept)
     return Confirmed(causes=causes, dropped=len(cases) - len(kept))
 
@@ -273,7 +300,7 @@ class _Confirmation:
                 break
             try:
                 plain = build_launch(self._facts, possible, self._replay.addresses)
-                for noise, fill in product((0, 1), FILLS):
+                for noise, fill in product((1, 0), FILLS):
                     launch = replace(plain, fill=fill)
                     self._execute(launch, alarm, noise)
                     if (best := self._find_best(launch, noise, alarm)) is not None:

@@ -152,7 +152,7 @@ def missing_fact(finding: Finding) -> str | None:
     return None if found is None else str(found)
 
 
-STEPS_PER_SECOND = 40_000  # about, on a processor of 2020
+STEPS_PER_SECOND = 10_000  # about, on a processor of 2020
 LEAST_SEARCH = 10_000  # steps for the search for a launch, however few the budget has
 _REGISTERS, _PAIRS, _UNITS = 4, 64, 100  # registers of a state, pairs of accesses and z3's units that cost one step
 
@@ -165,7 +165,7 @@ class Budget:
     accesses, z3's own units, replayed instructions.  Only a user sets a limit in seconds; the verdict names it.
     """
 
-    steps: int = 60 * STEPS_PER_SECOND
+    steps: int = 20 * STEPS_PER_SECOND
     seconds: float | None = None
     states: int = 40_000
 
@@ -263,7 +263,7 @@ class Verdict:
     @property
     def level(self) -> Level | None:
         """The level of the surest finding; None if there is none but notes."""
-        return level_of(self.findings[0]) if self.findings else None
+        return min(filter(None, map(level_of, self.findings)), key=lambda each: each.rank, default=None)
 
     @property
     def ended_early(self) -> bool:

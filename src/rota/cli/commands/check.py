@@ -6,6 +6,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -342,11 +343,9 @@ def _report(
 
 
 def _choose_surest(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """At most three of what was shown or is required; else of what is undecided."""
-    for levels in ({Level.SHOWN, Level.REQUIRED}, {Level.UNDECIDED}):
-        if chosen := [each for each in findings if level_of(each) in levels]:
-            return tuple(chosen[:_MOST_CAUSES])
-    return ()
+    """The first three, without notes and without what one source says."""
+    chosen = (each for each in findings if level_of(each) not in {Level.ONE_SOURCE, None})
+    return tuple(islice(chosen, _MOST_CAUSES))
 
 
 def _count_rest(findings: list[Finding]) -> str:

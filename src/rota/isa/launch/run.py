@@ -32,7 +32,7 @@ from rota.isa.launch.kernarg import (
 )
 from rota.isa.launch.processes import check_time
 from rota.isa.memory.memories import Lds, Memory
-from rota.isa.native.workgroups import ENDLESS, run_clean
+from rota.isa.native.workgroups import ENDLESS, UNWANTED, Wants, run_clean
 from rota.isa.wave.wave import AT_BARRIER, INDEXED, Faults, Step, Wave
 
 Turn = Callable[[Wave, int | None], None]
@@ -249,6 +249,10 @@ class KernelOutcome:
     notes: tuple[Finding, ...] = ()
 
 
+class UnwantedFaultsError(Exception):
+    """The core found faults, and the caller doesn't want to know more of them."""
+
+
 def run_kernel(
     program: KernelProgram,
     *,
@@ -286,11 +290,13 @@ def run_dispatch(
     most: int | None = None,
     ended: Callable[[int], None] = lambda _: None,
     processes: int = 1,
+    wants: Wants = lambda _: True,
 ) -> KernelOutcome:
     """Runs a launch whose values point into buffers.
 
     A wave that executes `most` instructions is taken not to end. Calls `ended` with the number of workgroups that have
-    ended. The native core shares long work among `processes`.
+    ended. The native core shares long work among `processes`. If it finds faults, `wants` is asked whether NumPy is to
+    repeat the run and explain them; if not, UnwantedFaultsError is raised.
     """
     sizes = check_sizes(program, values, grid, block, dynamic_lds)
     faults = Faults()
@@ -354,7 +360,10 @@ def run_dispatch(
         most=limit,
         ended=progress,
         processes=processes,
+        wants=wants,
     )
+    if executed == UNWANTED:
+        raise UnwantedFaultsError
     given_up = limit
     if executed == ENDLESS:
         executed, limit = None, min(limit, _EXPLAINED)

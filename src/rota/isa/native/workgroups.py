@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,13 +39,26 @@ _SLICE = 2_000_000  # instructions between two checks of the time limit
 _LANDINGS = {Landing.LATEST: 0, Landing.EARLIEST: 1, Landing.ANY: 2}
 _STARTING_ROWS = 3  # vector registers with initial values
 _ENDED, _MORE, _NO_END = 0, 1, 2
-ENDLESS = -1  # returned instead of a number of instructions
+ENDLESS, UNWANTED = -1, -2  # returned instead of a number of instructions
 _GO_ON, _GAVE_UP = -3, -4
 _SCALARS = 128  # of a NumPy wave
 _MEETING = 121  # a barrier opened for waves at different s_barrier: a note, not a fault
 _PIECES = 4  # per process, so that none waits long for the others
 _KEPT = 8  # programs whose records are kept
 _packed: dict[int, tuple[KernelProgram, Packed | None]] = {}
+OUTSIDE = 105  # an access outside of all buffers
+
+
+class NativeFault(NamedTuple):
+    """A possible fault that the core found: its number there, and the instructions, -1 if there is only one."""
+
+    code: int
+    pc: int
+    other: int
+
+
+Wants = Callable[[Sequence[NativeFault]], bool]
+"""Whether a run that the core found faults in is worth the time of NumPy, which says what they are."""
 
 
 def run_clean(
@@ -58,11 +71,13 @@ def run_clean(
     most: int,
     ended: Callable[[int], None],
     processes: int = 1,
+    wants: Wants = lambda _: True,
 ) -> int | None:
     """Runs all workgroups; returns the instructions executed, or None if the core found a possible fault.
 
-    Returns ENDLESS if a wave executed `most` instructions. In both cases memory is restored. Calls `ended` with the
-    number of workgroups that have ended. Shares long work among `processes`.
+    Returns ENDLESS if a wave executed `most` instructions, UNWANTED instead of either if nobody wants to know more. In
+    all these cases memory is restored. Calls `ended` with the number of workgroups that have ended. Shares long work
+    among `processes`.
     """
     packed = _records(program)
     if packed is None:
@@ -75,9 +90,10 @@ def run_clean(
         memory=memory,
         interleaving=interleaving,
         most=most,
+        wants=wants,
     )
     executed = run.all(places, processes, ended)
-    if executed is None or executed == ENDLESS:
+    if executed is None or executed < 0:
         memory.block[:] = before
     return executed
 
@@ -89,13 +105,16 @@ class _Run:
     memory: Memory
     interleaving: Interleaving
     most: int
+    wants: Wants
 
     def all(self, places: Sequence[tuple[int, Triple]], processes: int, ended: Tell) -> int | None:
-        """The instructions executed; None after a possible fault, or ENDLESS."""
+        """The instructions executed; None after a possible fault, ENDLESS or UNWANTED."""
         executed, began = 0, perf_counter()
         with self.new() as core:
             for done, group in enumerate(self._groups(core, places), 1):
                 if group is None:
+                    if not self.wants(core.faults()):
+                        return UNWANTED
                     return ENDLESS if core.endless else None
                 executed += group.executed
                 ended(done)
@@ -279,13 +298,21 @@ class _Core:
         words = [ctypes.cast(each, ctypes.POINTER(ctypes.c_uint32)) for each in at]
         return np.ctypeslib.as_array(words[0], (ROWS, LANES)), np.ctypeslib.as_array(words[1], (_SCALARS,))
 
-    def _note_faults(self, group: WaveGroup) -> bool:
-        """True if the core found nothing but waves at different barriers, which are noted."""
+    def faults(self) -> list[NativeFault]:
+        """What was found in the last workgroup, but for waves at different barriers."""
+        found = (NativeFault(*(int(each[name]) for name in NativeFault._fields)) for each in self._read_faults())
+        return [each for each in found if each.code != _MEETING]
+
+    def _read_faults(self) -> Any:
         count = ctypes.c_int32()
         at = self._core.rota_faults(self._group, ctypes.byref(count))
-        if not count.value:
+        return np.frombuffer(ctypes.string_at(at, count.value * FAULT.itemsize), FAULT) if count.value else ()
+
+    def _note_faults(self, group: WaveGroup) -> bool:
+        """True if the core found nothing but waves at different barriers, which are noted."""
+        found = self._read_faults()
+        if not len(found):
             return True
-        found: Any = np.frombuffer(ctypes.string_at(at, count.value * FAULT.itemsize), FAULT)
         if (found["code"] != _MEETING).any():
             return False
         for each in found:
