@@ -14,9 +14,10 @@ from operator import eq, lt, ne
 from typing import Any
 
 from rota.prove.decisions import Decided, Decisions, Event, Renamed
+from rota.prove.guesses import Guesses
 from rota.prove.symbol import GROUP, LANE, M32, Symbol
 
-EFFORT = 4_000_000  # z3's units for one query: about a second
+EFFORT = 1_000_000  # z3's units for one query: about a quarter of a second
 Term = Any  # a bit-vector of 32 bits
 Condition = Any
 _BITS = 32
@@ -53,7 +54,7 @@ class BitVectors:
     def constant(self, number: int) -> Term:
         return self._z3.BitVecVal(number, _BITS, self._own)
 
-    def unknown(self, name: str) -> Term:
+    def unknown(self, name: str, bits: int = M32) -> Term:  # noqa: ARG002  # a guess needs the bits
         """A term for an unknown number; the same name gives the same term."""
         return self._z3.BitVec(name, _BITS, self._own)
 
@@ -72,6 +73,13 @@ class BitVectors:
 
     def choose(self, condition: Condition, one: Term, other: Term) -> Term:
         return self._z3.If(condition, one, other)
+
+    def quotient(self, product: Term, factor: int) -> Term | None:  # noqa: ARG002, PLR6301  # z3 finds it
+        return None
+
+    def pin(self, numbers: Mapping[str, int]) -> list[Condition]:
+        """The conditions that unknowns are these numbers."""
+        return [self.unknown(name) == self.constant(number) for name, number in numbers.items()]
 
     def ask(self, conditions: Sequence[Condition], effort: int = EFFORT) -> Reply:
         if not conditions:
@@ -187,8 +195,8 @@ class PathTerms:
     are the terms that a launch decides, `guessed` the operations of symbols that can be anything.
     """
 
-    def __init__(self, builder: BitVectors, known: Decisions | None, events: Sequence[Event]) -> None:
-        self.builder = builder
+    def __init__(self, builder: BitVectors | Guesses, known: Decisions | None, events: Sequence[Event]) -> None:
+        self.builder: Any = builder
         self.conditions: list[Condition] = []
         self.launched: dict[Symbol, Term] = {}
         self.guessed: set[str] = set()
@@ -236,7 +244,7 @@ class PathTerms:
         if symbol.spread == LANE or (symbol.spread != GROUP and wave is None):
             self._fresh += 1
             self.guessed.add(symbol.op)
-            anything = self.builder.unknown(f"any_{symbol.op}_{self._fresh}")
+            anything = self.builder.unknown(f"any_{symbol.op}_{self._fresh}", symbol.bits & M32)
             self._limit(anything, symbol)
             return anything
         shared = symbol.spread == GROUP
@@ -250,7 +258,7 @@ class PathTerms:
         term = None if symbol.op in LAUNCHED else self._derive(symbol, frame, wave)
         if term is not None:
             return term
-        term = self.builder.unknown(f"{symbol.op}_{symbol.number}_{key[1]}_{key[2]}")
+        term = self.builder.unknown(f"{symbol.op}_{symbol.number}_{key[1]}_{key[2]}", symbol.bits & M32)
         self._limit(term, symbol)
         if symbol.op in LAUNCHED and symbol.spread == GROUP and symbol.stable:
             self.launched[symbol] = term
@@ -260,6 +268,8 @@ class PathTerms:
             if old is not None:
                 product = self.builder.apply("mul", self.symbol(old, frame, wave), self.builder.constant(scale & M32))
                 was = self.builder.apply("add", product, was)
+            if (quotient := self.builder.quotient(was, unit & M32)) is not None:
+                term = quotient
             now = self.builder.apply("mul", term, self.builder.constant(unit & M32))
             self.conditions.append(self.builder.compare("eq", now, was))
         else:

@@ -26,7 +26,6 @@ from rota.isa.launch.interleaving import EARLIEST, LATEST, Interleaving
 from rota.isa.launch.kernarg import Pointer, Value
 from rota.isa.launch.run import UnwantedFaultsError, run_dispatch
 from rota.isa.memory.memories import Memory
-from rota.isa.native.workgroups import OUTSIDE, NativeFault
 from rota.isa.wave.wave import Faults
 from rota.prove.bit_vectors import BitVectors, is_available
 from rota.prove.causes import LEVEL, UNDECIDED, Alarm, Level, Pair, level_of, pair_of
@@ -34,6 +33,7 @@ from rota.prove.decisions import Path, StateGraph
 from rota.prove.verdict import Confirmed, Meter, doubt, missing_fact, report_unconfirmed
 from rota.prove.witness import (
     BUFFER_BYTES,
+    DATA,
     FILLS,
     Feasibility,
     Launch,
@@ -45,10 +45,13 @@ from rota.prove.witness import (
     pointers_of,
 )
 
-MOST_INSTRUCTIONS = 20_000  # the most instructions of a wave in a replay
+MOST_INSTRUCTIONS = 8_000  # the most instructions of a wave in a replay
 MOST_RUNS = 30  # the most replays of one proof
 MOST_EXPLAINED = 20_000  # the most instructions that NumPy executes for them, which is slow
+_UNEXPLAINED = 4_000  # of these, for a replay that the core alone makes
 T = TypeVar("T")
+CoreFault = tuple[int, int, int]  # of the native core: the number of its code, and both instructions, or -1
+_OUTSIDE = 105  # an access outside of all buffers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +136,9 @@ class Replay:
                 label=order.label, ahead=order.ahead, behind=order.behind, landing=order.landing, number=number
             )
             output: bytes | None = None
-            known: list[NativeFault] = []
+            known: list[CoreFault] = []
 
-            def wants(faults: Sequence[NativeFault], known: list[NativeFault] = known) -> bool:
+            def wants(faults: Sequence[CoreFault], known: list[CoreFault] = known) -> bool:
                 known += faults
                 return self._are_wanted(faults)
 
@@ -154,7 +157,8 @@ class Replay:
                 found, count = outcome.findings, outcome.instructions
                 output = blake2b(b"".join(each.tobytes() for each in outcome.buffers)).digest()
             except UnwantedFaultsError:
-                at = next((each.pc for each in known if each.code == OUTSIDE), None)
+                self._explained += _UNEXPLAINED
+                at = next((pc for code, pc, _ in known if code == _OUTSIDE), None)
                 left = "" if at is None else self._program.steps[at].instruction.text
                 yield OrderResult(order=order.label, findings=(), outside=left, output=None)
                 continue
@@ -167,11 +171,11 @@ class Replay:
             outside = next((each.concerns[0].label for each in away), "")
             yield OrderResult(order=order.label, findings=found, outside=outside, output=output, instructions=count)
 
-    def _are_wanted(self, faults: Sequence[NativeFault]) -> bool:
+    def _are_wanted(self, faults: Sequence[CoreFault]) -> bool:
         """True if a fault is at a wanted line, and the launch stays inside of its buffers."""
         steps = self._program.steps
-        lines = {steps[at].instruction.line for each in faults for at in (each.pc, each.other) if at >= 0}
-        return not lines.isdisjoint(self.wanted) and all(each.code != OUTSIDE for each in faults)
+        lines = {steps[at].instruction.line for _, *both in faults for at in both if at >= 0}
+        return not lines.isdisjoint(self.wanted) and all(code != _OUTSIDE for code, *_ in faults)
 
     def _pack_arguments(self, launch: Launch) -> list[Value]:
         segment = np.zeros(max(self._facts.kernarg_bytes, 4) + 16, np.uint8)
@@ -208,7 +212,11 @@ _LINE = re.compile(r"\(line (\d+)\)$")
 _MOST_LAUNCHES = 2  # for one alarm
 _MOST_PATHS = 200  # of one alarm
 _MOST_QUESTIONS = 1_000  # of one proof
-_NOT_EXECUTED = {"I403": "the interpreter doesn't check loads that land after their wave ends"}
+_TAKEN = "whether a launch takes its path"
+_NOT_EXECUTED = {
+    "I403": "the interpreter doesn't check loads that land after their wave ends",
+    "policy": "a replay would rest on the same policy",
+}  # by code or rule
 
 
 @dataclass(slots=True, kw_only=True)
@@ -229,7 +237,7 @@ def confirm(
         return report_unconfirmed(alarms, "z3 isn't installed: pip install 'rota[prove]'")
     meter.allow_search()
     confirmation = _Confirmation(graph, replay, facts, complete=complete, meter=meter)
-    cases = [confirmation.examine(each) for each in alarms]
+    cases = [confirmation.examine(each, len(alarms) - number) for number, each in enumerate(alarms)]
     kept = [each for each in cases if not each.never]
     findings: dict[int, Finding] = {}
     for each in sorted(kept, key=lambda case: not case.alarm.paths):  # their replays may show the others, too
@@ -250,15 +258,17 @@ class _Confirmation:
 
     # Feasibility.
 
-    def examine(self, alarm: Alarm) -> _Case:
-        case = _Case(alarm=alarm)
+    def examine(self, alarm: Alarm, left: int) -> _Case:
+        """The paths of an alarm that launches take; it and `left - 1` others share what is left of the budget."""
+        case, most = _Case(alarm=alarm), self._meter.spent + self._meter.left // left
         if alarm.first.severity is Severity.NOTE:
             return case
         if not alarm.paths:
             case.why = "it isn't about paths, so no launch was searched for"
             return case
         for number, (pair, path) in enumerate(alarm.paths):
-            if number >= _MOST_PATHS or self._feasibility.questions >= _MOST_QUESTIONS:
+            asked = self._feasibility.questions
+            if number >= _MOST_PATHS or asked >= _MOST_QUESTIONS or self._meter.spent > most:
                 case.why = case.why or "it has more paths than were examined"
                 return case
             found = self._ask(path)
@@ -287,9 +297,10 @@ class _Confirmation:
         fact = missing_fact(alarm.first)
         if alarm.first.severity is Severity.NOTE:
             return alarm.report()
-        if fact is not None or alarm.first.code in _NOT_EXECUTED:
+        if fact is not None or not _NOT_EXECUTED.keys().isdisjoint((alarm.first.code, alarm.found[0].rule)):
             # A replay would need data that the kernel may never be given.
-            return doubt(alarm.report(), _NOT_EXECUTED.get(alarm.first.code, f"it depends on {fact}"))
+            reasons = (_NOT_EXECUTED.get(each) for each in (alarm.first.code, alarm.found[0].rule))
+            return doubt(alarm.report(), next(filter(None, reasons), f"it depends on {fact}"))
         for launch, noise in self._ran:
             if (best := self._find_best(launch, noise, alarm)) is not None:
                 return self._refute(alarm, launch, best, noise)
@@ -309,9 +320,8 @@ class _Confirmation:
             except NoLaunchError as error:
                 why = str(error)
         finding = doubt(alarm.report(case.possible[0][0] if case.possible else None), why)
-        if case.possible or not alarm.paths:
-            return finding
-        return replace(finding, evidence=(*finding.evidence, (UNDECIDED, "whether a launch takes its path")))
+        lacks = _say_what_lacks(case)
+        return replace(finding, evidence=(*finding.evidence, (UNDECIDED, lacks))) if lacks else finding
 
     def _execute(self, launch: Launch, alarm: Alarm, noise: int) -> None:
         """Replay a launch until an order does harm, or for one more order after one that could."""
@@ -359,6 +369,15 @@ class _Confirmation:
         )
         level = (LEVEL, Level.SHOWN.value)
         return replace(reported, severity=Severity.ERROR, evidence=(level, *reported.evidence, *evidence))
+
+
+def _say_what_lacks(case: _Case) -> str:
+    """What would decide whether a launch takes a path of an alarm; nothing if one does as far as is known."""
+    guessed = [each.terms.guessed - DATA for _, each in case.possible]
+    if not case.alarm.paths or (guessed and not all(guessed)):
+        return ""
+    results = ", ".join(sorted(set[str]().union(*guessed)))
+    return f"{_TAKEN}, which depends on {results}" if guessed else _TAKEN
 
 
 def _is_harmful(finding: Finding) -> bool:

@@ -186,8 +186,12 @@ class Meter:
         return "seconds" if self._ends is not None and time.process_time() > self._ends else ""
 
     @property
+    def left(self) -> int:
+        return max(self._most - self.spent, 0)
+
+    @property
     def units_left(self) -> int:
-        return max(self._most - self.spent, 0) * _UNITS
+        return self.left * _UNITS
 
     def allow_search(self) -> None:
         """Allow a quarter more steps, and at least a few, for the search for witnesses."""

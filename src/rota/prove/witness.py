@@ -14,6 +14,7 @@ from itertools import combinations
 from rota.isa.binary.kernel_facts import Argument, KernelFacts
 from rota.prove.bit_vectors import EFFORT, Answer, BitVectors, Condition, PathTerms, Reply, Term
 from rota.prove.decisions import Chain, Event, Path, StateGraph, events_of
+from rota.prove.guesses import Guesses
 from rota.prove.symbol import M32, Symbol
 from rota.prove.verdict import Budget, Meter
 
@@ -56,6 +57,7 @@ class Feasibility:
             while at:  # by the first path to each state
                 at, chain = self._graph.arrivals[at][0]
                 before.append(chain)
+            self._meter.spend(len(before))
             whole = (*reversed(before), *chains)
             name = tuple(map(id, whole))
             if name not in tried:
@@ -74,6 +76,7 @@ class Feasibility:
     def _ask(self, state: int, chains: tuple[Chain, ...]) -> Possible | Unsettled | None:
         """Ask z3 about the events since a state; None if they are infeasible."""
         events: list[Event] = [event for chain in chains for event in events_of(chain)]
+        self._meter.spend(len(chains) + len(events))
         if len(events) > _MOST_EVENTS:
             return Unsettled(why=_TOO_LONG)
         if over := self._meter.exceeded:
@@ -84,13 +87,23 @@ class Feasibility:
             terms = PathTerms(self._builder, self._graph.known[state], events)
         except RecursionError:
             return Unsettled(why=_TOO_LONG)
-        reply = self._builder.ask(terms.conditions, min(EFFORT, self._meter.units_left))
-        self._meter.spend(units=reply.units)
+        guessed = self._guess(state, events)
+        asked = [terms.conditions] if guessed is None else [[*terms.conditions, *guessed], terms.conditions]
+        for conditions in asked:
+            reply = self._builder.ask(conditions, min(EFFORT, self._meter.units_left))
+            self._meter.spend(units=reply.units)
+            if reply.answer is Answer.YES:
+                return Possible(terms=terms, reply=reply)
         if reply.answer is Answer.NEVER:
             return None
-        if reply.answer is Answer.UNKNOWN:
-            return Unsettled(why=NO_ANSWER)
-        return Possible(terms=terms, reply=reply)
+        return Unsettled(why=NO_ANSWER)
+
+    def _guess(self, state: int, events: Sequence[Event]) -> list[Condition] | None:
+        """Conditions of numbers for which those of the path seem to hold."""
+        guesses = Guesses()
+        self._meter.spend(len(events))
+        found = guesses.find(PathTerms(guesses, self._graph.known[state], events).conditions)
+        return None if found is None else self._builder.pin(found)
 
 
 # Launches.
@@ -105,6 +118,8 @@ _UNKNOWN = {
     "any": "whether a mask has lanes",
     "half": "masks of lanes",
 }
+DATA = frozenset({"loaded", "first", "lane", "any", "half"})
+"""Ops of symbols that follow from what memory holds: some contents give them any value."""
 Triple = tuple[int, int, int]
 
 
@@ -180,7 +195,7 @@ def build_launch(facts: KernelFacts, possible: Possible, addresses: Sequence[int
         for symbol in left:
             done.add(symbol)
             _address(terms, symbol)
-    reply = _find_small_example(terms, facts, addresses)
+    reply = _find_small_example(possible, facts, addresses)
     value = reply.value
     words = {int(str(symbol.args[0])): value(term) for symbol, term in _select(terms, "argument")}
     ids = {str(symbol.args[0]): value(term) for symbol, term in _select(terms, "workgroup")}
@@ -216,12 +231,18 @@ def _address(terms: PathTerms, symbol: Symbol) -> tuple[Term, Term]:
     return low, builder.apply("and", high, builder.constant(0xFFFF)) if symbol.op == "buffer" else high
 
 
-def _find_small_example(terms: PathTerms, facts: KernelFacts, addresses: Sequence[int]) -> Reply:
+def _find_small_example(possible: Possible, facts: KernelFacts, addresses: Sequence[int]) -> Reply:
+    terms = possible.terms
     sure = [*terms.conditions, *_fix_pointers(terms, facts, addresses), *_keep_inside(terms, addresses)]
     builder = terms.builder
     pointers = {each.offset + part for each in pointers_of(facts) for part in (0, 4)}
     numbers = [term for symbol, term in _select(terms, "argument") if symbol.args[0] not in pointers]
     numbers += [term for _, term in _select(terms, "memory", "buffer")]
+    ids = [term for _, term in _select(terms, "workgroup")]
+    same = [term == builder.constant(possible.reply.value(term)) for term in (*numbers, *ids)]
+    found: Reply = builder.ask([*sure, *same])
+    if found.answer is Answer.YES:
+        return found
     found = builder.ask(sure)
     if found.answer is Answer.UNKNOWN:
         raise NoLaunchError(NO_ANSWER)
@@ -229,7 +250,7 @@ def _find_small_example(terms: PathTerms, facts: KernelFacts, addresses: Sequenc
         raise NoLaunchError("no launch with buffers for its pointers satisfies its conditions")
     for bound in _BOUNDS:  # small numbers read better, but aren't worth much effort
         limits = [builder.compare("le_u", term, builder.constant(bound)) for term in numbers]
-        reply = builder.ask([*sure, *limits], EFFORT // 20)
+        reply: Reply = builder.ask([*sure, *limits], EFFORT // 20)
         if reply.answer is Answer.YES:
             return reply
     return found

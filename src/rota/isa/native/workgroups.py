@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,18 +46,8 @@ _MEETING = 121  # a barrier opened for waves at different s_barrier: a note, not
 _PIECES = 4  # per process, so that none waits long for the others
 _KEPT = 8  # programs whose records are kept
 _packed: dict[int, tuple[KernelProgram, Packed | None]] = {}
-OUTSIDE = 105  # an access outside of all buffers
-
-
-class NativeFault(NamedTuple):
-    """A possible fault that the core found: its number there, and the instructions, -1 if there is only one."""
-
-    code: int
-    pc: int
-    other: int
-
-
-Wants = Callable[[Sequence[NativeFault]], bool]
+CoreFault = tuple[int, int, int]  # the number of its code, and both instructions, -1 if there is only one
+Wants = Callable[[Sequence[CoreFault]], bool]
 """Whether a run that the core found faults in is worth the time of NumPy, which says what they are."""
 
 
@@ -298,10 +288,10 @@ class _Core:
         words = [ctypes.cast(each, ctypes.POINTER(ctypes.c_uint32)) for each in at]
         return np.ctypeslib.as_array(words[0], (ROWS, LANES)), np.ctypeslib.as_array(words[1], (_SCALARS,))
 
-    def faults(self) -> list[NativeFault]:
+    def faults(self) -> list[CoreFault]:
         """What was found in the last workgroup, but for waves at different barriers."""
-        found = (NativeFault(*(int(each[name]) for name in NativeFault._fields)) for each in self._read_faults())
-        return [each for each in found if each.code != _MEETING]
+        found = ((int(each["code"]), int(each["pc"]), int(each["other"])) for each in self._read_faults())
+        return [each for each in found if each[0] != _MEETING]
 
     def _read_faults(self) -> Any:
         count = ctypes.c_int32()
