@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rota.errors import Finding, IsaError, Severity
+from rota.prove.causes import mark_level
 from rota.prove.verdict import Budget, Statistics, Verdict, status_of
 from tests.campaigns.machine_code import check_kernels
 from tests.campaigns.machine_code.check_kernels import (
@@ -35,9 +36,10 @@ _UNKNOWN = Finding("I401", "the proof doesn't know v_new")
 
 def _verdict(*findings: Finding) -> Verdict:
     complete = _SPENT not in findings
+    findings = tuple(map(mark_level, findings))
     return Verdict(
         kernel="k", arch="gfx950", status=status_of(findings, complete=complete), findings=findings, assumptions=(),
-        policies=(), statistics=Statistics(),
+        policies=(), statistics=Statistics(), pairs=((),) * len(findings),
     )  # fmt: skip
 
 

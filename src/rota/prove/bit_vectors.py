@@ -54,7 +54,7 @@ class BitVectors:
     def constant(self, number: int) -> Term:
         return self._z3.BitVecVal(number, _BITS, self._own)
 
-    def unknown(self, name: str, bits: int = M32) -> Term:  # noqa: ARG002  # a guess needs the bits
+    def unknown(self, name: str, bits: int = M32) -> Term:  # a guess needs the bits
         """A term for an unknown number; the same name gives the same term."""
         return self._z3.BitVec(name, _BITS, self._own)
 
@@ -74,7 +74,7 @@ class BitVectors:
     def choose(self, condition: Condition, one: Term, other: Term) -> Term:
         return self._z3.If(condition, one, other)
 
-    def quotient(self, product: Term, factor: int) -> Term | None:  # noqa: ARG002, PLR6301  # z3 finds it
+    def quotient(self, product: Term, factor: int) -> Term | None:  # z3 finds it
         return None
 
     def pin(self, numbers: Mapping[str, int]) -> list[Condition]:

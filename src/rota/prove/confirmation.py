@@ -132,44 +132,46 @@ class Replay:
             if self._runs >= MOST_RUNS or self._explained >= MOST_EXPLAINED:
                 raise NoLaunchError("the replays of a proof were used up by other alarms")
             self._runs += 1
-            only = SingleWorkgroup(
-                label=order.label, ahead=order.ahead, behind=order.behind, landing=order.landing, number=number
+            yield self._run_once(launch, buffers, order, number)
+
+    def _run_once(
+        self, launch: Launch, buffers: list[NDArray[np.uint8]], order: Interleaving, number: int
+    ) -> OrderResult:
+        only = SingleWorkgroup(
+            label=order.label, ahead=order.ahead, behind=order.behind, landing=order.landing, number=number
+        )
+        output: bytes | None = None
+        by_core: list[CoreFault] = []
+
+        def wants(faults: Sequence[CoreFault]) -> bool:
+            by_core.extend(faults)
+            return self._are_wanted(faults)
+
+        try:
+            outcome = run_dispatch(
+                self._program,
+                buffers=buffers,
+                values=self._pack_arguments(launch),
+                grid=launch.grid,
+                block=self._block,
+                dynamic_lds=self._dynamic,
+                interleaving=only,
+                most=MOST_INSTRUCTIONS,
+                wants=wants,
             )
-            output: bytes | None = None
-            known: list[CoreFault] = []
-
-            def wants(faults: Sequence[CoreFault], known: list[CoreFault] = known) -> bool:
-                known += faults
-                return self._are_wanted(faults)
-
-            try:
-                outcome = run_dispatch(
-                    self._program,
-                    buffers=buffers,
-                    values=self._pack_arguments(launch),
-                    grid=launch.grid,
-                    block=self._block,
-                    dynamic_lds=self._dynamic,
-                    interleaving=only,
-                    most=MOST_INSTRUCTIONS,
-                    wants=wants,
-                )
-                found, count = outcome.findings, outcome.instructions
-                output = blake2b(b"".join(each.tobytes() for each in outcome.buffers)).digest()
-            except UnwantedFaultsError:
-                self._explained += _UNEXPLAINED
-                at = next((pc for code, pc, _ in known if code == _OUTSIDE), None)
-                left = "" if at is None else self._program.steps[at].instruction.text
-                yield OrderResult(order=order.label, findings=(), outside=left, output=None)
-                continue
-            except IsaError as error:
-                found, count = error.findings, MOST_INSTRUCTIONS
-                if {each.code for each in found} == {"I107"}:
-                    raise NoLaunchError(f"no launch fits the kernel: {found[0].evidence}") from error
-            self._explained += count if found else 0
-            away = (each for each in found if each.code == "I105" and "LDS bytes" not in dict(each.evidence))
-            outside = next((each.concerns[0].label for each in away), "")
-            yield OrderResult(order=order.label, findings=found, outside=outside, output=output, instructions=count)
+            found, count = outcome.findings, outcome.instructions
+            output = blake2b(b"".join(each.tobytes() for each in outcome.buffers)).digest()
+        except UnwantedFaultsError:
+            self._explained += _UNEXPLAINED
+            left = (self._program.steps[pc].instruction.text for code, pc, _ in by_core if code == _OUTSIDE)
+            return OrderResult(order=order.label, findings=(), outside=next(left, ""), output=None)
+        except IsaError as error:
+            found, count = error.findings, MOST_INSTRUCTIONS
+            if {each.code for each in found} == {"I107"}:
+                raise NoLaunchError(f"no launch fits the kernel: {found[0].evidence}") from error
+        self._explained += count if found else 0
+        away = (each.concerns[0].label for each in found if _is_outside(each))
+        return OrderResult(order=order.label, findings=found, outside=next(away, ""), output=output, instructions=count)
 
     def _are_wanted(self, faults: Sequence[CoreFault]) -> bool:
         """True if a fault is at a wanted line, and the launch stays inside of its buffers."""
@@ -201,6 +203,10 @@ class Replay:
         return values
 
 
+def _is_outside(finding: Finding) -> bool:
+    return finding.code == "I105" and "LDS bytes" not in dict(finding.evidence)
+
+
 def _list_orders(waves: Sequence[int]) -> Iterator[Interleaving]:
     yield LATEST
     for first, then in pairwise(waves):
@@ -213,10 +219,7 @@ _MOST_LAUNCHES = 2  # for one alarm
 _MOST_PATHS = 200  # of one alarm
 _MOST_QUESTIONS = 1_000  # of one proof
 _TAKEN = "whether a launch takes its path"
-_NOT_EXECUTED = {
-    "I403": "the interpreter doesn't check loads that land after their wave ends",
-    "policy": "a replay would rest on the same policy",
-}  # by code or rule
+_NOT_EXECUTED = {"I403": "the interpreter doesn't check loads that land after their wave ends"}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -291,16 +294,15 @@ class _Confirmation:
 
     # Replay.
 
-    def report(self, case: _Case) -> Finding:  # noqa: C901
+    def report(self, case: _Case) -> Finding:
         """The finding of an alarm: an error if a replay shows it, else a warning."""
         alarm = case.alarm
         fact = missing_fact(alarm.first)
         if alarm.first.severity is Severity.NOTE:
             return alarm.report()
-        if fact is not None or not _NOT_EXECUTED.keys().isdisjoint((alarm.first.code, alarm.found[0].rule)):
+        if fact is not None or alarm.first.code in _NOT_EXECUTED:
             # A replay would need data that the kernel may never be given.
-            reasons = (_NOT_EXECUTED.get(each) for each in (alarm.first.code, alarm.found[0].rule))
-            return doubt(alarm.report(), next(filter(None, reasons), f"it depends on {fact}"))
+            return doubt(alarm.report(), _NOT_EXECUTED.get(alarm.first.code, f"it depends on {fact}"))
         for launch, noise in self._ran:
             if (best := self._find_best(launch, noise, alarm)) is not None:
                 return self._refute(alarm, launch, best, noise)
@@ -347,9 +349,8 @@ class _Confirmation:
         matches = [found for each in shown if (found := _find_match(each, alarm)) is not None]
         if matches and all(_is_harmless(each[1]) for each in matches):
             return "the replay reaches it, but the bytes in question don't change"
-        if matches:
-            left = next(each[0].outside for each in matches if each[0].outside)
-            return f"the launch that shows it also accesses memory outside of its buffers, at {left}"
+        if left := next((each.outside for each in shown if each.outside), ""):
+            return f"the launch that might show it also accesses memory outside of its buffers, at {left}"
         if any(_find_match(each, alarm, code="I304") for each in shown):
             return "in the replay both waves write the same values"
         unknown = ", ".join(launch.unknown)

@@ -60,7 +60,7 @@ class Guesses:
         self.drawn: dict[str, NDArray[np.int64]] = {}
         self._draw = np.random.default_rng(36)  # a verdict is the same each time
 
-    def constant(self, number: int) -> Numbers:  # noqa: PLR6301  # as the others
+    def constant(self, number: int) -> Numbers:  # as the others
         return np.int64(number)
 
     def unknown(self, name: str, bits: int = M32) -> Numbers:

@@ -293,10 +293,14 @@ class _Core:
         found = ((int(each["code"]), int(each["pc"]), int(each["other"])) for each in self._read_faults())
         return [each for each in found if each[0] != _MEETING]
 
-    def _read_faults(self) -> Any:
+    def _read_faults(self) -> NDArray[Any]:
         count = ctypes.c_int32()
         at = self._core.rota_faults(self._group, ctypes.byref(count))
-        return np.frombuffer(ctypes.string_at(at, count.value * FAULT.itemsize), FAULT) if count.value else ()
+        return (
+            np.frombuffer(ctypes.string_at(at, count.value * FAULT.itemsize), FAULT)
+            if count.value
+            else np.empty(0, FAULT)
+        )
 
     def _note_faults(self, group: WaveGroup) -> bool:
         """True if the core found nothing but waves at different barriers, which are noted."""
