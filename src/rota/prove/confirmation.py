@@ -45,10 +45,10 @@ from rota.prove.witness import (
     pointers_of,
 )
 
-MOST_INSTRUCTIONS = 8_000  # the most instructions of a wave in a replay
+MOST_INSTRUCTIONS = 5_000  # the most instructions of a wave in a replay
 MOST_RUNS = 30  # the most replays of one proof
 MOST_EXPLAINED = 20_000  # the most instructions that NumPy executes for them, which is slow
-_UNEXPLAINED = 4_000  # of these, for a replay that the core alone makes
+_UNEXPLAINED = 2_500  # of these, for a replay that the core alone makes
 T = TypeVar("T")
 CoreFault = tuple[int, int, int]  # of the native core: the number of its code, and both instructions, or -1
 _OUTSIDE = 105  # an access outside of all buffers
@@ -262,8 +262,8 @@ class _Confirmation:
     # Feasibility.
 
     def examine(self, alarm: Alarm, left: int) -> _Case:
-        """The paths of an alarm that launches take; it and `left - 1` others share what is left of the budget."""
-        case, most = _Case(alarm=alarm), self._meter.spent + self._meter.left // left
+        """The paths of an alarm that launches take; it and `left - 1` others share half of what is left to spend."""
+        case, most = _Case(alarm=alarm), self._meter.spent + self._meter.left // (2 * left)
         if alarm.first.severity is Severity.NOTE:
             return case
         if not alarm.paths:
@@ -274,7 +274,7 @@ class _Confirmation:
             if number >= _MOST_PATHS or asked >= _MOST_QUESTIONS or self._meter.spent > most:
                 case.why = case.why or "it has more paths than were examined"
                 return case
-            found = self._ask(path)
+            found = self._ask(path, most)
             if isinstance(found, Possible):
                 case.possible.append((pair, found))
             elif found is not None:
@@ -286,15 +286,15 @@ class _Confirmation:
             case.why = "no launch takes the paths that were followed, but not all paths were"
         return case
 
-    def _ask(self, path: Path) -> Possible | Unsettled | None:
+    def _ask(self, path: Path, most: int) -> Possible | Unsettled | None:
         key = path[0], id(path[1])
         if key not in self._asked:
-            self._asked[key] = self._feasibility.find(path)
+            self._asked[key] = self._feasibility.find(path, most)
         return self._asked[key]
 
     # Replay.
 
-    def report(self, case: _Case) -> Finding:
+    def report(self, case: _Case) -> Finding:  # noqa: C901
         """The finding of an alarm: an error if a replay shows it, else a warning."""
         alarm = case.alarm
         fact = missing_fact(alarm.first)
@@ -313,8 +313,10 @@ class _Confirmation:
                 break
             try:
                 plain = build_launch(self._facts, possible, self._replay.addresses)
-                for noise, fill in product((1, 0), FILLS):
+                for fill, noise in product(FILLS, (1, 0)):
                     launch = replace(plain, fill=fill)
+                    if not noise and not any(each.findings for each in self._ran[launch, 1]):
+                        continue  # what lies in memory rarely decides whether waves meet
                     self._execute(launch, alarm, noise)
                     if (best := self._find_best(launch, noise, alarm)) is not None:
                         return self._refute(alarm, launch, best, noise)

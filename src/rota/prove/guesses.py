@@ -82,7 +82,8 @@ class Guesses:
         return op in _OPS and op not in _NOT_VECTORS
 
     def apply(self, op: str, *terms: Numbers) -> Numbers:
-        return _OPS[op](*terms)
+        with np.errstate(over="ignore"):  # the low 32 bits of a product are right all the same
+            return _OPS[op](*terms)
 
     def compare(self, op: str, one: Numbers, other: Numbers) -> Numbers:
         return _CONDITIONS[op](one, other)

@@ -42,14 +42,19 @@ class Conflict:
     octets: int
 
 
-def find_conflicts(  # noqa: C901
+def find_conflicts(  # noqa: C901, PLR0915
     wave_sets: Sequence[WaveSet],
     accepts: Callable[[Conflict], bool] = lambda _: True,
     *,
     most: int = 64,
     spend: Callable[[int], None] = lambda _: None,
+    apart: set[tuple[LdsUse, int, LdsUse, int]] | None = None,
 ) -> list[Conflict]:
-    """Up to `most` accepted conflicts, each pair of operations once; `spend` gets the pairs compared, and may raise."""
+    """Up to `most` accepted conflicts, each pair of operations once; `spend` gets the pairs compared, and may raise.
+
+    `apart` keeps accesses of two waves that have no byte in common, from one call to the next.
+    """
+    apart = set() if apart is None else apart
     waves: dict[int, list[OpenAccess]] = {}
     sums: dict[int, list[int]] = {}  # all bytes that a wave reads, writes and changes atomically
     for wave_set in wave_sets:
@@ -88,8 +93,11 @@ def find_conflicts(  # noqa: C901
                 spend(compared)
                 compared = 0
             for other in right:
-                common = one.octets & other.octets
-                if not common or not order_matters(one.access.how, other.access.how):
+                pair = (one.access, one.wave, other.access, other.wave)
+                if pair in apart or not order_matters(one.access.how, other.access.how):
+                    continue
+                if not (common := one.octets & other.octets):
+                    apart.add(pair)
                     continue
                 in_turn = (one.flight.epoch, one.access.number) <= (other.flight.epoch, other.access.number)
                 first, then = (one, other) if in_turn else (other, one)
@@ -135,6 +143,7 @@ class Judge:
         self._found: dict[tuple[object, ...], FoundPair] = {}
         self._to_lds = dict.fromkeys(each.counted_by for each in operations if each.to_lds)
         self._apart: set[tuple[LdsUse, LdsUse]] = set()  # accesses that no wave makes to the same bytes
+        self._waves_apart: set[tuple[LdsUse, int, LdsUse, int]] = set()  # the same of two waves
         self._free_of_races: set[tuple[tuple[tuple[int, ...], frozenset[LdsUse]], ...]] = set()
 
     def alarms(self) -> list[Alarm]:
@@ -166,7 +175,7 @@ class Judge:
                     return False
             return self._strict_reads or self._find_rule(conflict) != "policy"
 
-        for conflict in find_conflicts(wave_sets, accepts, spend=spend):
+        for conflict in find_conflicts(wave_sets, accepts, spend=spend, apart=self._waves_apart):
             self._report_race(conflict, self._find_rule(conflict), epoch, known)
         if is_free:
             self._free_of_races.add(met)

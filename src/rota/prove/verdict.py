@@ -165,7 +165,7 @@ class Budget:
     accesses, z3's own units, replayed instructions.  Only a user sets a limit in seconds; the verdict names it.
     """
 
-    steps: int = 20 * STEPS_PER_SECOND
+    steps: int = 15 * STEPS_PER_SECOND
     seconds: float | None = None
     states: int = 40_000
 

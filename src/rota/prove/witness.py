@@ -43,8 +43,11 @@ class Feasibility:
         self._graph, self._builder, self._meter = graph, builder, meter or Meter(Budget())
         self.questions = 0
 
-    def find(self, path: Path) -> Possible | Unsettled | None:
-        """A feasible path to the same place, searched backwards from the end; None if no launch takes any."""
+    def find(self, path: Path, most: int | None = None) -> Possible | Unsettled | None:
+        """A feasible path to the same place, searched backwards from the end; None if no launch takes any.
+
+        The search ends when so many steps of the budget are spent in all.
+        """
         doubt: Unsettled | None = None
         ends: list[tuple[int, tuple[Chain, ...]]] = [(path[0], (path[1],))]
         tried: dict[tuple[int, ...], Unsettled | None] = {}
@@ -52,6 +55,8 @@ class Feasibility:
         while ends:
             if self.questions >= until:
                 return doubt or Unsettled(why=f"{_MOST_QUESTIONS} queries about paths to it did not decide it")
+            if most is not None and self._meter.spent > most:
+                return doubt or Unsettled(why="its share of the budget is used up")
             state, chains = ends.pop()
             at, before = state, list[Chain]()
             while at:  # by the first path to each state
