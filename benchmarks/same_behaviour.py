@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="questions that contain this text")
     parser.add_argument("--kernels", action="store_true", help="judge the kernels of the shared folder too")
     parser.add_argument(
-        "--steps", type=int, default=40_000, help="for the proof of a kernel; the command's own is 2,400,000"
+        "--steps", type=int, default=40_000, help="for the proof of a kernel; the command's own is 150,000"
     )
     parser.add_argument("--save", type=Path, help="write what AFTER answers to this file, as it answers")
     options = parser.parse_args(arguments)

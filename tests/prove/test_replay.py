@@ -51,6 +51,24 @@ def test_a_finding_that_replays_is_an_error_with_its_launch_and_order() -> None:
     assert "refuted" in str(verdict)
 
 
+@pytest.mark.parametrize(("moved", "status"), [(0, Status.REFUTED), (1_000, Status.ALARM)])
+def test_only_a_replay_with_a_fault_in_question_is_explained(
+    moved: int, status: Status, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The core finds faults, and says where; NumPy is asked for words if an alarm is at one of the two instructions."""
+    kept, asked = confirmation.Replay._are_wanted, list[set[int]]()
+
+    def wanted(self: confirmation.Replay, faults: list[confirmation.CoreFault]) -> bool:
+        asked.append({code for code, *_ in faults})
+        self.wanted = {line + moved for line in self.wanted}
+        return kept(self, faults)
+
+    monkeypatch.setattr(confirmation.Replay, "_are_wanted", wanted)
+    assert executed(race()).status is status
+    assert asked
+    assert all(109 in numbers for numbers in asked)
+
+
 def test_the_workgroup_is_one_that_the_path_asks_for() -> None:
     verdict = executed(race("s_cmp_eq_u32 s2, 5"))
     assert mentions(worded(str(evidence(verdict, "I109")["launch"])), "(5, 0, 0)", "(6, 1, 1)")
