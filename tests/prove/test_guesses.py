@@ -74,10 +74,11 @@ def test_z3_has_the_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Feasibility(graph, BitVectors(), Meter(Budget()))
     events = [path, decide("lt", A, 5, holds=False)]
     monkeypatch.setattr(Guesses, "find", lambda *_: {f"argument_{A.base.number}_None_None": 3})
-    assert asked._guess(0, [path]) is not None
     builder = asked._builder
-    pinned = [*PathTerms(builder, None, events).conditions, *(asked._guess(0, events) or ())]
-    assert builder.ask(pinned).answer is Answer.NEVER
+    for asked_for, answer in (([path], Answer.YES), (events, Answer.NEVER)):
+        pinned = builder.pin(asked._guess(0, asked_for))
+        assert pinned
+        assert builder.ask([*PathTerms(builder, None, asked_for).conditions, *pinned]).answer is answer
 
 
 def test_a_guess_answers_where_z3_is_given_nothing() -> None:

@@ -14,7 +14,7 @@ from rota.prove.bit_vectors import Answer, BitVectors, PathTerms, Reply
 from rota.prove.decisions import Decided, Decisions, Event, Renamed, Widened
 from rota.prove.evaluation import Evaluator
 from rota.prove.symbol import LANE, WAVE, Linear, Symbol, Value, plus, times
-from rota.prove.verdict import Status
+from rota.prove.verdict import Budget, Meter, Status
 from tests.isa.single import facts
 from tests.prove.test_feasibility import LOOP, executed
 from tests.prove.test_replay import race
@@ -147,7 +147,7 @@ def test_a_launch_that_z3_does_not_find_is_told(monkeypatch: pytest.MonkeyPatch)
     terms = PathTerms(make, None, [])
     given = witness.Possible(terms=terms, reply=Reply(answer=Answer.YES))
     with pytest.raises(witness.NoLaunchError) as caught:
-        witness.build_launch(facts(), given, [])
+        witness.build_launch(facts(), given, [], Meter(Budget()))
     worded(str(caught.value))
 
 

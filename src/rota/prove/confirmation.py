@@ -130,7 +130,7 @@ class Replay:
         number = x + launch.grid[0] * (y + launch.grid[1] * z)
         for order in _list_orders(waves):
             if self._runs >= MOST_RUNS or self._explained >= MOST_EXPLAINED:
-                raise NoLaunchError("the replays of a proof were used up by other alarms")
+                raise NoLaunchError(_USED_UP)
             self._runs += 1
             yield self._run_once(launch, buffers, order, number)
 
@@ -218,6 +218,7 @@ _LINE = re.compile(r"\(line (\d+)\)$")
 _MOST_LAUNCHES = 2  # for one alarm
 _MOST_PATHS = 200  # of one alarm
 _MOST_QUESTIONS = 1_000  # of one proof
+_USED_UP = "the replays of a proof were used up by other alarms"
 _TAKEN = "whether a launch takes its path"
 _NOT_EXECUTED = {"I403": "the interpreter doesn't check loads that land after their wave ends"}
 
@@ -312,7 +313,7 @@ class _Confirmation:
                 why = f"the budget of {over} is used up"
                 break
             try:
-                plain = build_launch(self._facts, possible, self._replay.addresses)
+                plain = build_launch(self._facts, possible, self._replay.addresses, self._meter)
                 for fill, noise in product(FILLS, (1, 0)):
                     launch = replace(plain, fill=fill)
                     if not noise and not any(each.findings for each in self._ran[launch, 1]):
@@ -348,6 +349,8 @@ class _Confirmation:
 
     def _explain(self, alarm: Alarm, launch: Launch, noise: int) -> str:
         shown = self._ran[launch, noise]
+        if not shown:
+            return _USED_UP
         matches = [found for each in shown if (found := _find_match(each, alarm)) is not None]
         if matches and all(_is_harmless(each[1]) for each in matches):
             return "the replay reaches it, but the bytes in question don't change"

@@ -204,7 +204,7 @@ _NOT_JUDGED = "accesses of global memory, and the contents of LDS before it is w
 _SAME_WORDS = "words that several waves load to the same bytes of LDS, and pointers to them in memory, do not change"
 _IN_BOUNDS = "LDS addresses that come from data are inside of the kernel's LDS, as requested"
 _READ_PER_SECOND = 6_000  # instructions that are decoded and sliced per second, at least
-_STEPS_TO_READ, _ALWAYS_READ = 7, 1_000  # steps that this costs for each, and how many are read in any case
+_STEPS_TO_READ, _ALWAYS_READ = 2, 1_000  # steps that this costs for each, and how many are read in any case
 
 
 class ReadsAtBarrier(enum.Enum):

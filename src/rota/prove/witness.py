@@ -7,8 +7,8 @@ shows whether the launch really takes the path.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 
 from rota.isa.binary.kernel_facts import Argument, KernelFacts
@@ -27,8 +27,11 @@ NO_ANSWER = "z3 found no answer within its effort"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Possible:
+    """A path that some launch takes; `guessed` are the numbers of one, by name, if it was guessed."""
+
     terms: PathTerms
     reply: Reply
+    guessed: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,23 +95,22 @@ class Feasibility:
             terms = PathTerms(self._builder, self._graph.known[state], events)
         except RecursionError:
             return Unsettled(why=_TOO_LONG)
-        guessed = self._guess(state, events)
-        asked = [terms.conditions] if guessed is None else [[*terms.conditions, *guessed], terms.conditions]
-        for conditions in asked:
+        guess = self._guess(state, events)
+        for numbers in (guess, {}) if guess else ({},):
+            conditions = [*terms.conditions, *self._builder.pin(numbers)]
             reply = self._builder.ask(conditions, min(EFFORT, self._meter.units_left))
             self._meter.spend(units=reply.units)
             if reply.answer is Answer.YES:
-                return Possible(terms=terms, reply=reply)
+                return Possible(terms=terms, reply=reply, guessed=numbers)
         if reply.answer is Answer.NEVER:
             return None
         return Unsettled(why=NO_ANSWER)
 
-    def _guess(self, state: int, events: Sequence[Event]) -> list[Condition] | None:
-        """Conditions of numbers for which those of the path seem to hold."""
+    def _guess(self, state: int, events: Sequence[Event]) -> dict[str, int]:
+        """Numbers for which the conditions of a path seem to hold; none if no guess is right."""
         guesses = Guesses()
         self._meter.spend(len(events))
-        found = guesses.find(PathTerms(guesses, self._graph.known[state], events).conditions)
-        return None if found is None else self._builder.pin(found)
+        return guesses.find(PathTerms(guesses, self._graph.known[state], events).conditions) or {}
 
 
 # Launches.
@@ -192,7 +194,7 @@ def tables_of(symbols: Iterable[Symbol]) -> frozenset[int]:
     return frozenset(int(str(each.args[0])) for each in seen if each.op == "argument")
 
 
-def build_launch(facts: KernelFacts, possible: Possible, addresses: Sequence[int]) -> Launch:
+def build_launch(facts: KernelFacts, possible: Possible, addresses: Sequence[int], meter: Meter) -> Launch:
     """Build a launch that takes a path, for buffers at these addresses; raises NoLaunchError if there is none."""
     terms, done = possible.terms, set[Symbol]()
     # Make the terms of the addresses of words in memory, until no more words appear.
@@ -200,7 +202,7 @@ def build_launch(facts: KernelFacts, possible: Possible, addresses: Sequence[int
         for symbol in left:
             done.add(symbol)
             _address(terms, symbol)
-    reply = _find_small_example(possible, facts, addresses)
+    reply = _find_small_example(possible, facts, addresses, meter)
     value = reply.value
     words = {int(str(symbol.args[0])): value(term) for symbol, term in _select(terms, "argument")}
     ids = {str(symbol.args[0]): value(term) for symbol, term in _select(terms, "workgroup")}
@@ -236,26 +238,33 @@ def _address(terms: PathTerms, symbol: Symbol) -> tuple[Term, Term]:
     return low, builder.apply("and", high, builder.constant(0xFFFF)) if symbol.op == "buffer" else high
 
 
-def _find_small_example(possible: Possible, facts: KernelFacts, addresses: Sequence[int]) -> Reply:
+def _find_small_example(possible: Possible, facts: KernelFacts, addresses: Sequence[int], meter: Meter) -> Reply:
     terms = possible.terms
     sure = [*terms.conditions, *_fix_pointers(terms, facts, addresses), *_keep_inside(terms, addresses)]
     builder = terms.builder
+
+    def ask(more: Iterable[Condition], effort: int) -> Reply:
+        reply: Reply = builder.ask([*sure, *more], min(effort, meter.units_left))
+        meter.spend(units=reply.units)
+        return reply
+
     pointers = {each.offset + part for each in pointers_of(facts) for part in (0, 4)}
     numbers = [term for symbol, term in _select(terms, "argument") if symbol.args[0] not in pointers]
     numbers += [term for _, term in _select(terms, "memory", "buffer")]
-    ids = [term for _, term in _select(terms, "workgroup")]
-    same = [term == builder.constant(possible.reply.value(term)) for term in (*numbers, *ids)]
-    found: Reply = builder.ask([*sure, *same])
-    if found.answer is Answer.YES:
+    given = (*numbers, *(term for _, term in _select(terms, "workgroup")))
+    free = {str(term) for symbol, term in _select(terms, "argument") if symbol.args[0] in pointers}
+    guessed = builder.pin({name: number for name, number in possible.guessed.items() if name not in free})
+    same = [term == builder.constant(possible.reply.value(term)) for term in given]
+    found = ask([*guessed, *same], EFFORT // 4)
+    if found.answer is Answer.YES:  # with the numbers of the path's own example
         return found
-    found = builder.ask(sure)
+    found = ask((), EFFORT)
     if found.answer is Answer.UNKNOWN:
         raise NoLaunchError(NO_ANSWER)
     if found.answer is Answer.NEVER:
         raise NoLaunchError("no launch with buffers for its pointers satisfies its conditions")
     for bound in _BOUNDS:  # small numbers read better, but aren't worth much effort
-        limits = [builder.compare("le_u", term, builder.constant(bound)) for term in numbers]
-        reply: Reply = builder.ask([*sure, *limits], EFFORT // 20)
+        reply = ask((builder.compare("le_u", term, builder.constant(bound)) for term in numbers), EFFORT // 20)
         if reply.answer is Answer.YES:
             return reply
     return found
