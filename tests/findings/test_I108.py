@@ -36,6 +36,20 @@ def test_a_loop_that_counts_too_far(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "1000" in finding.message
 
 
+def test_the_core_keeps_the_limit_of_a_wave_that_never_waits() -> None:
+    """It ends after 30,000 instructions, three times the limit."""
+    late = loaded("s_mov_b32 s0, 0\n.LBB0_1:\ns_add_u32 s0, s0, 1\ns_cmp_eq_u32 s0, 0x2710\ns_cbranch_scc0 .LBB0_1")
+    for most in (10_000, 100_000):
+
+        def launch(most: int = most) -> run.KernelOutcome:
+            return run.run_dispatch(late, buffers=[], values=[], grid=(1, 1, 1), block=(64, 1, 1), most=most)
+
+        if most < 30_000:
+            assert "10000" in raised("I108", launch).message
+        else:
+            assert not launch().findings
+
+
 def test_a_loop_that_counts_too_far_on_the_core_is_not_counted_again() -> None:
     """5 million instructions take the core seconds, and NumPy minutes."""
     far = loaded(WAY_OUT.format(body="s_add_u32 s0, s0, 2"))

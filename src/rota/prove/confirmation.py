@@ -45,10 +45,10 @@ from rota.prove.witness import (
     pointers_of,
 )
 
-MOST_INSTRUCTIONS = 5_000  # the most instructions of a wave in a replay
+MOST_INSTRUCTIONS = 4_000  # the most instructions of a wave in a replay
 MOST_RUNS = 30  # the most replays of one proof
 MOST_EXPLAINED = 20_000  # the most instructions that NumPy executes for them, which is slow
-_UNEXPLAINED = 2_500  # of these, for a replay that the core alone makes
+_UNEXPLAINED = 4_000  # of these, for a replay that the core alone makes
 T = TypeVar("T")
 CoreFault = tuple[int, int, int]  # of the native core: the number of its code, and both instructions, or -1
 _OUTSIDE = 105  # an access outside of all buffers

@@ -240,7 +240,7 @@ class _Core:
         state = _MORE
         with np.errstate(all="ignore"):
             while state == _MORE:
-                state = core.rota_run(self._group, self._acts, _SLICE)
+                state = core.rota_run(self._group, self._acts, min(_SLICE, most))
                 check_time(0)
         self.endless = state == _NO_END
         if state != _ENDED or not self._note_faults(group):
