@@ -8,7 +8,7 @@ import pytest
 
 from rota.isa.disassembly import read_listing
 from rota.prove.advice import mend_cause
-from rota.prove.causes import Level, level_of
+from rota.prove.causes import EvidenceLevel, level_of
 from rota.prove.kernel_proof import prove
 from rota.prove.verdict import Status, Verdict, compare_causes
 from tests.isa.single import facts, listing
@@ -71,12 +71,14 @@ LLVM_ALONE = "v_cmp_eq_u32_e32 vcc, 0, v0\nv_cndmask_b32_e32 v9, v0, v1, vcc\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "level"), [(TWO_STATES, Level.REQUIRED), (LLVM_ALONE, Level.ONE_SOURCE)], ids=["the manual", "LLVM alone"]
+    ("text", "level"),
+    [(TWO_STATES, EvidenceLevel.REQUIRED), (LLVM_ALONE, EvidenceLevel.ONE_SOURCE)],
+    ids=["the manual", "LLVM alone"],
 )
-def test_a_wait_state_is_as_sure_as_its_source(text: str, level: Level) -> None:
+def test_a_wait_state_is_as_sure_as_its_source(text: str, level: EvidenceLevel) -> None:
     verdict = judged(f"v_mov_b32_e32 v1, 0\n{text}{DONE}")
     assert levels(verdict) == [("I104", level.value)]
-    assert verdict.status is (Status.BROKEN if level is Level.REQUIRED else Status.ONE_SOURCE)
+    assert verdict.status is (Status.BROKEN if level is EvidenceLevel.REQUIRED else Status.ONE_SOURCE)
     assert not verdict.proved
 
 
@@ -84,7 +86,7 @@ def test_the_surest_comes_first() -> None:
     race = swap(WRITES, "s_waitcnt lgkmcnt(0)", READS).removesuffix(DONE)
     verdict = executed(f"{race}{LLVM_ALONE}{TWO_STATES}{DONE}")
     assert levels(verdict) == [("I109", "shown"), ("I104", "required"), ("I104", "one source")]
-    assert (verdict.status, verdict.level) == (Status.REFUTED, Level.SHOWN)
+    assert (verdict.status, verdict.level) == (Status.REFUTED, EvidenceLevel.SHOWN)
 
 
 def test_a_load_that_lands_after_its_wave_is_left_to_the_hardware() -> None:

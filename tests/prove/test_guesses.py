@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rota.prove.bit_vectors import Answer, BitVectors, PathTerms
-from rota.prove.causes import UNDECIDED, Level
+from rota.prove.causes import UNDECIDED, EvidenceLevel
 from rota.prove.decisions import Decided, StateGraph, Widened
 from rota.prove.evaluation import Evaluator
 from rota.prove.guesses import Guesses
@@ -124,6 +124,6 @@ s_nop 4
 def test_a_path_that_depends_on_a_result_that_no_launch_decides_is_undecided() -> None:
     """What a conversion gives isn't modelled; here it never gives what the path asks for."""
     verdict = executed(_QUOTIENT.format(quotient=_CONVERTED))
-    assert verdict.level is Level.UNDECIDED
+    assert verdict.level is EvidenceLevel.UNDECIDED
     assert "v_cvt_u32_f32" in str(evidence(verdict, "I109")[UNDECIDED])
-    assert executed(_QUOTIENT.format(quotient="")).level is Level.SHOWN
+    assert executed(_QUOTIENT.format(quotient="")).level is EvidenceLevel.SHOWN

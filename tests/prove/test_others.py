@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.prove.causes import Level
+from rota.prove.causes import EvidenceLevel
 from rota.prove.kernel_proof import prove_object
 from rota.prove.verdict import Status, Verdict
 from tests.isa.corpus.cases import FOLDER, cases, judged
@@ -68,7 +68,7 @@ def test_the_published_race_of_a_ping_pong_is_shown() -> None:
     name = "triton-3.8.0/pp_on.gfx942"
     assert verdict(name).status is Status.ONE_SOURCE
     executed = verdict(name, witness=True)
-    assert (executed.status, executed.level) == (Status.REFUTED, Level.SHOWN)
+    assert (executed.status, executed.level) == (Status.REFUTED, EvidenceLevel.SHOWN)
 
 
 @pytest.mark.parametrize(

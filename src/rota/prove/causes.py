@@ -31,7 +31,7 @@ RULES = frozenset({"I104"})
 """Rules between two instructions; a replay would look them up in the same table, and so shows nothing."""
 
 
-class Level(enum.Enum):
+class EvidenceLevel(enum.Enum):
     """How sure a finding is, the surest first."""
 
     SHOWN = "shown"  # the interpreter ran into it, and a value differs
@@ -41,14 +41,14 @@ class Level(enum.Enum):
 
     @property
     def rank(self) -> int:
-        return [*Level].index(self)
+        return [*EvidenceLevel].index(self)
 
 
-def level_of(finding: Finding) -> Level | None:
+def level_of(finding: Finding) -> EvidenceLevel | None:
     """The level of a finding; None for a note."""
     if finding.severity is Severity.NOTE:
         return None
-    return Level(str(dict(finding.evidence).get(LEVEL, Level.REQUIRED.value)))
+    return EvidenceLevel(str(dict(finding.evidence).get(LEVEL, EvidenceLevel.REQUIRED.value)))
 
 
 def mark_level(finding: Finding) -> Finding:
@@ -57,39 +57,39 @@ def mark_level(finding: Finding) -> Finding:
     if finding.severity is Severity.NOTE or LEVEL in evidence:
         return finding
     if finding.code in EARLY or UNDECIDED in evidence:
-        level = Level.UNDECIDED
+        level = EvidenceLevel.UNDECIDED
     elif evidence.get("rule") == "policy" or finding.code == "I403" or evidence.get("source") == _LLVM:
-        level = Level.ONE_SOURCE
+        level = EvidenceLevel.ONE_SOURCE
     else:
-        level = Level.REQUIRED
+        level = EvidenceLevel.REQUIRED
     return replace(finding, evidence=((LEVEL, level.value), *finding.evidence))
 
 
-_ORDER = [Level.SHOWN, Level.REQUIRED, Level.UNDECIDED, Level.ONE_SOURCE, None]
+_ORDER = [EvidenceLevel.SHOWN, EvidenceLevel.REQUIRED, EvidenceLevel.UNDECIDED, EvidenceLevel.ONE_SOURCE, None]
 Pair = tuple[int, ...]  # the lines of both instructions, or of the only one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
+class RankedFinding:
     """A finding, and all pairs of instructions that it is about."""
 
     finding: Finding
     pairs: tuple[Pair, ...] = ()
 
 
-def rank_causes(causes: Iterable[Cause]) -> tuple[Cause, ...]:
+def rank_causes(causes: Iterable[RankedFinding]) -> tuple[RankedFinding, ...]:
     """By level, then races before wait states, then by how many pairs hang on each.
 
     What one source says comes last: it is no reason to look at a kernel, but a race that nobody excludes is.
     """
 
-    def key(cause: Cause) -> tuple[int, bool, int]:
+    def key(cause: RankedFinding) -> tuple[int, bool, int]:
         return _ORDER.index(level_of(cause.finding)), cause.finding.code in RULES, -len(cause.pairs)
 
     return tuple(sorted((replace(each, finding=mark_level(each.finding)) for each in causes), key=key))
 
 
-class Gap(NamedTuple):
+class SyncGap(NamedTuple):
     """What would order two operations: `what`, a counter or a barrier, after `first` and at `last` or before it.
 
     A wait lets `most` ops go on.  `wait` is a wait that is there, and whose count is too large.
@@ -119,7 +119,7 @@ class FoundPair:
     number: int
     other: int
     rule: str
-    gap: Gap | None
+    gap: SyncGap | None
     paths: dict[tuple[int, int], Path] = field(default_factory=dict)
     anywhere: bool = False
 
@@ -160,8 +160,8 @@ class Alarm:
     def anywhere(self) -> bool:
         return any(each.anywhere for each in self.found)
 
-    def as_cause(self, finding: Finding) -> Cause:
-        return Cause(finding=finding, pairs=tuple(self.pairs))
+    def as_cause(self, finding: Finding) -> RankedFinding:
+        return RankedFinding(finding=finding, pairs=tuple(self.pairs))
 
     def report(self, pair: Pair | None = None) -> Finding:
         """The finding about a pair, else the first, with the number of pairs and the places of the cause."""
@@ -209,8 +209,8 @@ def _cover(members: list[FoundPair], loops: Sequence[tuple[int, int]]) -> list[t
     """Places that meet the gaps of all pairs, and the pairs that each meets first."""
     chosen: dict[int, list[FoundPair]] = {}
     waits: dict[int, list[FoundPair]] = {}
-    straight: list[tuple[Gap, FoundPair]] = []
-    around: list[tuple[Gap, FoundPair]] = []
+    straight: list[tuple[SyncGap, FoundPair]] = []
+    around: list[tuple[SyncGap, FoundPair]] = []
     for each in members:
         gap = each.gap
         assert gap is not None  # noqa: S101

@@ -28,7 +28,7 @@ from rota.isa.launch.run import UnwantedFaultsError, run_dispatch
 from rota.isa.memory.memories import Memory
 from rota.isa.wave.wave import Faults
 from rota.prove.bit_vectors import BitVectors, is_available
-from rota.prove.causes import LEVEL, UNDECIDED, Alarm, Level, Pair, level_of, pair_of
+from rota.prove.causes import LEVEL, UNDECIDED, Alarm, EvidenceLevel, Pair, level_of, pair_of
 from rota.prove.decisions import Path, StateGraph
 from rota.prove.verdict import Confirmed, Meter, doubt, missing_fact, report_unconfirmed
 from rota.prove.witness import (
@@ -245,7 +245,7 @@ def confirm(
     kept = [each for each in cases if not each.never]
     findings: dict[int, Finding] = {}
     for each in sorted(kept, key=lambda case: not case.alarm.paths):  # their replays may show the others, too
-        shown = {number for number, finding in findings.items() if level_of(finding) is Level.SHOWN}
+        shown = {number for number, finding in findings.items() if level_of(finding) is EvidenceLevel.SHOWN}
         left = (case.alarm for case in kept if id(case) not in shown)
         replay.wanted = {line for alarm in left for pair in alarm.pairs for line in pair}
         findings[id(each)] = confirmation.report(each)
@@ -373,7 +373,7 @@ class _Confirmation:
             ("replayed", f"order {shown.order!r}" + (f", {seen}" if seen else "")),
             *((("outputs", f"differ between orders {done[0].order!r} and {other.order!r}"),) if other else ()),
         )
-        level = (LEVEL, Level.SHOWN.value)
+        level = (LEVEL, EvidenceLevel.SHOWN.value)
         return replace(reported, severity=Severity.ERROR, evidence=(level, *reported.evidence, *evidence))
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.errors import Finding, Severity
-from rota.prove.causes import UNDECIDED, Alarm, FoundPair, Gap, group_by_cause
+from rota.prove.causes import UNDECIDED, Alarm, FoundPair, SyncGap, group_by_cause
 from rota.prove.decisions import ALL, Decisions, Path, Span
 from rota.prove.operation import CountedBy, Operation
 from rota.prove.slicing import Agreement
@@ -228,10 +228,10 @@ class Judge:
             near = () if self._last_count(flight) is None else strengthen(flight.last_wait, counters[0], count)
             fixes = (*near, wait_before(flight.barrier, counters[0], count))
             late = near and (self._last_count(flight) or 0) > count
-            gap = Gap(counters[0], other, flight.barrier, count, flight.last_wait if late else -1)
+            gap = SyncGap(counters[0], other, flight.barrier, count, flight.last_wait if late else -1)
         else:
             fixes = separate(other, number, counters, self._barrier)
-            gap = Gap(self._barrier, other, number)
+            gap = SyncGap(self._barrier, other, number)
         self._add("I109", rule, message, number, other, evidence, known, fixes=fixes, gap=gap)
 
     def _counter(self, number: int) -> str:
@@ -259,7 +259,7 @@ class Judge:
                     ("missing wait", f"{counter}({count}) before it"),
                 )
                 fixes = (wait_before(operation.number, counter, count),)
-                gap = Gap(counter, flight.number, operation.number, count)
+                gap = SyncGap(counter, flight.number, operation.number, count)
                 self._add(
                     "I106", "own", message, operation.number, flight.number, evidence, known, fixes=fixes, gap=gap
                 )
@@ -309,7 +309,7 @@ class Judge:
         what = "a scalar store in flight may still read" if held else "a memory op in flight fills"
         message = f"{operation.instruction.opcode} {does} a register that {what}"
         evidence = (("rule", rule), ("waves", ", ".join(map(str, wave_set.waves))), ("missing wait", missing))
-        gap = Gap(counter, flight.number, operation.number, count, flight.near_wait)
+        gap = SyncGap(counter, flight.number, operation.number, count, flight.near_wait)
         self._add("I103", rule, message, operation.number, flight.number, evidence, known, fixes=fixes, gap=gap)
 
     def record_wait(self, wave_set: WaveSet, operation: Operation) -> None:
@@ -344,7 +344,7 @@ class Judge:
                 waves, missing = ", ".join(map(str, wave_set.waves)), f"{counter}(0) before it"
                 evidence = (("rule", "ordered only by latency"), ("waves", waves), ("missing wait", missing))
                 fixes = (wait_before(operation.number, counter, 0),)
-                gap = Gap(counter, flight.number, operation.number)
+                gap = SyncGap(counter, flight.number, operation.number)
                 self._add(
                     "I403", "end", message, operation.number, flight.number, evidence, known, fixes=fixes, gap=gap
                 )
@@ -387,7 +387,7 @@ class Judge:
     def _add(  # noqa: PLR0917
         self, code: str, rule: str, message: str, number: int, other: int, evidence: tuple[tuple[str, str | int], ...],
         known: Decisions | None, *, severity: Severity = Severity.ERROR, path: Path | None = None,
-        fixes: tuple[Fix, ...] = (), gap: Gap | None = None,
+        fixes: tuple[Fix, ...] = (), gap: SyncGap | None = None,
     ) -> None:  # fmt: skip
         if fixes:
             remedy = Remedy(code=code, number=number, other=other, fixes=fixes)

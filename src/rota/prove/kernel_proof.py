@@ -21,7 +21,7 @@ from rota.isa.disassembly import Instruction, expand_vskip
 from rota.isa.hazards.wait_states import check_spacing
 from rota.isa.opcodes import IsaFlow
 from rota.isa.registers import SCALAR, rows_in
-from rota.prove.causes import LEVEL, UNDECIDED, Alarm, Cause, FoundPair, rank_causes
+from rota.prove.causes import LEVEL, UNDECIDED, Alarm, FoundPair, RankedFinding, rank_causes
 from rota.prove.decisions import Decisions, StateGraph
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import FirstError, Judge
@@ -77,7 +77,7 @@ class ChosenBlock:
     assumptions: tuple[str, ...] = ()
     assumed: str = ""
 
-    def qualify(self, causes: tuple[Cause, ...]) -> tuple[Cause, ...]:
+    def qualify(self, causes: tuple[RankedFinding, ...]) -> tuple[RankedFinding, ...]:
         """Turn findings that depend on an assumed block into warnings: another block may not have them."""
         found = []
         for cause in causes:
@@ -258,7 +258,7 @@ def prove(
     proof = _Proof(facts, instructions, architecture, chosen, dynamic_lds, policies, meter, recorder, stops)
     complete, alarms, ending = proof.run()
     confirmed = proof.confirm(alarms, image, complete=complete) if witness and alarms else report_unconfirmed(alarms)
-    broken, early = report_broken_rules(proof.broken_rules), tuple(Cause(finding=each) for each in ending)
+    broken, early = report_broken_rules(proof.broken_rules), tuple(RankedFinding(finding=each) for each in ending)
     causes = rank_causes((*broken, *proof.block.qualify(confirmed.causes), *early))
     findings = tuple(each.finding for each in causes)
     return Verdict(

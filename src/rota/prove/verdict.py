@@ -12,7 +12,7 @@ from rota.errors import Finding, Severity, several
 from rota.isa.disassembly import Instruction
 from rota.isa.opcodes import written_counts
 from rota.markup import card, lines
-from rota.prove.causes import EARLY, RULES, UNDECIDED, Alarm, Cause, Level, Pair, level_of
+from rota.prove.causes import EARLY, RULES, UNDECIDED, Alarm, EvidenceLevel, RankedFinding, Pair, level_of
 
 BARRIER, SPLIT_BARRIER = "barrier", "split barrier"
 BARRIERS = {BARRIER: ("s_barrier",), SPLIT_BARRIER: ("s_barrier_signal -1", "s_barrier_wait -1")}
@@ -126,7 +126,7 @@ _NOT_ASKED = "no replay was asked for"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmed:
-    causes: tuple[Cause, ...]
+    causes: tuple[RankedFinding, ...]
     dropped: int = 0
 
 
@@ -134,7 +134,7 @@ def report_unconfirmed(alarms: Sequence[Alarm], why: str = _NOT_ASKED) -> Confir
     return Confirmed(causes=tuple(each.as_cause(doubt(each.report(), why)) for each in alarms))
 
 
-def report_broken_rules(alarms: Sequence[Alarm]) -> tuple[Cause, ...]:
+def report_broken_rules(alarms: Sequence[Alarm]) -> tuple[RankedFinding, ...]:
     """Report broken rules as warnings; a replay would only apply the same rules again."""
     return tuple(each.as_cause(replace(each.report(), severity=Severity.WARNING)) for each in alarms)
 
@@ -265,7 +265,7 @@ class Verdict:
         return self.status is Status.PROVED
 
     @property
-    def level(self) -> Level | None:
+    def level(self) -> EvidenceLevel | None:
         """The level of the surest finding; None if there is none but notes."""
         return min(filter(None, map(level_of, self.findings)), key=lambda each: each.rank, default=None)
 
@@ -299,16 +299,16 @@ class Verdict:
 def status_of(findings: tuple[Finding, ...], *, complete: bool) -> Status:
     """The status of a proof with these findings; `complete` says that every path was followed to its end."""
     levels = {level_of(each) for each in findings if each.code not in EARLY}
-    if Level.SHOWN in levels:
+    if EvidenceLevel.SHOWN in levels:
         return Status.REFUTED
-    if Level.REQUIRED in levels:
-        required = {each.code for each in findings if level_of(each) is Level.REQUIRED}
+    if EvidenceLevel.REQUIRED in levels:
+        required = {each.code for each in findings if level_of(each) is EvidenceLevel.REQUIRED}
         return Status.BROKEN if required <= RULES else Status.ALARM
-    if Level.UNDECIDED in levels:
+    if EvidenceLevel.UNDECIDED in levels:
         return Status.UNDECIDED
     if not complete:
         return Status.INCONCLUSIVE
-    return Status.ONE_SOURCE if Level.ONE_SOURCE in levels else Status.PROVED
+    return Status.ONE_SOURCE if EvidenceLevel.ONE_SOURCE in levels else Status.PROVED
 
 
 Texts = Mapping[int, str]  # by line, the text of an instruction

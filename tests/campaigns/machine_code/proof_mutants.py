@@ -33,7 +33,7 @@ from rota.errors import RotaError
 from rota.isa.binary.toolchain import read_object
 from rota.isa.decoded import KernelProgram, load_program
 from rota.isa.launch.interleaving import some_interleavings
-from rota.prove.causes import Level
+from rota.prove.causes import EvidenceLevel
 from rota.prove.kernel_proof import prove
 from rota.prove.verdict import Budget, Verdict
 from tests.campaigns.machine_code.code_argument import code_argument
@@ -136,7 +136,7 @@ def fate_of(subject: Subject, mutant: Mutant, seconds: float, *, witness: bool =
 def _judged(subject: Subject, mutant: Mutant, seconds: float, *, witness: bool) -> tuple[str, str]:
     found_by = verdict_of(subject, mutant.program, seconds, witness=witness)
     if not found_by.proved:
-        names = {Level.ONE_SOURCE: ONE_SOURCE, Level.UNDECIDED: UNDECIDED}
+        names = {EvidenceLevel.ONE_SOURCE: ONE_SOURCE, EvidenceLevel.UNDECIDED: UNDECIDED}
         level = names.get(found_by.level, FLAGGED) if found_by.level else UNDECIDED
         return level, f"{found_by.status.value} {codes_of(found_by)}"
     if subject.shadow is None:

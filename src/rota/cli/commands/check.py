@@ -40,7 +40,7 @@ from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.errors import Finding, RotaError, Severity, ToolchainError, did_you_mean, several
 from rota.kernels.kernel import Kernel
 from rota.program.lowered import count_sync
-from rota.prove.causes import Level, level_of
+from rota.prove.causes import EvidenceLevel, level_of
 from rota.prove.verdict import STEPS_PER_SECOND, Budget
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Wishes:
     steps: int = Budget().steps
     seconds: float | None = None
     assume: tuple[str, ...] = ()
-    fail_on: str = Level.REQUIRED.value
+    fail_on: str = EvidenceLevel.REQUIRED.value
     all: bool = False
     baseline: Path | None = None
     write_baseline: Path | None = None
@@ -233,8 +233,8 @@ def proof_options(command: Command) -> Command:
         ),
         click.option(
             "--fail-on",
-            type=click.Choice([each.value.replace(" ", "-") for each in Level]),
-            default=Level.REQUIRED.value,
+            type=click.Choice([each.value.replace(" ", "-") for each in EvidenceLevel]),
+            default=EvidenceLevel.REQUIRED.value,
             show_default=True,
             help="Of machine code: the least sure findings that fail the run.",
         ),
@@ -301,7 +301,7 @@ def check_machine_code(  # noqa: C901
     if wishes.write_baseline is not None:
         write(wishes.write_baseline, format_baseline(found))
         known = tuple(identity(*each) for each in found)
-    least = Level(wishes.fail_on.replace("-", " ")).rank
+    least = EvidenceLevel(wishes.fail_on.replace("-", " ")).rank
     sure = [(subject, each) for subject, each in found if (level := level_of(each)) is not None and level.rank <= least]
     new = new_findings(sure, known)
     compares = wishes.baseline is not None or wishes.write_baseline is not None
@@ -344,14 +344,14 @@ def _report(
 
 def _choose_surest(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """The first three, without notes and without what one source says."""
-    chosen = (each for each in findings if level_of(each) not in {Level.ONE_SOURCE, None})
+    chosen = (each for each in findings if level_of(each) not in {EvidenceLevel.ONE_SOURCE, None})
     return tuple(islice(chosen, _MOST_CAUSES))
 
 
 def _count_rest(findings: list[Finding]) -> str:
     """The findings that aren't printed, by level."""
     parts = []
-    for level in (*Level, None):
+    for level in (*EvidenceLevel, None):
         codes = Counter(each.code for each in findings if level_of(each) is level)
         if codes:
             told = ", ".join(f"{code} {count}" if count > 1 else code for code, count in sorted(codes.items()))
