@@ -53,7 +53,7 @@ def test_seconds_end_one_only_if_they_are_asked_for(monkeypatch: pytest.MonkeyPa
 
 def test_reading_a_kernel_counts() -> None:
     long = "s_nop 0\n" * 1200
-    assert evidence(judged(long, budget=Budget(steps=500)), "I402")["ended by"] == "steps"
+    assert evidence(judged(long, budget=Budget(steps=300)), "I402")["ended by"] == "steps"
     assert evidence(judged(long, budget=Budget(seconds=0.05)), "I402")["ended by"] == "seconds"
     assert judged(long).proved
 
