@@ -16,7 +16,7 @@ from rota.prove.verdict import Status
 from rota.prove.widening import ProductState
 from tests.campaigns.machine_code import proof_mutants
 from tests.campaigns.machine_code.proof_agreement import compare
-from tests.campaigns.machine_code.proof_mutants import JUDGED, Subject, compiled_subject, own_subject, status_of
+from tests.campaigns.machine_code.proof_mutants import JUDGED, Subject, compiled_subject, own_subject, verdict_of
 from tests.campaigns.machine_code.race_edits import EDITS
 from tests.isa.corpus.cases import FOLDER, Case
 from tests.shared import shared
@@ -82,9 +82,9 @@ def test_without_its_address_the_edge_is_anywhere() -> None:
     at = max(at for at, step in enumerate(steps[:write]) if step.instruction.text == "v_mov_b32_e32 v1, 0")
     other = replace(steps[at].instruction, operands=("v9", "0"), text="v_mov_b32_e32 v9, 0")
     program = replace(subject.program, steps=(*steps[:at], replace(steps[at], instruction=other), *steps[at + 1 :]))
-    status, found = status_of(subject, program, 20)
-    assert status is Status.ALARM
-    assert "I109" in found
+    verdict = verdict_of(subject, program, 20)
+    assert verdict.status is Status.ALARM
+    assert "I109" in {finding.code for finding in verdict.findings}
 
 
 @pytest.mark.thorough  # runs for seconds
@@ -108,7 +108,7 @@ def test_a_barrier_of_a_ping_pong_can_go(monkeypatch: pytest.MonkeyPatch) -> Non
     )
     for at, status, found in ((middle, Status.PROVED, ()), (following, Status.ALARM, ("I109",))):
         (mutant,) = EDITS["barrier gone"](subject.program, at)
-        assert status_of(subject, mutant.program, 30)[0] is status
+        assert verdict_of(subject, mutant.program, 30).status is status
         seen, off = subject.shadow(mutant.program)
         assert tuple(sorted(set(seen) & JUDGED)) == found
         assert found or off == 0

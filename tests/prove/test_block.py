@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from rota.isa.disassembly import read_listing
+from rota.prove.causes import UNDECIDED
 from rota.prove.kernel_proof import prove
-from rota.prove.verdict import UNDECIDED, Status, Verdict
+from rota.prove.verdict import Status, Verdict
 from tests.cli.command import data, rota
 from tests.isa.single import facts, listing
 from tests.shared import shared

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rota.prove.causes import UNDECIDED
 from rota.prove.kernel_proof import Policies
-from rota.prove.verdict import UNDECIDED, Status
+from rota.prove.verdict import Status
 from tests.prove.written import codes, evidence, judged
 
 SIZE = 256

@@ -174,7 +174,7 @@ def test_controls_report_required_causes_that_went_and_not_those_that_moved() ->
 
 def test_findings_are_ranked_as_the_verdict_has_them() -> None:
     ends = (Concern(label="a", index=9), Concern(label="b", index=4))
-    findings = (
+    findings: tuple[Finding, ...] = (
         Finding("I104", "w", concerns=ends, severity=Severity.WARNING, evidence=(("source", "LLVM alone"),)),
         Finding("I104", "w", concerns=ends, severity=Severity.WARNING, evidence=(("source", "AMD's manual"),)),
         Finding("I109", "r", concerns=ends, evidence=(("level", SHOWN),)),

@@ -62,11 +62,11 @@ def test_a_widened_counter_is_divided_not_guessed() -> None:
     wide = ONE.symbols.fresh("wide", 0)
     assert isinstance(wide, Linear)
     for unit, anchor, right in ((6, 42, 7), (12, 36, 3), (1, 9, 9)):
-        events = [Widened(counters={wide.base: (unit, None, 0, anchor)}), decide("eq", times(wide, 2), 2 * right)]
-        guesses = Guesses()
-        assert guesses.find(PathTerms(guesses, None, events).conditions) is not None
-        wrong = [events[0], decide("eq", times(wide, 2), 2 * right + 2)]
-        assert Guesses().find(PathTerms(Guesses(), None, wrong).conditions) is None
+        widened = Widened(counters={wide.base: (unit, None, 0, anchor)})
+        for number, holds in ((right, True), (right + 1, False)):
+            guesses, then = Guesses(), decide("eq", times(wide, 2), 2 * number)
+            found = guesses.find(PathTerms(guesses, None, [widened, then]).conditions)
+            assert (found is not None) is holds
 
 
 def test_z3_has_the_last_word(monkeypatch: pytest.MonkeyPatch) -> None:

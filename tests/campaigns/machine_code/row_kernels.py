@@ -166,7 +166,7 @@ def draw(random: Random, number: int, waves: int = 0) -> RowKernel:
             " for (int i = w; i < 64; i += W) (y + row * n * 64)[(b + i) * 64 + l] = part[l][i]; @ }"
         )
     body = body.replace("%", random.choice(("SYNC", "")))  # after the last use of LDS nobody needs a barrier
-    faults = ("barrier", "barrier", "row")
+    faults: tuple[str, ...] = ("barrier", "barrier", "row")
     if family == "histogram":
         faults = ("barrier",)  # what two waves clear twice is 0 in any order
     if waves == 1:
