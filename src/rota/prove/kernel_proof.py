@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import enum
+import gc
 import math
 import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike
 
@@ -67,6 +69,8 @@ _STRAIGHT = frozenset(
 )
 _BY_FIRST = frozenset({"v_lshlrev_b32", "v_lshrrev_b32"})  # shift by their first source
 _INTEGER = re.compile(r"\d+|0x[0-9a-f]+")
+_DEEPEST = 20_000  # calls, for values that are nested
+_COLLECT_AFTER = 50_000  # new objects, before the collector looks at them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,8 +260,10 @@ def prove(
     chosen, meter = choose_block(facts, instructions, block), Meter(budget or Budget())
     architecture = architecture_named(facts.arch)
     proof = _Proof(facts, instructions, architecture, chosen, dynamic_lds, policies, meter, recorder, stops)
-    complete, alarms, ending = proof.run()
-    confirmed = proof.confirm(alarms, image, complete=complete) if witness and alarms else report_unconfirmed(alarms)
+    with _long_search():
+        complete, alarms, ending = proof.run()
+        searched = witness and bool(alarms)
+        confirmed = proof.confirm(alarms, image, complete=complete) if searched else report_unconfirmed(alarms)
     broken, early = report_broken_rules(proof.broken_rules), tuple(RankedFinding(finding=each) for each in ending)
     causes = rank_causes((*broken, *proof.block.qualify(confirmed.causes), *early))
     findings = tuple(each.finding for each in causes)
@@ -274,6 +280,19 @@ def prove(
         remedies=proof.remedies,
         dropped=confirmed.dropped,
     )
+
+
+@contextmanager
+def _long_search() -> Iterator[None]:
+    """Let values nest deeply, and look for garbage rarely: a proof keeps what it makes until its verdict."""
+    limit, (young, middle, old) = sys.getrecursionlimit(), gc.get_threshold()
+    sys.setrecursionlimit(max(limit, _DEEPEST))
+    gc.set_threshold(max(young, _COLLECT_AFTER) if young else 0, middle, old)
+    try:
+        yield
+    finally:
+        gc.set_threshold(young, middle, old)
+        sys.setrecursionlimit(limit)
 
 
 @dataclass(slots=True)
@@ -401,8 +420,6 @@ class _Proof:
         explorer = self.explorer = Explorer(
             operations, sliced, evaluator, memory, judge, kernarg_row, waves, self.meter, self.recorder
         )
-        limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(limit, 20_000))
         ending: tuple[Finding, ...] = ()
         try:
             with np.errstate(all="ignore"):
@@ -414,8 +431,6 @@ class _Proof:
             ending = (_make_finding("I402", "the proof ended at the first error, as requested"),)
         except RecursionError:
             ending = (self._report_early_end("values are nested too deeply", None, "depth"),)
-        finally:
-            sys.setrecursionlimit(limit)
         if memory.assumed_in_bounds:
             self.assumptions.append(_IN_BOUNDS)
         if memory.loads_twice:

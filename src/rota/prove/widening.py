@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -23,6 +24,7 @@ from rota.prove.decisions import (
     join_decisions,
 )
 from rota.prove.evaluation import Evaluator
+from rota.prove.operation import rows_of
 from rota.prove.state import Half, LdsUse, Mask, WaveSet, atoms_of
 from rota.prove.symbol import (
     GROUP,
@@ -151,6 +153,11 @@ def register_key(value: Value | Half) -> Hashable:
     return ("half", value.mask, value.which) if isinstance(value, Half) else key_of(value)
 
 
+@lru_cache(4096)
+def _row_set(rows: int) -> frozenset[int]:
+    return frozenset(rows_of(rows))
+
+
 # Canonical names.
 
 Names = dict[Symbol, tuple[Symbol, int]]  # by old unknown: its new name and a shift, with old = name - shift
@@ -186,10 +193,9 @@ class Namer:
             for wave_set, needed, alive, rows in zip(product.wave_sets, kept, live_of, found, strict=True):
                 self._evaluator.symbols.row_waves = wave_set.waves
                 addresses = self._for_addresses[wave_set.at]
-                wanted = needed & addresses if first else needed & ~addresses
-                for row in sorted(wave_set.registers):
-                    if wanted >> row & 1:
-                        rows[row] = self._rename_value(wave_set.registers[row], names, alive)
+                wanted = _row_set(needed & addresses if first else needed & ~addresses)
+                for row in sorted(wanted.intersection(wave_set.registers)):
+                    rows[row] = self._rename_value(wave_set.registers[row], names, alive)
         for wave_set, alive, rows in zip(product.wave_sets, live_of, found, strict=True):
             wave_set.registers = dict(sorted(rows.items()))
             every |= alive
@@ -806,9 +812,9 @@ class SeenStates:
             tuple((row, register_key(value)) for row, value in wave_set.registers.items())
             for wave_set in product.wave_sets
         )
+        wanted = [_row_set(self._for_addresses[wave_set.at]) for wave_set in product.wave_sets]
         addresses = tuple(
-            tuple(pair for pair in key if self._for_addresses[wave_set.at] >> pair[0] & 1)
-            for key, wave_set in zip(keys, product.wave_sets, strict=True)
+            tuple([pair for pair in key if pair[0] in rows]) for key, rows in zip(keys, wanted, strict=True)
         )
         halves = any(isinstance(value, Half) for wave_set in product.wave_sets for value in wave_set.registers.values())
         outline = tuple(tuple((row, _outline(key)) for row, key in each) for each in keys) if halves else keys
