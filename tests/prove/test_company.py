@@ -254,8 +254,8 @@ ADDRESS = """
 again:
 s_mov_b64 exec, s[8:9]
 v_mov_b32_e32 v1, s10
-ds_read_b32 v3, v1
 s_mov_b64 exec, s[12:13]
+ds_read_b32 v3, v1
 s_add_i32 s10, s11, s10
 s_branch again
 """

@@ -54,6 +54,7 @@ class Evaluator:
         self.symbols = Symbols()
         self.masks = Masks(lanes)
         self.exec_rows = range(_EXEC_ROW, _EXEC_ROW + self.masks.words)
+        self.unread = 0  # rows whose lanes nobody reads that do not execute the operation
 
     # Reading and writing registers.
 
@@ -167,14 +168,14 @@ class Evaluator:
         return self.masks.combine("or", certain, self.masks.combine("and", possible, atom))
 
     def write(self, wave_set: WaveSet, row: int, value: Value) -> None:
-        """Write a register; of a vector register only the active lanes."""
+        """Write a register; of a vector register only the active lanes, unless nobody reads the others."""
         if row >= SCALAR:
             if row in self.exec_rows:
                 self._write_exec_half(wave_set, row - _EXEC_ROW, value)
             else:
                 wave_set.registers[row] = value
             return
-        if wave_set.exec.is_full:
+        if wave_set.exec.is_full or self.unread >> row & 1:
             wave_set.registers[row] = value
             return
         old = wave_set.registers.get(row)

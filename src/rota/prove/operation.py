@@ -64,7 +64,7 @@ class Operation:
     the registers that a load fills, `address` those of an LDS address, `slots` the spill slots that it loads or stores.
     `to_lds` are the bytes per lane of a load to LDS, `waits` the counts of a wait by counter, `indexed` the mode bits
     of index mode.  `keeps_target` says that a part of the target stays as it was, `holds_data` that a store reads
-    `data` until a wait covers it.
+    `data` until a wait covers it.  `parts` are the bits of each operand that SDWA reads: the first, and how many.
     """
 
     number: int
@@ -88,6 +88,7 @@ class Operation:
     targets: int = 1
     keeps_target: bool = False
     holds_data: bool = False
+    parts: tuple[tuple[int, int], ...] = ()
 
     @property
     def spec(self) -> Opcode:
@@ -203,7 +204,10 @@ def _read_memory(make: Callable[..., Operation], instruction: Instruction, acces
 
 
 _OFFSETS = frozenset({"offset", "offset0", "offset1"})
-_MODELLED = (("v_writelane_b32", ()), ("v_bitop3_b32", ("bitop3",)))  # in spite of their modifiers and kept targets
+_MODELLED = (  # in spite of their modifiers and kept targets
+    ("v_writelane_b32", ()), ("v_bitop3_b32", ("bitop3",)), ("v_add_u32", ("clamp",)), ("v_sub_u32", ("clamp",)),
+    ("v_subrev_u32", ("clamp",)),
+)  # fmt: skip
 
 
 def _read_value(make: Callable[..., Operation], instruction: Instruction) -> Operation:
@@ -224,14 +228,34 @@ def _read_value(make: Callable[..., Operation], instruction: Instruction) -> Ope
         count = 1 if Trait.READS_MODE in spec.traits else None
         return make(kind=OperationKind.VALUE, operands=_parse_operands(instruction, count))
     keeps_target = bool(registers.kept)
-    is_modelled = (spec.name, tuple(instruction.fields)) in _MODELLED
+    parts = _read_parts(instruction)
+    is_modelled = (spec.name, tuple(instruction.fields)) in _MODELLED or bool(parts)
     return make(
         kind=OperationKind.VALUE,
         operands=() if spec.unit is IsaUnit.MATRIX else _parse_operands(instruction),
         unmodelled=(bool(instruction.modifiers) or keeps_target) and not is_modelled,
         targets=1 if spec.swaps else spec.targets,
         keeps_target=keeps_target,
+        parts=parts,
     )
+
+
+_WHOLE = (0, 32)
+_SELECTED = (
+    {"DWORD": _WHOLE}
+    | {f"BYTE_{at}": (8 * at, 8) for at in range(4)}
+    | {f"WORD_{at}": (16 * at, 16) for at in range(2)}
+)
+_PARTS = frozenset({"dst_sel", "dst_unused", "src0_sel", "src1_sel"})
+
+
+def _read_parts(instruction: Instruction) -> tuple[tuple[int, int], ...]:
+    """The parts of its operands that an SDWA instruction reads; none if it writes a part, or extends a sign."""
+    fields = instruction.fields
+    extends = any(each.startswith("sext(") for each in instruction.operands)
+    if not instruction.is_sdwa or extends or not fields.keys() <= _PARTS or fields.get("dst_sel", "DWORD") != "DWORD":
+        return ()
+    return (_WHOLE, *(_SELECTED[fields.get(f"src{number}_sel", "DWORD")] for number in range(2)))
 
 
 def mark_flat(operations: list[Operation]) -> list[Operation]:

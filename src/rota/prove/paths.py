@@ -300,7 +300,7 @@ class Explorer:
         self._recorder = recorder
         self.operations, self.evaluator, self.memory = operations, evaluator, memory
         self.judge, self.meter = judge, meter
-        self._evaluated, self._looping = sliced.evaluated, sliced.looping
+        self._evaluated, self._looping, self._unread = sliced.evaluated, sliced.looping, sliced.unread
         self._targets = find_call_targets(operations)
         self._places = {each.instruction.address: each.number for each in reversed(operations)}
         leads = enumerate(sliced.successors)
@@ -479,6 +479,7 @@ class Explorer:
         if kind is OperationKind.BRANCH:
             return self._branching.branch(product, wave_set, operation)
         if kind is OperationKind.VALUE:
+            self.evaluator.unread = 0 if operation.indexed else self._unread[operation.number]
             if operation.indexed:
                 evaluate_indexed(self.evaluator, wave_set, operation, product.known)
             elif self._evaluated[operation.number]:

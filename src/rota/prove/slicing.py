@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rota.isa.opcodes import IsaFlow, IsaUnit, Opcode
+from rota.isa.opcodes import IsaFlow, IsaUnit, Opcode, Trait
 from rota.isa.registers import EXEC, SCALAR
 from rota.isa.wave.operand import File, Operand
 from rota.prove.decisions import Decisions
@@ -23,11 +23,15 @@ from rota.prove.transfer import evaluate_scalar, evaluate_vector
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackwardSlice:
-    """For each operation: is it evaluated, which rows are needed (by addresses), where it leads, is it in a loop."""
+    """For each operation: is it evaluated, which rows are needed (by addresses), where it leads, is it in a loop.
+
+    Of the rows in `unread` that it writes, nobody reads a lane that doesn't execute it.
+    """
 
     evaluated: tuple[bool, ...]
     needed: tuple[int, ...]
     for_addresses: tuple[int, ...]
+    unread: tuple[int, ...]
     successors: tuple[tuple[int, ...], ...]
     looping: tuple[bool, ...]
 
@@ -36,12 +40,13 @@ def derive_slice(operations: Sequence[Operation], *, full: bool, sources: bool =
     """Slice backwards; `full` if all lanes start active, `sources` if loads to LDS need their global addresses."""
     successors = derive_successors(operations)
     full_exec = _find_full_exec(operations, successors, full=full)
-    needed, evaluated = _find_needed(operations, successors, full_exec, control=True, sources=sources)
-    addresses, _ = _find_needed(operations, successors, full_exec, control=False)
+    needed, evaluated, unread = _find_needed(operations, successors, full_exec, control=True, sources=sources)
+    addresses, _, _ = _find_needed(operations, successors, full_exec, control=False)
     return BackwardSlice(
         evaluated=tuple(evaluated),
         needed=tuple(needed),
         for_addresses=tuple(addresses),
+        unread=tuple(unread),
         successors=tuple(map(tuple, successors)),
         looping=tuple(_find_looping(successors)),
     )
@@ -219,38 +224,92 @@ def _find_needed(
     *,
     control: bool,
     sources: bool = False,
-) -> tuple[list[int], list[bool]]:
-    """Live variables, of which an operation whose result isn't needed needs none: needed rows, and what to evaluate."""
+) -> tuple[list[int], list[bool], list[int]]:
+    """Live variables, of which an operation whose result isn't needed needs none.
+
+    Needed rows, what to evaluate, and written rows of which nobody reads other lanes than those that execute.
+
+    An operation that obeys EXEC reads only the lanes that execute.  While EXEC changes at most to fewer lanes, what it
+    reads was all written by a write before it, whether or not that had all lanes: `few` are the rows of which only
+    lanes are needed that execute, `many` those of which others are needed as well.
+    """
     count = len(operations)
     into = _invert(successors)
     own = [_own_needs(each, control=control, sources=sources) for each in operations]
     sources_of = [_sources(each) for each in operations]
-    # A vector write kills its target only if all lanes are active.
-    kills = []
-    for operation, full in zip(operations, full_exec, strict=True):
-        whole = (full or not operation.is_vector) and not operation.indexed
-        spills = operation.slots and operation.verb == "store" and not full
-        kills.append(0 if spills else operation.writes if whole else operation.writes & ~VECTORS)
-    needed = [0] * count
+    lane_wise = [_is_lane_wise(each) for each in operations]
+    widens = [bool(each.writes & EXEC_BITS) and not _narrows_exec(each) for each in operations]
+    ends_few, ends_many = _find_ends(operations, full_exec, lane_wise)
+    few, many = [0] * count, [0] * count
     evaluated = [False] * count
     work, pending = list(range(count)), [True] * count
     while work:
         number = work.pop()
         pending[number] = False
-        now = 0
-        for each in successors[number]:
-            now |= needed[each]
-        if operations[number].writes & (now | EXEC_BITS * control):
+        some, others = _union(few, successors[number]), _union(many, successors[number])
+        if widens[number]:
+            some, others = 0, some | others
+        reads = own[number]
+        if operations[number].writes & (some | others | EXEC_BITS * control):
             evaluated[number] = True
-            now = now & ~kills[number] | sources_of[number]
-        now |= own[number]
-        if now != needed[number]:
-            needed[number] = now
+            some, others = some & ~ends_few[number], others & ~ends_many[number]
+            reads |= sources_of[number]
+        if lane_wise[number]:
+            some |= reads
+        else:
+            others |= reads
+        if some != few[number] or others != many[number]:
+            few[number], many[number] = some, others
             for each in into[number]:
                 if not pending[each]:
                     pending[each] = True
                     work.append(each)
-    return needed, evaluated
+    unread = [
+        operation.writes & VECTORS & ~_union(many, following) if operation.spec.obeys_exec else 0
+        for operation, following in zip(operations, successors, strict=True)
+    ]
+    return [one | other for one, other in zip(few, many, strict=True)], evaluated, unread
+
+
+def _union(rows: Sequence[int], places: Sequence[int]) -> int:
+    found = 0
+    for each in places:
+        found |= rows[each]
+    return found
+
+
+def _find_ends(
+    operations: Sequence[Operation], full_exec: Sequence[bool], lane_wise: Sequence[bool]
+) -> tuple[list[int], list[int]]:
+    """Rows that each operation writes in all lanes that execute, and those that it writes in all lanes."""
+    few, many = [], []
+    for operation, full, by_lane in zip(operations, full_exec, lane_wise, strict=True):
+        whole = (full or not operation.is_vector) and not operation.indexed
+        spills = operation.slots and operation.verb == "store" and not full
+        many.append(0 if spills else operation.writes if whole else operation.writes & ~VECTORS)
+        few.append(many[-1] | (operation.writes & VECTORS if by_lane else 0))
+    return few, many
+
+
+def _is_lane_wise(operation: Operation) -> bool:
+    """True if each lane that executes reads and writes its own part of registers, and no other lane does."""
+    spec = operation.spec
+    across = Trait.LANE in spec.traits or Trait.PERMLANE in spec.traits or operation.instruction.is_dpp
+    exchanges = across or operation.kind is OperationKind.EXCHANGE or spec.unit is IsaUnit.MATRIX
+    return spec.obeys_exec and not exchanges and not operation.indexed and not operation.slots
+
+
+def _narrows_exec(operation: Operation) -> bool:
+    """True if an operation that writes EXEC leaves at most the lanes that it had."""
+    spec, operands = operation.spec, operation.operands
+    if Trait.COMPARES_EXEC in spec.traits:
+        return True
+    if spec.unit is not IsaUnit.SALU or len(operands) < 2:
+        return False
+    if spec.words[-1] == "saveexec":
+        return spec.words[0] in {"and", "andn1"}
+    kept = operands[1:2] if spec.root == "andn2" else operands[1:] if spec.root == "and" else ()
+    return any(_scalar_rows(each) == operation.writes & EXEC_BITS == _scalar_rows(operands[0]) for each in kept)
 
 
 def _sources(operation: Operation) -> int:

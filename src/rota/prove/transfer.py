@@ -66,10 +66,14 @@ class _Step:
         return self.evaluator.compute(op, *values)
 
     def read(self, place: int) -> Value:
-        return self.evaluator.read(self.wave_set, self.operation.operands[place], self.known)
+        value = self.evaluator.read(self.wave_set, self.operation.operands[place], self.known)
+        first, width = self.operation.parts[place] if place < len(self.operation.parts) else (0, 32)
+        if width == 32:
+            return value
+        return self.compute("and", self.compute("shr", value, first), (1 << width) - 1)
 
     def read_all(self, first: int = 1, last: int | None = None) -> list[Value]:
-        return [self.evaluator.read(self.wave_set, each, self.known) for each in self.operation.operands[first:last]]
+        return [self.read(place) for place in range(len(self.operation.operands))[first:last]]
 
     def read_row(self, row: int) -> Value:
         return self.evaluator.read_row(self.wave_set, row, self.known)
@@ -409,6 +413,8 @@ def evaluate_vector(evaluator: Evaluator, wave_set: WaveSet, operation: Operatio
             _VECTOR_STEPS[name](step)
         elif name in _MOVES:
             step.write(step.read(1))
+        elif "clamp" in operation.instruction.modifiers:
+            _saturate(step)
         elif name in _BINARY:
             step.write(step.compute(_BINARY[name], *step.read_all()))
         elif name in _REVERSED:
@@ -531,6 +537,17 @@ def _add_with_carry_out(step: _Step) -> None:
         out = masks.from_lanes((whole < 0) | (whole > M32), step.waves)
     step.write(total)
     step.write_pair(masks.combine("and", step.wave_set.exec, out), 1)
+
+
+def _saturate(step: _Step) -> None:
+    """A sum or difference without sign that stays at the largest number, or at 0."""
+    a, b = step.read_all()
+    adds = step.operation.name == "v_add_u32"
+    a, b = (b, a) if step.operation.name == "v_subrev_u32" else (a, b)
+    total = step.compute("add" if adds else "sub", a, b)
+    one, other = (total, a) if adds else (a, b)
+    mask = step.evaluator.mask_of(step.evaluator.compare("lt", "u", one, other), step.waves)
+    step.write(_choose(step, mask, M32 if adds else 0, total))
 
 
 def _unknown_carry(step: _Step, values: tuple[Value, ...]) -> Mask:

@@ -97,7 +97,21 @@ def _restate_value(evaluator: Evaluator, key: object, substitute: Substitution) 
 
 # States.
 
-Shape = tuple[Hashable, ...]
+
+class SetShape(NamedTuple):
+    """All of a wave set but its registers: `lanes` are those that execute, `queues` the memory ops in flight."""
+
+    waves: tuple[int, ...]
+    at: int
+    behind: bool  # others have passed more barriers
+    waiting: bool
+    ended: bool
+    signalled: bool
+    lanes: Mask
+    queues: tuple[tuple[Hashable, ...], ...]
+
+
+Shape = tuple[SetShape, ...]
 Done = tuple[frozenset[LdsUse], ...]
 """The accesses of each wave set that a wait has covered, and those that are late."""
 AGREED = 4  # barriers that one wave may pass after another and still make the same decision
@@ -139,14 +153,24 @@ def shape_of(product: ProductState) -> tuple[Shape, Done]:
     most = max(wave_set.barriers for wave_set in product.wave_sets)
     done = tuple(frozenset(each) for wave_set in product.wave_sets for each in (wave_set.covered, wave_set.late))
     shape = tuple(
-        (
-            wave_set.waves, wave_set.at, wave_set.barriers < most,
-            wave_set.waiting, wave_set.ended, wave_set.signalled, wave_set.exec,
+        SetShape(
+            wave_set.waves,
+            wave_set.at,
+            wave_set.barriers < most,
+            wave_set.waiting,
+            wave_set.ended,
+            wave_set.signalled,
+            wave_set.exec,
             tuple(tuple(each.identity for each in queue) for queue in wave_set.queues.values()),
         )
         for wave_set in product.wave_sets
-    )  # fmt: skip
+    )
     return shape, done
+
+
+def outline_of(shape: tuple[Shape, Done]) -> Hashable:
+    """A shape without the lanes that execute; only whether the workgroup shares what decides them."""
+    return tuple((*each[:6], each.lanes.shared, each.queues) for each in shape[0]), shape[1]
 
 
 def register_key(value: Value | Half) -> Hashable:
@@ -368,8 +392,10 @@ class Widener:
         count = len(visits)
         if not count or (visits[-1].forks == product.forks and count < self.visits_if_decided):
             return False
+        often = count >= self.visits_to_widen
         for away, visit in enumerate(reversed(visits[-9:]), 1):
-            differing = self._compare(product, visit) if visit.shape == shape else None
+            alike = visit.shape == shape or (often and outline_of(visit.shape) == outline_of(shape))
+            differing = self._compare(product, visit, masks=often) if alike else None
             if differing is None or (not differing and count < 4):  # with nothing, the decisions may still become equal
                 continue
             places = [(product.wave_sets[number].at, row) for number, row, _ in differing]
@@ -377,15 +403,17 @@ class Widener:
             shifted = all(shift is not None for _, _, shift in differing)
             if (
                 (not addressed and (shifted or count >= 3))
-                or (count >= self.visits_to_widen and away >= 8 and shifted)
+                or (often and away >= 8 and shifted)
                 or count >= self.visits_to_forget
             ):
                 self._widen(product, visit, differing)
                 return True
         return False
 
-    def _compare(self, product: ProductState, visit: LoopVisit) -> list[tuple[int, int, int | None]] | None:
-        """The registers that differ, by how much (None if not by a constant); None if masks differ."""
+    def _compare(
+        self, product: ProductState, visit: LoopVisit, *, masks: bool
+    ) -> list[tuple[int, int, int | None]] | None:
+        """The registers that differ, by how much (None if not by a constant); None if masks differ and may not."""
         found: list[tuple[int, int, int | None]] = []
         for number, (wave_set, before) in enumerate(zip(product.wave_sets, visit.registers, strict=True)):
             if wave_set.registers.keys() != before.keys():
@@ -393,7 +421,9 @@ class Widener:
             for row, value in wave_set.registers.items():
                 old = before[row]
                 if isinstance(value, Half) or isinstance(old, Half):
-                    if register_key(value) != register_key(old):
+                    if register_key(value) == register_key(old):
+                        continue
+                    if not (masks and isinstance(value, Half) and isinstance(old, Half)):
                         return None
                 elif value is not old and key_of(value) != key_of(old):
                     shift = shift_between(value, old)
@@ -403,15 +433,15 @@ class Widener:
         return found
 
     def _widen(self, product: ProductState, visit: LoopVisit, differing: list[tuple[int, int, int | None]]) -> None:
+        self._join_lanes(product, visit)
         bases: Bases = {}
         fresh: dict[Hashable, Value] = {}  # registers that were equal before and are now stay equal
         for number, row, shift in differing:
             registers = product.wave_sets[number].registers
-            value = registers[row]
+            value, before = registers[row], visit.registers[number][row]
             if isinstance(value, Half):
                 continue
             if shift is None:
-                before = visit.registers[number][row]
                 spread = LANE if isinstance(before, Half) else max(spread_of(value), spread_of(before))
                 alike = (register_key(value), register_key(before), product.wave_sets[number].waves if spread else ())
                 if alike not in fresh:
@@ -431,6 +461,19 @@ class Widener:
         known.epochs |= {key: product.known.epochs[key] for key in known.known if key in product.known.epochs}
         known.arcs = {base: arc for base, arc in product.known.arcs.items() if visit.known.arcs.get(base) == arc}
         product.known = known
+
+    def _join_lanes(self, product: ProductState, visit: LoopVisit) -> None:
+        """Join the lanes that execute, and the masks in registers, with those of the visit where they differ."""
+        joined: dict[Hashable, Value | Mask] = {}
+        for wave_set, shape, before in zip(product.wave_sets, visit.shape[0], visit.registers, strict=True):
+            waves = len(wave_set.waves)
+            if wave_set.exec is not shape.lanes:
+                wave_set.exec = _join_masks(self._evaluator, shape.lanes, wave_set.exec, waves, joined)
+            for row, value in wave_set.registers.items():
+                old = before[row]
+                if isinstance(value, Half) and isinstance(old, Half) and value != old:
+                    mask = _join_masks(self._evaluator, old.mask, value.mask, waves, joined)
+                    wave_set.registers[row] = Half(mask, value.which)
 
     def _carry_over(self, product: ProductState, known: Decisions, bases: Bases) -> None:
         """Carry recent decisions about a counter over to its widened value: another wave may soon make the same."""
@@ -712,6 +755,18 @@ def _substitute_for(value: Linear, other: Value) -> Substitution:
     return substitute
 
 
+def _join_masks(evaluator: Evaluator, old: Mask, new: Mask, waves: int, fresh: dict[Hashable, Value | Mask]) -> Mask:
+    """A mask that may be either: the lanes that both certainly have, and any of those that one possibly has."""
+    joint = fresh.get((old, new))
+    if not isinstance(joint, Mask):
+        masks = evaluator.masks
+        possible = masks.leaf(masks.possible(masks.combine("or", old, new)))
+        certain = masks.leaf(masks.certain(masks.combine("and", old, new)))
+        atom = masks.unknown(evaluator.symbols.fresh("joint", LANE).base, waves)
+        joint = fresh[old, new] = masks.combine("or", certain, masks.combine("and", possible, atom))
+    return joint
+
+
 def _join_values(  # noqa: PLR0917
     evaluator: Evaluator,
     old: Value | Half,
@@ -721,15 +776,7 @@ def _join_values(  # noqa: PLR0917
     bases: Bases,
 ) -> Value | Half:
     if isinstance(old, Half) and isinstance(value, Half) and old.which == value.which:
-        masks = evaluator.masks
-        chosen = fresh.get((old.mask, value.mask))
-        if not isinstance(chosen, Mask):
-            possible = masks.leaf(masks.possible(masks.combine("or", old.mask, value.mask)))
-            certain = masks.leaf(masks.certain(masks.combine("and", old.mask, value.mask)))
-            atom = masks.unknown(evaluator.symbols.fresh("joint", LANE).base, waves)
-            chosen = masks.combine("or", certain, masks.combine("and", possible, atom))
-            fresh[old.mask, value.mask] = chosen
-        return Half(chosen, value.which)
+        return Half(_join_masks(evaluator, old.mask, value.mask, waves, fresh), value.which)
     if isinstance(old, Half) or isinstance(value, Half):
         pair = (register_key(old), register_key(value))
         found = fresh.get(pair)

@@ -70,6 +70,11 @@ _ODD = (
     "v_add_u32_dpp {v}, {w}, {u} row_shr:1 row_mask:0xf bank_mask:0xf",
     "v_add_u32_sdwa {v}, {w}, {u} dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_1 src1_sel:DWORD",
     "v_mov_b32_sdwa {v}, {w} dst_sel:BYTE_1 dst_unused:UNUSED_PRESERVE src0_sel:BYTE_0",
+    "v_mov_b32_sdwa {v}, {w} dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_3",
+    "v_lshlrev_b32_sdwa {v}, {w}, {u} dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_2 src1_sel:BYTE_0",
+    "v_add_u32_e64 {v}, {w}, {u} clamp",
+    "v_sub_u32_e64 {v}, {w}, {u} clamp",
+    "v_subrev_u32_e64 {v}, {w}, {u} clamp",
 )
 
 

@@ -27,7 +27,7 @@ from rota.isa.decoded import KernelProgram
 from rota.isa.launch.loaded_kernel import load_kernel
 from rota.isa.registers import SCALAR
 from rota.prove import kernel_proof as proving
-from rota.prove.operation import EXEC_BITS, Operation, OperationKind
+from rota.prove.operation import EXEC_BITS, VECTORS, Operation, OperationKind, rows_of
 from rota.prove.paths import Explorer, ForkError
 from rota.prove.slicing import BackwardSlice, derive_slice
 from rota.prove.state import Half, WaveSet
@@ -35,7 +35,7 @@ from rota.prove.symbol import M32, Linear
 from rota.prove.verdict import Budget, Verdict
 from rota.prove.widening import ProductState
 from tests.campaigns.machine_code.drawn_kernels import Drawn, drawn
-from tests.campaigns.machine_code.value_meaning import DifferError, Meaning, Where
+from tests.campaigns.machine_code.value_meaning import ALL, DifferError, Flags, Meaning, Where
 from tests.campaigns.machine_code.value_record import Contents, Launch, WaveRecord, recorded, told
 from tests.isa.corpus.cases import Case, cases
 
@@ -66,6 +66,8 @@ class Led(Explorer):
         self.sites = 0
         self.place = [0] * len(self.records)
         self._now: list[dict[int, Contents]] = [dict(each.start) for each in self.records]
+        # The lanes of a vector register that the proof speaks of: all but those that it says nobody reads.
+        self._meant: list[dict[int, Flags]] = [{} for _ in self.records]
 
     # Along the record.
 
@@ -85,6 +87,8 @@ class Led(Explorer):
     def _step(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool:
         places = {wave: self._reach(wave, operation.number) for wave in wave_set.waves}
         waves = wave_set.waves
+        for wave in waves:
+            self._follow_lanes(wave, operation, places[wave])
         going = super()._step(product, wave_set, operation)
         for wave in waves:
             self._now[wave].update(self.records[wave].after[places[wave]])
@@ -97,6 +101,25 @@ class Led(Explorer):
         except DifferError as error:
             raise DifferError(f"{told(operation.instruction)}: {error}") from error
         return going
+
+    def _follow_lanes(self, wave: int, operation: Operation, place: int) -> None:
+        """No operation whose result is needed reads a lane of which the proof said that nobody does."""
+        meant, before = self._meant[wave], self.records[wave].exec[max(place - 1, 0)]
+        executing = np.array([before >> lane & 1 for lane in range(64)], np.bool_)
+        reads = operation.address & VECTORS
+        if operation.kind is OperationKind.VALUE and self._evaluated[operation.number]:
+            reads = operation.reads & VECTORS
+        crosses = not operation.spec.obeys_exec or operation.instruction.is_dpp or "lane" in operation.name
+        for row in rows_of(reads):
+            if row in meant and (~meant[row] & (crosses | executing)).any():
+                raise DifferError(f"{told(operation.instruction)}: row {row} is read in lanes that nobody was to read")
+        for row in rows_of(operation.writes & VECTORS):
+            if operation.kind is not OperationKind.VALUE:
+                meant[row] = ALL
+            elif self._unread[operation.number] >> row & 1:
+                meant[row] = executing
+            else:
+                meant[row] = meant.get(row, ALL) | executing
 
     def _went(self, product: ProductState, waves: Sequence[int], places: dict[int, int]) -> None:
         for wave_set in product.wave_sets:
@@ -117,7 +140,8 @@ class Led(Explorer):
                 wanted = operation.writes & self._wanted[min(wave_set.at, len(self._wanted) - 1)]
                 if held is not None and self._evaluated[operation.number] and wanted >> register & 1:
                     try:
-                        self.meaning.hold(held, at, _lanes(contents), again=True)
+                        lanes = self._meant[wave].get(register, ALL)
+                        self.meaning.hold(held, at, _lanes(contents), lanes, again=True)
                     except DifferError as error:
                         raise DifferError(f"wave {wave}, row {register}: {error}") from error
             self._compare_bytes(wave_set, operation, row, record.lds.get(place, 0))
@@ -198,7 +222,8 @@ class Led(Explorer):
                 and (not masks or isinstance(wave_set.registers[register], Half))
             ):
                 try:
-                    self.meaning.hold(wave_set.registers[register], at, _lanes(now[register]))
+                    lanes = self._meant[at.wave].get(register, ALL)
+                    self.meaning.hold(wave_set.registers[register], at, _lanes(now[register]), lanes)
                 except DifferError as error:
                     raise DifferError(
                         f"at a checkpoint at {wave_set.at}, wave {at.wave}, row {register}: {error}"
@@ -213,7 +238,8 @@ def _everything(operations: Sequence[Operation], *, full: bool) -> BackwardSlice
     """Every operation is evaluated."""
     sliced = derive_slice(operations, full=full)
     count = len(operations)
-    return replace(sliced, evaluated=(True,) * count, needed=((1 << SCALAR + 256) - 1,) * count)
+    needed = ((1 << SCALAR + 256) - 1,) * count
+    return replace(sliced, evaluated=(True,) * count, needed=needed, unread=(0,) * count)
 
 
 def compared(program: KernelProgram, launch: Launch, *, everything: bool = False, naming: bool = False) -> Compared:
