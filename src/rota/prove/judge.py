@@ -19,7 +19,7 @@ from rota.prove.causes import UNDECIDED, Alarm, FoundPair, SyncGap, group_by_cau
 from rota.prove.decisions import ALL, Decisions, Path, Span
 from rota.prove.operation import CountedBy, Operation
 from rota.prove.slicing import Agreement
-from rota.prove.state import InFlight, LdsUse, WaveSet
+from rota.prove.state import InFlight, LdsUse, WaveSet, count_younger
 from rota.prove.verdict import Fix, Remedy, separate, strengthen, wait_before
 
 _CHECK_EVERY = 4096  # pairs between two checks of the budget
@@ -250,7 +250,7 @@ class Judge:
                 if self._knows("I106", "own", operation.number, flight.number, known):
                     break
                 counter, queue = by.counters[0], wave_set.queues[by]
-                count = len(queue) - 1 - queue.index(flight) if by.in_order else 0
+                count = count_younger(queue)[queue.index(flight)] if by.in_order else 0
                 message = f"wave {wave} {_VERBS[access.how]} LDS while its own op on the same bytes is in flight"
                 evidence = (
                     ("rule", "ordered only by latency"),
@@ -279,13 +279,13 @@ class Judge:
             return flight._replace(rows=flight.rows & ~touched)
 
         for by, queue in wave_set.queues.items():
-            for place, flight in enumerate(queue):
+            for flight, younger in zip(queue, count_younger(queue), strict=True):
                 used = flight.rows & (writes if self._operations[flight.number].holds_data else uses)
                 if used:
                     touched |= used
                     for number in (flight.number, *flight.other_numbers):
                         copy = flight._replace(number=number)
-                        self._report_register(wave_set, operation, copy, by, len(queue) - 1 - place, known)
+                        self._report_register(wave_set, operation, copy, by, younger, known)
         if touched:
             wave_set.queues = {by: tuple(map(drop_touched, queue)) for by, queue in wave_set.queues.items()}
             wave_set.pending &= ~touched
@@ -330,7 +330,7 @@ class Judge:
                 each._replace(younger=younger, last_wait=last_wait, barrier=barrier)
                 if by.in_order and each.younger < 0
                 else each
-                for younger, each in zip(reversed(range(len(queue))), queue, strict=True)
+                for younger, each in zip(count_younger(queue), queue, strict=True)
             )
         wave_set.queues = queues
 

@@ -31,7 +31,7 @@ from rota.prove.decisions import (
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import Judge
 from rota.prove.operation import VECTORS, CountedBy, Operation, OperationKind, rows_of
-from rota.prove.state import Accesses, Half, InFlight, LdsUse, Mask, Masks, WaveSet
+from rota.prove.state import Accesses, Half, InFlight, LdsUse, Mask, Masks, WaveSet, retire
 from rota.prove.symbol import GROUP, LANE, M32, WAVE, Lanes, Linear, Symbol, Value, key_of, plus, spread_of
 from rota.prove.widening import ProductState, Recorder
 
@@ -165,9 +165,9 @@ class MemorySteps:
 
     def _retire(self, wave_set: WaveSet, queue: tuple[InFlight, ...], most: int) -> tuple[InFlight, ...]:
         """Complete all but the `most` youngest ops, and return these."""
-        count = max(len(queue) - most, 0)
-        self._complete(wave_set, queue[:count])
-        return queue[count:]
+        completed, left = retire(queue, most)
+        self._complete(wave_set, completed)
+        return left
 
     def _retire_unordered(
         self, wave_set: WaveSet, by: CountedBy, queue: tuple[InFlight, ...], zero: frozenset[str]
@@ -223,7 +223,7 @@ class MemorySteps:
         if queue or not (by.in_order and flight.only_counts):
             queue = (*queue, flight)
         wave_set.pending |= operation.data
-        if by.in_order and len(queue) > self._most[by.counters[0]]:
+        if by.in_order and sum(not each.may for each in queue) > self._most[by.counters[0]]:
             wave_set.queues = wave_set.queues | {by: self._retire(wave_set, queue, self._most[by.counters[0]])}
             wave_set.update_pending()
             return

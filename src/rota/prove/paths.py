@@ -229,7 +229,7 @@ def _join_queues(
         raise _CannotJoinError
     both = []
     for a, b in zip(one, other, strict=True):
-        if a.rows != b.rows or (a.access is None) != (b.access is None):
+        if a.rows != b.rows or a.may != b.may or (a.access is None) != (b.access is None):
             raise _CannotJoinError
         if a.access is not None and b.access is not None:
             if a.number != b.number or a.access.how != b.access.how:

@@ -5,8 +5,9 @@ Lane masks are decision diagrams over unknown conditions (Bryant, 1986), so that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 from itertools import chain
 from typing import NamedTuple
 
@@ -208,7 +209,8 @@ class InFlight(NamedTuple):
     `younger` counts the younger ops in flight at the first barrier after it: a wait for that count would have covered
     it.  `last_wait` is the last wait before that `barrier`, `near_wait` the last one whose count was one too many.
     `waited` are the counters that a wait has seen at 0 since its issue, if another one counts it, too.  `signalled`
-    says that its wave had signalled the next barrier and not yet waited for it.
+    says that its wave had signalled the next barrier and not yet waited for it.  An op that is there on some of the
+    paths that were joined only `may` be in flight: no wait can count on it.
     """
 
     number: int
@@ -222,6 +224,7 @@ class InFlight(NamedTuple):
     other_numbers: tuple[int, ...] = ()
     waited: frozenset[str] = frozenset()
     signalled: bool = False
+    may: bool = False
 
     @property
     def only_counts(self) -> bool:
@@ -232,8 +235,71 @@ class InFlight(NamedTuple):
     def identity(self) -> Hashable:
         """What decides how the wave goes on: not the epoch, and of an op that only counts at most its waits."""
         if self.only_counts:
-            return self.waited or None
-        return (self.number, self.rows, self.access, self.other_numbers, self.waited)
+            return (self.waited, self.may) if self.waited or self.may else None
+        return (self.number, self.rows, self.access, self.other_numbers, self.waited, self.may)
+
+    @property
+    def kind(self) -> Hashable:
+        """Its identity, whether or not it is certain."""
+        return self._replace(may=False).identity
+
+
+def count_younger(queue: Sequence[InFlight]) -> list[int]:
+    """For each op, how many younger ones are certainly in flight: at most so many may a wait leave that covers it."""
+    counts, younger = [], 0
+    for each in reversed(queue):
+        counts.append(younger)
+        younger += not each.may
+    return counts[::-1]
+
+
+def retire(queue: tuple[InFlight, ...], most: int) -> tuple[tuple[InFlight, ...], tuple[InFlight, ...]]:
+    """What is completed when a wait leaves the `most` youngest ops, and what may still be in flight then."""
+    count = sum(younger >= most for younger in count_younger(queue))
+    return queue[:count], queue[count:]
+
+
+def covers_queue(queue: Sequence[InFlight], later: Sequence[InFlight]) -> bool:
+    """True if a queue has what a later one has, and each op with at most as many younger ones.
+
+    Then a wait that leaves an op of the later queue in flight leaves it in this one, now and after more are issued.
+    """
+    least = _fewest_younger(queue)
+    return all(
+        each.only_counts or least.get(each.kind, len(later)) <= younger
+        for each, younger in zip(later, count_younger(later), strict=True)
+    )
+
+
+def join_queues(one: Sequence[InFlight], other: Sequence[InFlight]) -> tuple[InFlight, ...]:
+    """A queue that covers both: what only one of them has may be in flight."""
+    kinds = [each.kind for each in one], [each.kind for each in other]
+    joined: list[InFlight] = []
+    mine = theirs = 0
+    for start, then, size in SequenceMatcher(None, *kinds, autojunk=False).get_matching_blocks():
+        between = [each._replace(may=True) for each in (*one[mine:start], *other[theirs:then])]
+        joined += sorted(between, key=_order)
+        both = zip(one[start : start + size], other[then : then + size], strict=True)
+        joined += [a._replace(may=a.may or b.may) for a, b in both]
+        mine, theirs = start + size, then + size
+    least, kept = _fewest_younger(joined), dict[Hashable, InFlight]()
+    for place, (each, younger) in enumerate(zip(joined, count_younger(joined), strict=True)):
+        if not each.may:
+            kept[place] = each
+        elif not each.only_counts and younger == least[each.kind]:  # else a younger one of its kind stands for it
+            kept.setdefault(each.kind, each)
+    return tuple(kept.values())
+
+
+def _fewest_younger(queue: Sequence[InFlight]) -> dict[Hashable, int]:
+    least: dict[Hashable, int] = {}
+    for each, younger in zip(queue, count_younger(queue), strict=True):
+        least[each.kind] = min(younger, least.get(each.kind, younger))
+    return least
+
+
+def _order(flight: InFlight) -> tuple[object, ...]:
+    return flight.number, flight.rows, () if flight.access is None else flight.access.bytes, sorted(flight.waited)
 
 
 Queues = dict[CountedBy, tuple[InFlight, ...]]

@@ -25,7 +25,7 @@ from rota.prove.decisions import (
 )
 from rota.prove.evaluation import Evaluator
 from rota.prove.operation import rows_of
-from rota.prove.state import Half, LdsUse, Mask, WaveSet, atoms_of
+from rota.prove.state import Half, InFlight, LdsUse, Mask, Queues, WaveSet, atoms_of, covers_queue, join_queues
 from rota.prove.symbol import (
     GROUP,
     LANE,
@@ -806,16 +806,38 @@ def _join_values(  # noqa: PLR0917
 Key = tuple[Hashable, ...]
 
 
+class _Memory(NamedTuple):
+    """What a wave set has in flight, and which of its accesses a wait has covered."""
+
+    queues: Queues
+    covered: dict[LdsUse, InFlight]
+    late: dict[LdsUse, InFlight]
+
+
+def _keep_memory(product: ProductState) -> tuple[_Memory, ...]:
+    return tuple(_Memory(each.queues, dict(each.covered), dict(each.late)) for each in product.wave_sets)
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Entry:
     """A seen state; `waiting` is the state itself while no path has gone on from it."""
 
     number: int
     registers: Registers
+    memory: tuple[_Memory, ...]
     known: Decisions
     epoch: int
     done: Done
     waiting: ProductState | None
+
+    def covers_memory(self, product: ProductState, done: Done) -> bool:
+        """True if the state has the accesses that are done, and may have the memory ops in flight."""
+        return _include(self.done, done) and all(
+            queue is wave_set.queues[by] or covers_queue(queue, wave_set.queues[by])
+            for memory, wave_set in zip(self.memory, product.wave_sets, strict=True)
+            for by, queue in memory.queues.items()
+            if by.in_order
+        )
 
 
 class _Place(NamedTuple):
@@ -823,6 +845,7 @@ class _Place(NamedTuple):
 
     group: Hashable
     outline: Hashable  # the registers, with nothing of lane masks but where they are
+    idle: Hashable  # the group, with nothing of accesses that are done or in flight, counted in order
     alike: Hashable  # all but decisions and accesses that are done
     keys: Hashable
     done: Done
@@ -844,6 +867,7 @@ class SeenStates:
     max_alike = 2  # states of equal registers and different decisions, before they are joined
     max_joins = 2  # joins of such states, before arcs that still change are dropped
     max_places = 12  # states of one place with different registers, before one general state replaces them
+    max_memory = 6  # groups that differ in accesses done and in flight, before one general state replaces them
     max_masks = 2  # those of them that differ in lane masks alone, before one general state replaces these
 
     def __init__(self, evaluator: Evaluator, namer: Namer, for_addresses: Sequence[int], graph: StateGraph) -> None:
@@ -851,6 +875,7 @@ class SeenStates:
         self._groups: dict[Hashable, dict[Hashable, list[_Entry]]] = {}
         self._outlined: defaultdict[Hashable, list[_Entry]] = defaultdict(list)
         self._alike: defaultdict[Hashable, list[_Entry]] = defaultdict(list)
+        self._idle: defaultdict[Hashable, dict[Hashable, _Entry]] = defaultdict(dict)
         self._general: dict[Hashable, _Entry] = {}
         self._joined: Counter[Hashable] = Counter()
 
@@ -866,7 +891,12 @@ class SeenStates:
         halves = any(isinstance(value, Half) for wave_set in product.wave_sets for value in wave_set.registers.values())
         outline = tuple(tuple((row, _outline(key)) for row, key in each) for each in keys) if halves else keys
         group = (head, shape, addresses)
-        return _Place(group, (group, outline), (head, shape[0], keys), keys, shape[1])
+        unordered = tuple(
+            tuple(ops for by, ops in zip(wave_set.queues, each.queues, strict=True) if not by.in_order)
+            for wave_set, each in zip(product.wave_sets, shape[0], strict=True)
+        )
+        idle = (head, tuple(each[:-1] for each in shape[0]), unordered, addresses)
+        return _Place(group, (group, outline), idle, (head, shape[0], keys), keys, shape[1])
 
     def find_covering(self, product: ProductState, head: Key, shape: tuple[Shape, Done]) -> int | None:
         """The number of a seen state that covers this one, to which the path is added; None if there is none."""
@@ -877,9 +907,11 @@ class SeenStates:
             if each.known.is_implied_by(product.known) and _include(each.done, place.done):
                 self._graph.add_arrival(each.number, product.known.path)
                 return each.number
-        for where in (place.group, place.outline):
+        for where in (place.group, place.outline, place.idle):
             general = self._general.get(where)
-            if general is not None and StateMatch(self._evaluator, general.registers, general.known, product).covers:
+            if general is None or not general.covers_memory(product, place.done):
+                continue
+            if StateMatch(self._evaluator, general.registers, general.known, product).covers:
                 self._graph.add_arrival(general.number, forget_names(product.known.path))
                 return general.number
         return None
@@ -891,12 +923,12 @@ class SeenStates:
             return found, False
         group = self._groups.setdefault(place.group, {})
         alike = group.setdefault(place.keys, [])
-        general = self._general.get(place.group) or self._general.get(place.outline)
+        wheres = (place.group, place.outline, place.idle)
+        general = next((self._general[where] for where in wheres if where in self._general), None)
         if general is not None:
             return self._extend_general(general, product)
         if (number := self._join_waiting(product, place, alike)) is not None:
             return number, False
-        others = self._outlined[place.outline]
         if len(alike) >= self.max_alike:
             often = self._joined[place.group, place.keys] >= self.max_joins
             self._joined[place.group, place.keys] += 1
@@ -904,17 +936,37 @@ class SeenStates:
                 later = product.epoch - entry.epoch
                 product.known = join_decisions(entry.known, product.known, later, drop_changed=often)
             alike.clear()
-        elif len(group) > self.max_places or len(others) >= self.max_masks:
-            many = len(group) > self.max_places
-            last = next(each for each in group.values() if each)[-1] if many else others[-1]
-            generalise(self._evaluator, last.registers, last.known, last.epoch, product)
-            self._namer.rename(product)
-            self._general[place.group if many else place.outline] = entry = self._add_entry(product, place.done)
+        elif (often := self._find_too_many(place)) is not None:
+            where, last = often
+            self._generalise(last, product)
+            self._general[where] = entry = self._add_entry(product, shape_of(product)[1])
             return entry.number, True
         entry = self._add_entry(product, place.done)
-        for entries in (alike, others, self._alike[place.alike]):
+        for entries in (alike, self._outlined[place.outline], self._alike[place.alike]):
             entries.append(entry)
+        self._idle[place.idle][place.group] = entry
         return entry.number, True
+
+    def _find_too_many(self, place: _Place) -> tuple[Hashable, _Entry] | None:
+        """Where states differ so often that one general state replaces them, and the last of them."""
+        if len(group := self._groups[place.group]) > self.max_places:
+            return place.group, next(each for each in group.values() if each)[-1]
+        if len(others := self._outlined[place.outline]) >= self.max_masks:
+            return place.outline, others[-1]
+        if len(busy := self._idle[place.idle]) >= self.max_memory:
+            return place.idle, [*busy.values()][-1]
+        return None
+
+    def _generalise(self, entry: _Entry, product: ProductState) -> None:
+        """Join a seen state into a state in place: registers, decisions, and memory ops in flight."""
+        generalise(self._evaluator, entry.registers, entry.known, entry.epoch, product)
+        for memory, wave_set in zip(entry.memory, product.wave_sets, strict=True):
+            in_order = {by: queue for by, queue in wave_set.queues.items() if by.in_order}
+            joined = {by: join_queues(memory.queues[by], queue) for by, queue in in_order.items()}
+            wave_set.queues = wave_set.queues | joined
+            wave_set.covered, wave_set.late = memory.covered | wave_set.covered, memory.late | wave_set.late
+            wave_set.update_pending()
+        self._namer.rename(product)
 
     def _join_waiting(self, product: ProductState, place: _Place, alike: list[_Entry]) -> int | None:
         """Join a state into one from which no path has gone on yet: that one's number, None if there is none."""
@@ -937,13 +989,14 @@ class SeenStates:
         return None
 
     def _extend_general(self, general: _Entry, product: ProductState) -> tuple[int, bool]:
-        generalise(self._evaluator, general.registers, general.known, general.epoch, product)
-        self._namer.rename(product)
+        self._generalise(general, product)
         waiting = general.waiting
         if waiting is not None:
             self._graph.add_arrival(general.number, forget_names(product.known.path))
             for wave_set, new in zip(waiting.wave_sets, product.wave_sets, strict=True):
                 wave_set.registers, wave_set.exec = new.registers, new.exec
+                wave_set.queues, wave_set.pending = new.queues, new.pending
+                wave_set.covered, wave_set.late = new.covered, new.late
             later, waiting.known = waiting.epoch - product.epoch, product.known.copy()
             waiting.known.epochs = {key: when + later for key, when in product.known.epochs.items()}
             self._graph.weaken(general.number, waiting.known)
@@ -952,6 +1005,7 @@ class SeenStates:
             general.waiting = product
             product.entry = general
         general.registers = tuple(dict(wave_set.registers) for wave_set in product.wave_sets)
+        general.memory, general.done = _keep_memory(product), shape_of(product)[1]
         general.known, general.epoch = (waiting or product).known.copy(), (waiting or product).epoch
         return general.number, waiting is None
 
@@ -959,6 +1013,7 @@ class SeenStates:
         product.entry = _Entry(
             number=self._graph.add_state(product.known),
             registers=tuple(dict(wave_set.registers) for wave_set in product.wave_sets),
+            memory=_keep_memory(product),
             known=product.known.copy(),
             epoch=product.epoch,
             done=done,
