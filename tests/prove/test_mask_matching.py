@@ -11,8 +11,8 @@ import inspect
 
 import pytest
 
-from rota.prove import widening
-from rota.prove.widening import StateMatch
+from rota.prove import seen_states
+from rota.prove.seen_states import StateMatch
 from tests.prove.written import codes, judged
 
 START = """
@@ -141,7 +141,7 @@ def _without(line: str, instead: str) -> type[StateMatch]:
     """The rule with one of its premises dropped."""
     source = inspect.getsource(StateMatch)
     assert source.count(line) == 1
-    names = dict(vars(widening))
+    names = dict(vars(seen_states))
     exec("from __future__ import annotations\n" + source.replace(line, instead), names)
     dropped = names["StateMatch"]
     assert isinstance(dropped, type)
@@ -161,7 +161,7 @@ def _without(line: str, instead: str) -> type[StateMatch]:
 )
 def test_each_premise_is_needed(monkeypatch: pytest.MonkeyPatch, name: str, line: str, instead: str) -> None:
     """Without it, the racy kernel is proved: so its test can fail."""
-    monkeypatch.setattr(widening, "StateMatch", _without(line, instead))
+    monkeypatch.setattr(seen_states, "StateMatch", _without(line, instead))
     assert judged(KERNELS[name]).proved
 
 

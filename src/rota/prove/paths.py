@@ -21,12 +21,13 @@ from rota.prove.evaluation import Evaluator, WaveView
 from rota.prove.judge import Judge
 from rota.prove.memory_steps import MemorySteps
 from rota.prove.operation import SCC_ROW, CountedBy, Operation, OperationKind
+from rota.prove.seen_states import SeenStates
 from rota.prove.slicing import BackwardSlice, find_call_targets, find_interacting
 from rota.prove.state import Accesses, Half, InFlight, Mask, Masks, WaveSet, atoms_of
 from rota.prove.symbol import GROUP, LANE, Lanes, Linear, Plain, Symbol, Value, simplify
 from rota.prove.transfer import evaluate_indexed, evaluate_scalar, evaluate_vector, resolve_index, set_index
 from rota.prove.verdict import Meter
-from rota.prove.widening import LoopVisit, Namer, ProductState, Recorder, SeenStates, Widener, shape_of
+from rota.prove.widening import LoopVisit, Namer, ProductState, Recorder, Widener, shape_of
 
 
 def condense(evaluator: Evaluator, wave_set: WaveSet) -> None:
