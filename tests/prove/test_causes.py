@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from rota.errors import Finding
 from rota.isa.disassembly import read_listing
 from rota.prove.advice import mend_cause
-from rota.prove.causes import EvidenceLevel, level_of
+from rota.prove.causes import EvidenceLevel, RankedFinding, level_of, rank_causes
 from rota.prove.kernel_proof import prove
 from rota.prove.verdict import Status, Verdict, compare_causes
 from tests.isa.single import facts, listing
@@ -87,6 +88,18 @@ def test_the_surest_comes_first() -> None:
     verdict = executed(f"{race}{LLVM_ALONE}{TWO_STATES}{DONE}")
     assert levels(verdict) == [("I109", "shown"), ("I104", "required"), ("I104", "one source")]
     assert (verdict.status, verdict.level) == (Status.REFUTED, EvidenceLevel.SHOWN)
+
+
+def test_the_largest_cause_of_each_code_comes_before_the_second_of_any() -> None:
+    sizes = [("I109", 9), ("I103", 2), ("I109", 7), ("I104", 50), ("I103", 1), ("I106", 1)]
+    causes = [
+        RankedFinding(
+            finding=Finding(code, "", evidence=(("number", number),)), pairs=tuple((at, at) for at in range(size))
+        )
+        for number, (code, size) in enumerate(sizes)
+    ]
+    ranked = [(each.finding.code, len(each.pairs)) for each in rank_causes(causes)]
+    assert ranked == [("I109", 9), ("I103", 2), ("I106", 1), ("I109", 7), ("I103", 1), ("I104", 50)]
 
 
 def test_a_load_that_lands_after_its_wave_is_left_to_the_hardware() -> None:

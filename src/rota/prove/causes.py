@@ -9,7 +9,7 @@ exact for gaps that are intervals).  Copies of a cause, as unrolling makes them,
 from __future__ import annotations
 
 import enum
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -78,15 +78,20 @@ class RankedFinding:
 
 
 def rank_causes(causes: Iterable[RankedFinding]) -> tuple[RankedFinding, ...]:
-    """By level, then races before wait states, then by how many pairs hang on each.
+    """By level, then races before wait states, then the largest cause of each kind before the second of any.
 
-    What one source says comes last: it is no reason to look at a kernel, but a race that nobody excludes is.
+    A cause is the larger the more pairs hang on it.  Three causes of three kinds say more of a kernel than the three
+    largest of one kind.  What one source says comes last: it is no reason to look at a kernel, but a race that nobody
+    excludes is.
     """
-
-    def key(cause: RankedFinding) -> tuple[int, bool, int]:
-        return _ORDER.index(level_of(cause.finding)), cause.finding.code in RULES, -len(cause.pairs)
-
-    return tuple(sorted((replace(each, finding=mark_level(each.finding)) for each in causes), key=key))
+    marked = [replace(each, finding=mark_level(each.finding)) for each in causes]
+    before: Counter[tuple[int, str]] = Counter()  # larger causes of the same level and kind
+    keys: dict[int, tuple[int, bool, int, int]] = {}
+    for each in sorted(marked, key=lambda cause: -len(cause.pairs)):
+        level, code = _ORDER.index(level_of(each.finding)), each.finding.code
+        keys[id(each)] = (level, code in RULES, before[level, code], -len(each.pairs))
+        before[level, code] += 1
+    return tuple(sorted(marked, key=lambda cause: keys[id(cause)]))
 
 
 class SyncGap(NamedTuple):
