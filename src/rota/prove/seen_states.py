@@ -328,7 +328,7 @@ class SeenStates:
     max_alike = 2  # states of equal registers and different decisions, before they are joined
     max_joins = 2  # joins of such states, before arcs that still change are dropped
     max_places = 12  # states of one place with different registers, before one general state replaces them
-    max_memory = 6  # groups that differ in accesses done and in flight, before one general state replaces them
+    max_memory = 4  # groups that differ in accesses done and in flight, before one general state replaces them
     max_masks = 2  # those of them that differ in lane masks alone, before one general state replaces these
 
     def __init__(self, evaluator: Evaluator, namer: Namer, for_addresses: Sequence[int], graph: StateGraph) -> None:

@@ -32,7 +32,7 @@ from rota.prove.verdict import Budget, Status, Verdict
 LANES, ARCH = 64, "gfx950"
 OPEN = frozenset({Status.UNDECIDED, Status.INCONCLUSIVE})
 _TOGETHER = 20  # kernels in one compilation, with their twins
-_BUDGET = Budget(states=3000)  # many times what a proof takes that comes to its end
+_BUDGET = Budget()  # what a user has
 _MOST_INSTRUCTIONS = 200_000  # of one wave: many times what any of these executes
 
 PRELUDE = """
