@@ -328,7 +328,8 @@ class SeenStates:
     max_alike = 2  # states of equal registers and different decisions, before they are joined
     max_joins = 2  # joins of such states, before arcs that still change are dropped
     max_places = 12  # states of one place with different registers, before one general state replaces them
-    max_memory = 4  # groups that differ in accesses done and in flight, before one general state replaces them
+    max_memory = 4  # groups that differ in accesses done and in flight, before one general state replaces them,
+    explodes = 32  # once some place had so many: a pipeline has a few, and what may be in flight would tell less of it
     max_masks = 2  # those of them that differ in lane masks alone, before one general state replaces these
 
     def __init__(self, evaluator: Evaluator, namer: Namer, for_addresses: Sequence[int], graph: StateGraph) -> None:
@@ -337,6 +338,7 @@ class SeenStates:
         self._outlined: defaultdict[Hashable, list[_Entry]] = defaultdict(list)
         self._alike: defaultdict[Hashable, list[_Entry]] = defaultdict(list)
         self._idle: defaultdict[Hashable, dict[Hashable, _Entry]] = defaultdict(dict)
+        self._has_exploded = False
         self._general: dict[Hashable, _Entry] = {}
         self._joined: Counter[Hashable] = Counter()
 
@@ -414,7 +416,9 @@ class SeenStates:
             return place.group, next(each for each in group.values() if each)[-1]
         if len(others := self._outlined[place.outline]) >= self.max_masks:
             return place.outline, others[-1]
-        if len(busy := self._idle[place.idle]) >= self.max_memory:
+        busy = self._idle[place.idle]
+        self._has_exploded |= len(busy) >= self.explodes
+        if self._has_exploded and len(busy) >= self.max_memory:
             return place.idle, [*busy.values()][-1]
         return None
 
