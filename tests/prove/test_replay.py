@@ -9,6 +9,7 @@ import pytest
 
 from rota.errors import Severity
 from rota.isa.binary.kernel_facts import Argument
+from rota.isa.launch.interleaving import CoreFault
 from rota.prove import confirmation
 from rota.prove.verdict import Status
 from tests.prove.test_feasibility import executed
@@ -58,7 +59,7 @@ def test_only_a_replay_with_a_fault_in_question_is_explained(
     """The core finds faults, and says where; NumPy is asked for words if an alarm is at one of the two instructions."""
     kept, asked = confirmation.Replay._are_wanted, list[set[int]]()
 
-    def wanted(self: confirmation.Replay, faults: list[confirmation.CoreFault]) -> bool:
+    def wanted(self: confirmation.Replay, faults: list[CoreFault]) -> bool:
         asked.append({code for code, *_ in faults})
         self.wanted = {line + moved for line in self.wanted}
         return kept(self, faults)

@@ -22,7 +22,7 @@ from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.decoded import KernelProgram, load_program
 from rota.isa.disassembly import Instruction
 from rota.isa.hazards.spacing import NOTHING
-from rota.isa.launch.interleaving import EARLIEST, LATEST, Interleaving
+from rota.isa.launch.interleaving import EARLIEST, LATEST, CoreFault, Interleaving
 from rota.isa.launch.kernarg import Pointer, Value
 from rota.isa.launch.run import UnwantedFaultsError, run_dispatch
 from rota.isa.memory.memories import Memory
@@ -50,7 +50,6 @@ MOST_RUNS = 30  # the most replays of one proof
 MOST_EXPLAINED = 20_000  # the most instructions that NumPy executes for them, which is slow
 _UNEXPLAINED = 4_000  # of these, for a replay that the core alone makes
 T = TypeVar("T")
-CoreFault = tuple[int, int, int]  # of the native core: the number of its code, and both instructions, or -1
 _OUTSIDE = 105  # an access outside of all buffers
 
 

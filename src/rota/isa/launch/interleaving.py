@@ -14,6 +14,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+CoreFault = tuple[int, int, int]
+"""What the native core ran into: the number of its code, and both instructions, -1 if there is only one."""
+Wants = Callable[[Sequence[CoreFault]], bool]  # whether faults are worth an explanation
 _LONGEST_TURN = 400
 _LAST = 1 << 16  # after all waves that are not said to be
 _SHARE_AT_ISSUE, _SHARE_BETWEEN = 0.25, 0.15

@@ -17,7 +17,7 @@ from rota.errors import Concern, Finding, IsaError, Severity, several
 from rota.isa.decoded import KernelProgram
 from rota.isa.disassembly import Instruction
 from rota.isa.hazards.wait_states import check_distance
-from rota.isa.launch.interleaving import LATEST, Driver, Interleaving
+from rota.isa.launch.interleaving import LATEST, Driver, Interleaving, Wants
 from rota.isa.launch.kernarg import (
     PACKET_BYTES,
     Dispatch,
@@ -32,7 +32,7 @@ from rota.isa.launch.kernarg import (
 )
 from rota.isa.launch.processes import check_time
 from rota.isa.memory.memories import Lds, Memory
-from rota.isa.native.workgroups import ENDLESS, UNWANTED, Wants, run_clean
+from rota.isa.native.workgroups import ENDLESS, UNWANTED, run_clean
 from rota.isa.wave.wave import AT_BARRIER, INDEXED, Faults, Step, Wave
 
 Turn = Callable[[Wave, int | None], None]

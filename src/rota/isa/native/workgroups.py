@@ -24,7 +24,7 @@ from rota.isa.binary.kernel_facts import LANES
 from rota.isa.decoded import KernelProgram
 from rota.isa.hazards.spacing import NOTHING
 from rota.isa.hazards.wait_states import check_spacing
-from rota.isa.launch.interleaving import Interleaving, Landing
+from rota.isa.launch.interleaving import CoreFault, Interleaving, Landing, Wants
 from rota.isa.launch.kernarg import Triple
 from rota.isa.launch.processes import MIN_FORK_SECONDS, Tell, check_time, run_forked
 from rota.isa.memory.memories import BASE, MOST_WAVES, Memory
@@ -46,8 +46,6 @@ _MEETING = 121  # a barrier opened for waves at different s_barrier: a note, not
 _PIECES = 4  # per process, so that none waits long for the others
 _KEPT = 8  # programs whose records are kept
 _packed: dict[int, tuple[KernelProgram, Packed | None]] = {}
-CoreFault = tuple[int, int, int]  # the number of its code, and both instructions, -1 if there is only one
-Wants = Callable[[Sequence[CoreFault]], bool]
 """Whether a run that the core found faults in is worth the time of NumPy, which says what they are."""
 
 
