@@ -233,3 +233,37 @@ def test_a_race_after_many_rounds_is_found() -> None:
     """Only who has made more than 40 rounds goes past the barrier."""
     skips = "s_cmp_gt_u32 s26, 40\ns_cbranch_scc1 past\ns_barrier\npast:\ns_nop 0"
     assert "I109" in codes(judged(ROUNDS.format(late="s_nop 0", meet=skips), waves=2))
+
+
+# A read before the barrier, or after it: the same instruction, in flight where the two ways meet.
+BEFORE_OR_AFTER = """
+s_load_dword s8, s[16:17], 0x0
+s_waitcnt lgkmcnt(0)
+s_cmp_eq_u32 s8, 1
+s_cbranch_scc1 far
+read:
+ds_read_b32 v3, v2
+s_cmp_eq_u32 s8, 1
+s_cbranch_scc1 past
+s_barrier
+past:
+s_bitcmp1_b32 s8, 7
+s_cbranch_scc0 meet
+s_nop 0
+meet:
+s_mov_b32 s8, 0
+ds_write_b32 v1, v0
+s_waitcnt lgkmcnt(0)
+s_endpgm
+far:
+{barrier}
+s_branch read
+"""
+
+
+def test_states_whose_accesses_barriers_order_differently_stay_apart() -> None:
+    """One that was issued before a barrier says nothing of one that was issued after it."""
+    verdict = judged(START + BEFORE_OR_AFTER.format(barrier="s_barrier"))
+    assert {dict(each.evidence)["rule"] for each in verdict.findings} == {"no synchronisation", "policy"}
+    right = judged(START + BEFORE_OR_AFTER.format(barrier="s_endpgm"))
+    assert {dict(each.evidence)["rule"] for each in right.findings} == {"policy"}

@@ -11,7 +11,10 @@ from rota.errors import Severity
 from rota.isa.decoded import load_program
 from rota.isa.disassembly import read_listing
 from rota.isa.launch.run import run_kernel
+from rota.prove import agreement
+from rota.prove.agreement import Agreement
 from rota.prove.kernel_proof import prove
+from rota.prove.operation import OperationKind
 from rota.prove.verdict import Status, Verdict
 from tests.campaigns.machine_code.drawn_kernels import facts
 from tests.wording.golden import worded
@@ -57,6 +60,19 @@ AGREED = {
         s_mov_b32 exec_hi, -1
         v_mov_b32_e32 v2, v2
         {SAME}""",
+    "after waves went different ways": f"""
+        s_cmp_eq_u32 s8, 0
+        s_cbranch_scc1 over
+        s_mov_b32 s11, 64
+        over:
+        {SAME}""",
+    "after some waves went a loop more often": f"""
+        s_mov_b32 s11, 0
+        more:
+        s_add_u32 s11, s11, 1
+        s_cmp_lt_u32 s11, s8
+        s_cbranch_scc1 more
+        {SAME}""",
 }
 APART = {
     "other words": SAME.replace("v2, s[4:7]", "v4, s[4:7]"),
@@ -78,6 +94,42 @@ APART = {
         s_mov_b32 s10, 64
         over:
         {SAME}""",
+    "a load on the ways": f"""
+        s_cmp_eq_u32 s8, 0
+        s_cbranch_scc1 zero
+        s_mov_b32 s10, 64
+        s_cmp_eq_u32 s9, 77
+        s_cbranch_scc1 over
+        zero:
+        {LOAD}
+        {WAIT}
+        over:
+        {MEET}
+        {USE}""",
+    "as many rounds as the wave's number": f"""
+        s_mov_b32 s11, 0
+        more:
+        s_addk_i32 s10, 0x40
+        s_add_u32 s11, s11, 1
+        s_cmp_lt_u32 s11, s8
+        s_cbranch_scc1 more
+        s_cmp_eq_u32 s8, 0
+        s_cselect_b32 s10, s10, 0
+        {SAME}""",
+    "in another round": f"""
+        s_mov_b32 s11, 0
+        round:
+        s_cmp_eq_u32 s8, 0
+        s_cbranch_scc1 over
+        s_barrier
+        over:
+        {LOAD}
+        {WAIT}
+        s_addk_i32 s10, 0x40
+        s_barrier
+        s_add_u32 s11, s11, 1
+        s_cmp_lt_u32 s11, 4
+        s_cbranch_scc1 round""",
     "twice between barriers, of other words": f"""
         again:
         {LOAD}
@@ -106,6 +158,18 @@ def _executed(text: str) -> set[str]:
     return {each.code for each in ended.findings} - {"I104", "I301"}
 
 
+def _join_alone(self: Agreement, states: Any, to: int, state: Any, needed: int) -> bool:
+    """What is written on the ways counts as agreed on."""
+    kept, self._apart = self._apart, {}
+    try:
+        return JOIN(self, states, to, state, needed)
+    finally:
+        self._apart = kept
+
+
+JOIN = Agreement._join_into
+
+
 @pytest.mark.parametrize("what", AGREED)
 def test_waves_that_load_the_same_words_are_no_race(what: str) -> None:
     verdict = _proved(AGREED[what])
@@ -120,6 +184,22 @@ def test_waves_that_load_other_words_are(what: str) -> None:
     assert verdict.status is Status.ALARM
     assert "I109" in {finding.code for finding in verdict.findings}
     assert "I109" in _executed(APART[what])
+
+
+@pytest.mark.parametrize(
+    ("what", "where", "name", "instead"),
+    [
+        ("one wave goes another way", Agreement, "_join_into", _join_alone),
+        ("a load on the ways", Agreement, "_is_inside", lambda *_: False),
+        ("in another round", agreement, "_SEPARATING", frozenset({OperationKind.END})),
+    ],
+)
+def test_each_premise_is_needed(
+    monkeypatch: pytest.MonkeyPatch, what: str, where: object, name: str, instead: object
+) -> None:
+    """Without it, waves that load other words are taken for such as load the same: so its test can fail."""
+    monkeypatch.setattr(where, name, instead)
+    assert "I109" not in {finding.code for finding in _proved(APART[what]).findings}
 
 
 NOT_KNOWN = {

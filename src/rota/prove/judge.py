@@ -10,15 +10,16 @@ last.  That is a note, I304.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from rota.errors import Finding, Severity
+from rota.prove.agreement import Agreement
 from rota.prove.causes import UNDECIDED, Alarm, FoundPair, SyncGap, group_by_cause
 from rota.prove.decisions import ALL, Decisions, Path, Span
 from rota.prove.operation import CountedBy, Operation
-from rota.prove.slicing import Agreement
 from rota.prove.state import InFlight, LdsUse, WaveSet, count_younger
 from rota.prove.verdict import Fix, Remedy, separate, strengthen, wait_before
 
@@ -118,6 +119,24 @@ def find_conflicts(  # noqa: C901, PLR0915
     return list(conflicts.values())
 
 
+def _are_one_load(conflict: Conflict, wave_sets: Sequence[WaveSet]) -> bool:
+    """True if both waves issue the same load once between the same two barriers: on one path it is the same one."""
+    one, other = conflict.first.flight, conflict.then.flight
+    if one is other:
+        return True
+    if one.number != other.number or one.epoch != other.epoch or one.signalled or other.signalled:
+        return False
+    mine = [each for each in wave_sets if {conflict.first.wave, conflict.then.wave} & {*each.waves}]
+    return all(
+        sum((flight.number, flight.epoch) == (one.number, one.epoch) for flight in _flights_of(wave_set)) == 1
+        for wave_set in mine
+    )
+
+
+def _flights_of(wave_set: WaveSet) -> Iterator[InFlight]:
+    return chain(wave_set.covered.values(), wave_set.late.values(), wave_set.in_flight)
+
+
 def order_matters(one: str, other: str) -> bool:
     """True if two accesses of the same bytes don't commute."""
     return one in WRITES or other in WRITES or {one, other} == {"read", "atomic"}
@@ -164,7 +183,7 @@ class Judge:
         def accepts(conflict: Conflict) -> bool:
             nonlocal is_free
             is_free = False
-            if conflict.first.flight is conflict.then.flight and conflict.first.access.how == "dma":
+            if conflict.first.access.how == "dma" and _are_one_load(conflict, wave_sets):
                 number, waves = conflict.first.access.number, (conflict.first.wave, conflict.then.wave)
                 classes = self._agreement.find_classes(number)
                 if classes[waves[0]] == classes[waves[1]]:

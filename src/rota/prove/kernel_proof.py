@@ -23,6 +23,7 @@ from rota.isa.disassembly import Instruction, expand_vskip
 from rota.isa.hazards.wait_states import check_spacing
 from rota.isa.opcodes import IsaFlow
 from rota.isa.registers import SCALAR, rows_in
+from rota.prove.agreement import Agreement
 from rota.prove.causes import LEVEL, UNDECIDED, Alarm, FoundPair, RankedFinding, rank_causes
 from rota.prove.decisions import Decisions, StateGraph
 from rota.prove.evaluation import Evaluator
@@ -38,7 +39,7 @@ from rota.prove.operation import (
     read_operation,
 )
 from rota.prove.paths import Explorer, InconclusiveError
-from rota.prove.slicing import Agreement, derive_slice
+from rota.prove.slicing import derive_slice
 from rota.prove.state import Half, WaveSet
 from rota.prove.symbol import M32, Value
 from rota.prove.transfer import mark_indexed

@@ -233,7 +233,7 @@ def _join_queues(
         if a.rows != b.rows or a.may != b.may or (a.access is None) != (b.access is None):
             raise _CannotJoinError
         if a.access is not None and b.access is not None:
-            if a.number != b.number or a.access.how != b.access.how:
+            if a.number != b.number or a.access.how != b.access.how or a.issued_since(0) != b.issued_since(0):
                 raise _CannotJoinError
             octets = (*a.access.bytes, *b.access.bytes)
             access = accesses.make(a.number, a.access.how, octets, exact=a.access.exact and b.access.exact)

@@ -11,7 +11,7 @@ import numpy as np
 
 from rota.prove.decisions import Decisions, Key as DecisionKey, StateGraph, forget_names, join_decisions
 from rota.prove.evaluation import Evaluator
-from rota.prove.state import Half, InFlight, LdsUse, Mask, Queues, atoms_of, covers_queue, join_queues
+from rota.prove.state import Half, InFlight, LdsUse, Mask, Queues, WaveSet, atoms_of, covers_queue, join_queues
 from rota.prove.symbol import LANE, M32, Linear, Symbol, Value, bits_of, divide, key_of, plus, spread_of, times
 from rota.prove.widening import (
     COMPARISONS,
@@ -268,15 +268,37 @@ Key = tuple[Hashable, ...]
 
 
 class _Memory(NamedTuple):
-    """What a wave set has in flight, and which of its accesses a wait has covered."""
+    """What a wave set has in flight, and which of its accesses a wait has covered; epochs count from the state's."""
 
     queues: Queues
     covered: dict[LdsUse, InFlight]
     late: dict[LdsUse, InFlight]
 
+    def since(self, epoch: int) -> _Memory:
+        """The same, with epochs counted from another one."""
+        queues = {by: tuple(each.since(epoch) for each in queue) for by, queue in self.queues.items()}
+        covered, late = (
+            {access: flight.since(epoch) for access, flight in each.items()} for each in (self.covered, self.late)
+        )
+        return _Memory(queues, covered, late)
+
 
 def _keep_memory(product: ProductState) -> tuple[_Memory, ...]:
-    return tuple(_Memory(each.queues, dict(each.covered), dict(each.late)) for each in product.wave_sets)
+    kept = (_Memory(each.queues, each.covered, each.late) for each in product.wave_sets)
+    return tuple(each.since(product.epoch) for each in kept)
+
+
+def _take_memory(wave_set: WaveSet, memory: _Memory) -> None:
+    wave_set.queues, wave_set.covered, wave_set.late = memory
+    wave_set.update_pending()
+
+
+def _join_done(one: dict[LdsUse, InFlight], other: dict[LdsUse, InFlight]) -> dict[LdsUse, InFlight]:
+    """The accesses of both; the later issue of one that both have, which fewer barriers order."""
+    return one | {
+        access: flight if access not in one or flight.epoch >= one[access].epoch else one[access]
+        for access, flight in other.items()
+    }
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -294,7 +316,7 @@ class _Entry:
     def covers_memory(self, product: ProductState, done: Done) -> bool:
         """True if the state has the accesses that are done, and may have the memory ops in flight."""
         return _include(self.done, done) and all(
-            queue is wave_set.queues[by] or covers_queue(queue, wave_set.queues[by])
+            covers_queue(queue, [each.since(product.epoch) for each in wave_set.queues[by]])
             for memory, wave_set in zip(self.memory, product.wave_sets, strict=True)
             for by, queue in memory.queues.items()
             if by.in_order
@@ -425,12 +447,12 @@ class SeenStates:
     def _generalise(self, entry: _Entry, product: ProductState) -> None:
         """Join a seen state into a state in place: registers, decisions, and memory ops in flight."""
         generalise(self._evaluator, entry.registers, entry.known, entry.epoch, product)
-        for memory, wave_set in zip(entry.memory, product.wave_sets, strict=True):
-            in_order = {by: queue for by, queue in wave_set.queues.items() if by.in_order}
-            joined = {by: join_queues(memory.queues[by], queue) for by, queue in in_order.items()}
-            wave_set.queues = wave_set.queues | joined
-            wave_set.covered, wave_set.late = memory.covered | wave_set.covered, memory.late | wave_set.late
-            wave_set.update_pending()
+        for then, now, wave_set in zip(entry.memory, _keep_memory(product), product.wave_sets, strict=True):
+            queues = {
+                by: join_queues(then.queues[by], queue) if by.in_order else queue for by, queue in now.queues.items()
+            }
+            covered, late = _join_done(then.covered, now.covered), _join_done(then.late, now.late)
+            _take_memory(wave_set, _Memory(queues, covered, late).since(-product.epoch))
         self._namer.rename(product)
 
     def _join_waiting(self, product: ProductState, place: _Place, alike: list[_Entry]) -> int | None:
@@ -460,8 +482,7 @@ class SeenStates:
             self._graph.add_arrival(general.number, forget_names(product.known.path))
             for wave_set, new in zip(waiting.wave_sets, product.wave_sets, strict=True):
                 wave_set.registers, wave_set.exec = new.registers, new.exec
-                wave_set.queues, wave_set.pending = new.queues, new.pending
-                wave_set.covered, wave_set.late = new.covered, new.late
+                _take_memory(wave_set, _Memory(new.queues, new.covered, new.late).since(product.epoch - waiting.epoch))
             later, waiting.known = waiting.epoch - product.epoch, product.known.copy()
             waiting.known.epochs = {key: when + later for key, when in product.known.epochs.items()}
             self._graph.weaken(general.number, waiting.known)

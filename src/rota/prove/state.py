@@ -201,6 +201,9 @@ class Accesses:
         return self.make(access.number, access.how, octets, exact=access.exact, again=access.again)
 
 
+OLDEST = 8  # barriers after which it doesn't matter any more how long a memory op has been in flight
+
+
 class InFlight(NamedTuple):
     """A memory op in flight: its operation, the registers that it fills, its LDS access, and the epoch of its issue.
 
@@ -240,8 +243,16 @@ class InFlight(NamedTuple):
 
     @property
     def kind(self) -> Hashable:
-        """Its identity, whether or not it is certain."""
-        return self._replace(may=False).identity
+        """Its identity and when it was issued, whether or not it is certain."""
+        return self._replace(may=False).identity, self.issued_since(0)
+
+    def issued_since(self, epoch: int) -> Hashable:
+        """Before how many barriers it was issued, and whether its wave had signalled one: what orders its access."""
+        return None if self.access is None else (max(self.epoch - epoch, -OLDEST), self.signalled)
+
+    def since(self, epoch: int) -> InFlight:
+        """The same, with the epoch of its issue counted from that one."""
+        return self._replace(epoch=max(self.epoch - epoch, -OLDEST))
 
 
 def count_younger(queue: Sequence[InFlight]) -> list[int]:

@@ -101,8 +101,8 @@ class SetShape(NamedTuple):
 
 
 Shape = tuple[SetShape, ...]
-Done = tuple[frozenset[LdsUse], ...]
-"""The accesses of each wave set that a wait has covered, and those that are late."""
+Done = tuple[frozenset[tuple[LdsUse, Hashable]], ...]
+"""The accesses of each wave set that a wait has covered, those that are late, and when they were issued."""
 AGREED = 4  # barriers that one wave may pass after another and still make the same decision
 
 
@@ -140,7 +140,12 @@ class LoopVisit:
 def shape_of(product: ProductState) -> tuple[Shape, Done]:
     """All of a state but registers and decisions; of barrier counts only which are smaller than others."""
     most = max(wave_set.barriers for wave_set in product.wave_sets)
-    done = tuple(frozenset(each) for wave_set in product.wave_sets for each in (wave_set.covered, wave_set.late))
+    epoch = product.epoch
+    done = tuple(
+        frozenset((access, flight.issued_since(epoch)) for access, flight in each.items())
+        for wave_set in product.wave_sets
+        for each in (wave_set.covered, wave_set.late)
+    )
     shape = tuple(
         SetShape(
             wave_set.waves,
@@ -150,7 +155,9 @@ def shape_of(product: ProductState) -> tuple[Shape, Done]:
             wave_set.ended,
             wave_set.signalled,
             wave_set.exec,
-            tuple(tuple(each.identity for each in queue) for queue in wave_set.queues.values()),
+            tuple(
+                tuple((each.identity, each.issued_since(epoch)) for each in queue) for queue in wave_set.queues.values()
+            ),
         )
         for wave_set in product.wave_sets
     )
