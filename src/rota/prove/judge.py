@@ -380,10 +380,13 @@ class Judge:
             )
             self._add("I121", "", message, fewest.at, fewest.at, evidence, None, severity=Severity.NOTE)
 
-    def report_outside(self, operation: Operation, place: int, size: int, known: Decisions) -> None:
+    def report_outside(
+        self, operation: Operation, place: int, size: int, known: Decisions, *, in_doubt: bool = False
+    ) -> None:
         message = f"an LDS access may be at byte {place}; the kernel has {size}"
-        evidence = (("rule", "no synchronisation"),)
-        self._add("I105", "", message, operation.number, operation.number, evidence, known)
+        evidence = (("rule", "outside of LDS"), *((((UNDECIDED, "whether the lane executes"),)) if in_doubt else ()))
+        rule = "in doubt" if in_doubt else ""
+        self._add("I105", rule, message, operation.number, operation.number, evidence, known)
 
     def report_unbounded(self, operation: Operation, bounds: Span, size: int, known: Decisions, path: Path) -> None:
         message = f"the address of an LDS access comes from data, and nothing keeps it below {size} bytes"

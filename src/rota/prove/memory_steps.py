@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,24 +37,31 @@ from rota.prove.symbol import GROUP, LANE, M32, WAVE, Lanes, Linear, Symbol, Val
 from rota.prove.widening import ProductState, Recorder
 
 
+class Outside(NamedTuple):
+    """A byte outside of LDS; in doubt if an unknown mask decides whether the lane executes."""
+
+    place: int
+    in_doubt: bool
+
+
 class TouchedBytes:
     """The bytes of LDS that operations access, cached by address and active lanes."""
 
     def __init__(self, size: int, masks: Masks) -> None:
         self.size, self.masks = size, masks
         self.accesses = Accesses()
-        self._known: dict[Hashable, tuple[LdsUse, int | None]] = {}
+        self._known: dict[Hashable, tuple[LdsUse, Outside | None]] = {}
         self._inside: dict[Hashable, bool] = {}  # addresses that stay inside of LDS on every path
         self._one_wave: dict[Hashable, tuple[int, int | None]] = {}
 
     def find(
         self, operation: Operation, how: str, address: Value, active: Mask, stride: int = 0
-    ) -> tuple[LdsUse, int | None]:
+    ) -> tuple[LdsUse, Outside | None]:
         """The access by lanes that may be active, `stride` bytes apart, and its first byte outside of LDS if known."""
         key = (operation.number, key_of(address), active)
         if key in self._known:
             return self._known[key]
-        outside: int | None = None
+        outside: Outside | None = None
         lanes = self.masks.possible(active)
         if isinstance(address, Linear):  # all bytes between the bounds of the address
             extent = self._extent(_bounds(address, active), operation, stride)
@@ -65,7 +73,11 @@ class TouchedBytes:
             places: Lanes = np.broadcast_to(np.asarray(address, np.int64), (waves, size)) + stride * np.arange(size)
             found = [self._find_in_wave(operation, places[wave], lanes[wave]) for wave in range(waves)]
             octets = tuple(used for used, _ in found)
-            outside = next((place for _, place in found if place is not None), None)
+            beyond = next(((wave, place) for wave, (_, place) in enumerate(found) if place is not None), None)
+            if beyond is not None:
+                wave, place = beyond
+                certain = self._find_in_wave(operation, places[wave], self.masks.certain(active)[wave])[1]
+                outside = Outside(place, certain is None and any(not atom.stable for atom in active.atoms))
         exact = active.leaf is not None and not isinstance(address, Linear)
         self._known[key] = self.accesses.make(operation.number, how, octets, exact=exact), outside
         return self._known[key]
@@ -252,7 +264,7 @@ class MemorySteps:
         stride, size = operation.to_lds, self._touched.size
         access, outside = self._touched.find(operation, how, address, wave_set.exec, stride)
         if outside is not None:
-            self._judge.report_outside(operation, outside, size, known)
+            self._judge.report_outside(operation, outside.place, size, known, in_doubt=outside.in_doubt)
         bounds = self._touched.find_bounds_outside(operation, address, wave_set, known, stride)
         if bounds is not None:
             self._report_unbounded(operation, bounds, known, self._path_outside(wave_set, operation, address, known))

@@ -603,7 +603,8 @@ class Explorer:
             self._separate(product)
             return False
         product.marked = product.forks
-        self.meter.spend(registers=sum(len(wave_set.registers) for wave_set in product.wave_sets))
+        sizes = (len(each.registers) + len(each.covered) + len(each.late) for each in product.wave_sets)
+        self.meter.spend(registers=sum(sizes))
         self._namer.rename(product)
         shape = shape_of(product)
         place = (head, *((wave_set.waves, wave_set.at) for wave_set in product.wave_sets))

@@ -268,7 +268,7 @@ Key = tuple[Hashable, ...]
 
 
 class _Memory(NamedTuple):
-    """What a wave set has in flight, and which of its accesses a wait has covered; epochs count from the state's."""
+    """What a wave set has in flight, and which of its accesses a wait has covered."""
 
     queues: Queues
     covered: dict[LdsUse, InFlight]
@@ -284,8 +284,7 @@ class _Memory(NamedTuple):
 
 
 def _keep_memory(product: ProductState) -> tuple[_Memory, ...]:
-    kept = (_Memory(each.queues, each.covered, each.late) for each in product.wave_sets)
-    return tuple(each.since(product.epoch) for each in kept)
+    return tuple(_Memory(each.queues, dict(each.covered), dict(each.late)) for each in product.wave_sets)
 
 
 def _take_memory(wave_set: WaveSet, memory: _Memory) -> None:
@@ -312,11 +311,15 @@ class _Entry:
     epoch: int
     done: Done
     waiting: ProductState | None
+    joins_memory: bool = False  # a general state of which only some paths have made the accesses
 
     def covers_memory(self, product: ProductState, done: Done) -> bool:
         """True if the state has the accesses that are done, and may have the memory ops in flight."""
+        if not self.joins_memory:
+            return True  # it is looked for only by states with the same
+        now = product.epoch
         return _include(self.done, done) and all(
-            covers_queue(queue, [each.since(product.epoch) for each in wave_set.queues[by]])
+            covers_queue([each.since(self.epoch) for each in queue], [each.since(now) for each in wave_set.queues[by]])
             for memory, wave_set in zip(self.memory, product.wave_sets, strict=True)
             for by, queue in memory.queues.items()
             if by.in_order
@@ -423,8 +426,11 @@ class SeenStates:
             alike.clear()
         elif (too_many := self._find_too_many(place)) is not None:
             where, last = too_many
-            self._generalise(last, product)
-            self._general[where] = entry = self._add_entry(product, shape_of(product)[1])
+            joins_memory = where == place.idle
+            self._generalise(last, product, joins_memory=joins_memory)
+            done = shape_of(product)[1] if joins_memory else place.done
+            self._general[where] = entry = self._add_entry(product, done)
+            entry.joins_memory = joins_memory
             return entry.number, True
         entry = self._add_entry(product, place.done)
         for entries in (alike, self._outlined[place.outline], self._alike[place.alike]):
@@ -444,15 +450,19 @@ class SeenStates:
             return place.idle, [*busy.values()][-1]
         return None
 
-    def _generalise(self, entry: _Entry, product: ProductState) -> None:
-        """Join a seen state into a state in place: registers, decisions, and memory ops in flight."""
+    def _generalise(self, entry: _Entry, product: ProductState, *, joins_memory: bool) -> None:
+        """Join a seen state into a state in place: registers, decisions, and memory ops in flight if they differ."""
         generalise(self._evaluator, entry.registers, entry.known, entry.epoch, product)
-        for then, now, wave_set in zip(entry.memory, _keep_memory(product), product.wave_sets, strict=True):
-            queues = {
-                by: join_queues(then.queues[by], queue) if by.in_order else queue for by, queue in now.queues.items()
-            }
-            covered, late = _join_done(then.covered, now.covered), _join_done(then.late, now.late)
-            _take_memory(wave_set, _Memory(queues, covered, late).since(-product.epoch))
+        if joins_memory:
+            for before, wave_set in zip(entry.memory, product.wave_sets, strict=True):
+                then = before.since(entry.epoch)
+                now = _Memory(wave_set.queues, wave_set.covered, wave_set.late).since(product.epoch)
+                queues = {
+                    by: join_queues(then.queues[by], queue) if by.in_order else queue
+                    for by, queue in now.queues.items()
+                }
+                covered, late = _join_done(then.covered, now.covered), _join_done(then.late, now.late)
+                _take_memory(wave_set, _Memory(queues, covered, late).since(-product.epoch))
         self._namer.rename(product)
 
     def _join_waiting(self, product: ProductState, place: _Place, alike: list[_Entry]) -> int | None:
@@ -476,13 +486,15 @@ class SeenStates:
         return None
 
     def _extend_general(self, general: _Entry, product: ProductState) -> tuple[int, bool]:
-        self._generalise(general, product)
+        self._generalise(general, product, joins_memory=general.joins_memory)
         waiting = general.waiting
         if waiting is not None:
             self._graph.add_arrival(general.number, forget_names(product.known.path))
             for wave_set, new in zip(waiting.wave_sets, product.wave_sets, strict=True):
                 wave_set.registers, wave_set.exec = new.registers, new.exec
-                _take_memory(wave_set, _Memory(new.queues, new.covered, new.late).since(product.epoch - waiting.epoch))
+                if general.joins_memory:
+                    memory = _Memory(new.queues, new.covered, new.late)
+                    _take_memory(wave_set, memory.since(product.epoch - waiting.epoch))
             later, waiting.known = waiting.epoch - product.epoch, product.known.copy()
             waiting.known.epochs = {key: when + later for key, when in product.known.epochs.items()}
             self._graph.weaken(general.number, waiting.known)
@@ -491,8 +503,9 @@ class SeenStates:
             general.waiting = product
             product.entry = general
         general.registers = tuple(dict(wave_set.registers) for wave_set in product.wave_sets)
-        general.memory, general.done = _keep_memory(product), shape_of(product)[1]
         general.known, general.epoch = (waiting or product).known.copy(), (waiting or product).epoch
+        if general.joins_memory:
+            general.memory, general.done = _keep_memory(waiting or product), shape_of(product)[1]
         return general.number, waiting is None
 
     def _add_entry(self, product: ProductState, done: Done) -> _Entry:

@@ -154,7 +154,7 @@ def missing_fact(finding: Finding) -> str | None:
 
 STEPS_PER_SECOND = 10_000  # about, on a processor of 2020
 LEAST_SEARCH = 10_000  # steps for the search for a launch, however few the budget has
-_REGISTERS, _PAIRS, _UNITS = 8, 64, 100  # registers of a state, pairs of accesses and z3's units that cost one step
+_REGISTERS, _PAIRS, _UNITS = 8, 64, 100  # what costs a step: registers and accesses of a state, pairs, z3's units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
