@@ -83,7 +83,7 @@ def test_without_its_address_the_edge_is_anywhere() -> None:
     other = replace(steps[at].instruction, operands=("v9", "0"), text="v_mov_b32_e32 v9, 0")
     program = replace(subject.program, steps=(*steps[:at], replace(steps[at], instruction=other), *steps[at + 1 :]))
     verdict = verdict_of(subject, program, 20)
-    assert verdict.status is Status.ALARM
+    assert verdict.status is Status.UNDECIDED
     assert "I109" in {finding.code for finding in verdict.findings}
 
 

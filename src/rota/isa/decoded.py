@@ -12,7 +12,7 @@ import numpy as np
 from rota.errors import Finding, IsaError, Severity
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction, expand_vskip, find_endless, read_listing
-from rota.isa.hazards.spacing import spacing_of
+from rota.isa.hazards.spacing import NOTHING, spacing_of
 from rota.isa.matrix import decode_matrix
 from rota.isa.memory.lds_ops import decode_shared
 from rota.isa.memory.memories import Lds, Memory
@@ -44,8 +44,13 @@ class KernelProgram:
     image: bytes = b""
 
 
-def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, image: bytes = b"") -> KernelProgram:
-    """Decodes a kernel; the error names all instructions that the interpreter lacks.  `image` holds its constants."""
+def load_program(
+    facts: KernelFacts, listing: str | tuple[Instruction, ...], *, image: bytes = b"", spaced: bool = True
+) -> KernelProgram:
+    """Decodes a kernel; the error names all instructions that the interpreter lacks.  `image` holds its constants.
+
+    Without `spaced`, the interpreter doesn't ask for wait states.
+    """
     architecture = architecture_named(facts.arch)
     if architecture is None or not _is_supported(architecture):
         names = sorted(each.arch for each in list_architectures() if _is_supported(each))
@@ -60,7 +65,7 @@ def load_program(facts: KernelFacts, listing: str | tuple[Instruction, ...], *, 
     refused: dict[str, list[Finding]] = {}
     for instruction in instructions:
         try:
-            steps.append(replace(decode(instruction, architecture, places), instruction=instruction))
+            steps.append(replace(decode(instruction, architecture, places, spaced=spaced), instruction=instruction))
         except IsaError as error:
             refused.setdefault(error.findings[0].message, []).append(error.findings[0])
     if refused:
@@ -86,13 +91,17 @@ def _is_supported(architecture: Architecture) -> bool:
 
 
 def decode(
-    instruction: Instruction, architecture: Architecture, places: Mapping[int, int] = MappingProxyType({})
+    instruction: Instruction,
+    architecture: Architecture,
+    places: Mapping[int, int] = MappingProxyType({}),
+    *,
+    spaced: bool = True,
 ) -> Step:
     """Decodes one instruction or raises I102; `places` maps addresses to numbers, for jumps by register."""
-    step = _decode(instruction, architecture, places)
+    step = _decode(instruction, architecture, places, spaced=spaced)
     if not instruction.spec.unit.is_vector:
         return step
-    return with_indexing(step, lambda each: _decode(each, architecture, places))
+    return with_indexing(step, lambda each: _decode(each, architecture, places, spaced=spaced))
 
 
 @cache
@@ -100,7 +109,7 @@ def _extensions() -> frozenset[str]:
     return frozenset(name for each in list_architectures() for name in each.extensions)
 
 
-def _decode(instruction: Instruction, architecture: Architecture, places: Mapping[int, int]) -> Step:
+def _decode(instruction: Instruction, architecture: Architecture, places: Mapping[int, int], *, spaced: bool) -> Step:
     opcode = instruction.mnemonic
     if opcode in _extensions() and opcode not in architecture.extensions:
         raise unknown(instruction, f"place on {architecture.name}, which lacks it, so it")
@@ -120,7 +129,7 @@ def _decode(instruction: Instruction, architecture: Architecture, places: Mappin
     if step is None:
         raise unknown(instruction)
     touches = step.sources if _returns_in_order(instruction, architecture) else step.touches
-    return replace(step, touches=touches, spacing=spacing_of(instruction, architecture))
+    return replace(step, touches=touches, spacing=spacing_of(instruction, architecture) if spaced else NOTHING)
 
 
 def _returns_in_order(instruction: Instruction, architecture: Architecture) -> bool:

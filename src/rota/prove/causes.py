@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _LLVM = SOURCES[Confidence.COMPILER_MODEL]
 UNDECIDED = "undecided"  # the key of the evidence that names a fact which the proof lacks to decide a finding
+DISTANCE = ("distance", "unknown")  # evidence that two accesses may use the same bytes, or not
 LEVEL = "level"  # the key of the evidence that says how sure a finding is
 EARLY = frozenset({"I401", "I402"})  # the proof ended early
 RULES = frozenset({"I104"})
@@ -123,7 +124,7 @@ class FoundPair:
     finding: Finding
     number: int
     other: int
-    rule: str
+    rule: Hashable
     gap: SyncGap | None
     paths: dict[tuple[int, int], Path] = field(default_factory=dict)
     anywhere: bool = False
@@ -190,7 +191,7 @@ def group_by_cause(found: Iterable[FoundPair], operations: Sequence[Operation]) 
     """One alarm for each cause."""
     targets = ((number, each.instruction.target) for number, each in enumerate(operations))
     loops = [(end, head) for end, head in targets if head is not None and head <= end]
-    alike: defaultdict[tuple[str, str, str], list[FoundPair]] = defaultdict(list)
+    alike: defaultdict[tuple[str, str, Hashable], list[FoundPair]] = defaultdict(list)
     alarms: dict[object, Alarm] = {}
     for each in found:
         code, gap = each.finding.code, each.gap

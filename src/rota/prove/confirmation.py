@@ -21,7 +21,6 @@ from rota.errors import Finding, IsaError, Severity, several
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.decoded import KernelProgram, load_program
 from rota.isa.disassembly import Instruction
-from rota.isa.hazards.spacing import NOTHING
 from rota.isa.launch.interleaving import EARLIEST, LATEST, CoreFault, Interleaving
 from rota.isa.launch.kernarg import Pointer, Value
 from rota.isa.launch.run import UnwantedFaultsError, run_dispatch
@@ -94,8 +93,7 @@ class Replay:
     def _program(self) -> KernelProgram:
         # Without wait states: the proof has checked them by the same table, and wrong values would hide other errors.
         try:
-            program = load_program(self._facts, tuple(self._instructions), image=self._image)
-            return replace(program, steps=tuple(replace(step, spacing=NOTHING) for step in program.steps))
+            return load_program(self._facts, tuple(self._instructions), image=self._image, spaced=False)
         except IsaError as error:
             raise NoLaunchError(f"the interpreter can't execute the kernel: {error.findings[0].message}") from error
 

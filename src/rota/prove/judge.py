@@ -10,17 +10,17 @@ last.  That is a note, I304.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
 from rota.errors import Finding, Severity
 from rota.prove.agreement import Agreement
-from rota.prove.causes import UNDECIDED, Alarm, FoundPair, SyncGap, group_by_cause
+from rota.prove.causes import DISTANCE, UNDECIDED, Alarm, FoundPair, SyncGap, group_by_cause
 from rota.prove.decisions import ALL, Decisions, Path, Span
 from rota.prove.operation import CountedBy, Operation
-from rota.prove.state import InFlight, LdsUse, WaveSet, count_younger
+from rota.prove.state import ANY, InFlight, LdsUse, WaveSet, count_younger, find_common, know_distance
 from rota.prove.verdict import Fix, Remedy, separate, strengthen, wait_before
 
 _CHECK_EVERY = 4096  # pairs between two checks of the budget
@@ -34,6 +34,7 @@ class OpenAccess(NamedTuple):
     access: LdsUse
     octets: int
     flight: InFlight
+    place: int  # of the wave among those of the access
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ def find_conflicts(  # noqa: C901, PLR0915
                 octets = access.bytes[place]
                 if not octets:
                     continue
-                mine.append(OpenAccess(wave, access, octets, flight))
+                mine.append(OpenAccess(wave, access, octets, flight, place))
                 if access.how in WRITES:
                     written |= octets
                 elif access.how == "atomic":
@@ -78,7 +79,7 @@ def find_conflicts(  # noqa: C901, PLR0915
                 else:
                     used |= octets
             sums[wave] = [used, written, atomic]
-    conflicts: dict[tuple[int, int], Conflict] = {}
+    conflicts: dict[tuple[int, int, bool], Conflict] = {}
 
     def collect(left: list[OpenAccess], right: list[OpenAccess], hit: int) -> None:
         spend(len(left) + len(right))  # the first time, too: there may be many short searches
@@ -97,12 +98,12 @@ def find_conflicts(  # noqa: C901, PLR0915
                 pair = (one.access, one.wave, other.access, other.wave)
                 if pair in apart or not order_matters(one.access.how, other.access.how):
                     continue
-                if not (common := one.octets & other.octets):
+                if not (common := find_common(one.access, one.place, other.access, other.place)):
                     apart.add(pair)
                     continue
                 in_turn = (one.flight.epoch, one.access.number) <= (other.flight.epoch, other.access.number)
                 first, then = (one, other) if in_turn else (other, one)
-                key = (first.access.number, then.access.number)
+                key = (first.access.number, then.access.number, know_distance(one.access, other.access))
                 if key not in conflicts and len(conflicts) < most:
                     conflict = Conflict(first=first, then=then, octets=common)
                     if accepts(conflict):
@@ -224,7 +225,8 @@ class Judge:
 
     def _report_race(self, conflict: Conflict, rule: str, epoch: int, known: Decisions) -> None:
         first, then = conflict.first, conflict.then
-        if self._knows("I109", rule, then.access.number, first.access.number, known):
+        meet = _say_if_they_meet(first.access, then.access)
+        if self._knows("I109", (rule, *meet), then.access.number, first.access.number, known):
             return
         message = (
             f"wave {then.wave} {_VERBS[then.access.how]} LDS that wave {first.wave} {_VERBS[first.access.how]},"
@@ -239,6 +241,7 @@ class Judge:
             ("bytes of LDS", _describe_bytes(conflict.octets, exact=first.access.exact and then.access.exact)),
             ("barriers", barriers),
             *((("missing wait", self._describe_missing_wait(first.flight)),) if has_count else ()),
+            *meet,
         )
         number, other = then.access.number, first.access.number
         counters = self._counter(other), self._counter(number)
@@ -251,7 +254,7 @@ class Judge:
         else:
             fixes = separate(other, number, counters, self._barrier)
             gap = SyncGap(self._barrier, other, number)
-        self._add("I109", rule, message, number, other, evidence, known, fixes=fixes, gap=gap)
+        self._add("I109", (rule, *meet), message, number, other, evidence, known, fixes=fixes, gap=gap)
 
     def _counter(self, number: int) -> str:
         return self._operations[number].counted_by.counters[0]
@@ -263,10 +266,11 @@ class Judge:
             other = flight.access
             if other is None or (access, other) in self._apart or (access.how != "dma" != other.how):
                 continue
-            for wave, mine, theirs in zip(wave_set.waves, access.bytes, other.bytes, strict=True):
-                if not mine & theirs:
+            for place, wave in enumerate(wave_set.waves):
+                if not (common := find_common(access, place, other, place)):
                     continue
-                if self._knows("I106", "own", operation.number, flight.number, known):
+                meet = _say_if_they_meet(access, other)
+                if self._knows("I106", meet, operation.number, flight.number, known):
                     break
                 counter, queue = by.counters[0], wave_set.queues[by]
                 count = count_younger(queue)[queue.index(flight)] if by.in_order else 0
@@ -274,14 +278,13 @@ class Judge:
                 evidence = (
                     ("rule", "ordered only by latency"),
                     ("waves", f"{wave}"),
-                    ("bytes of LDS", _describe_bytes(mine & theirs, exact=access.exact and other.exact)),
+                    ("bytes of LDS", _describe_bytes(common, exact=access.exact and other.exact)),
                     ("missing wait", f"{counter}({count}) before it"),
+                    *meet,
                 )
                 fixes = (wait_before(operation.number, counter, count),)
                 gap = SyncGap(counter, flight.number, operation.number, count)
-                self._add(
-                    "I106", "own", message, operation.number, flight.number, evidence, known, fixes=fixes, gap=gap
-                )
+                self._add("I106", meet, message, operation.number, flight.number, evidence, known, fixes=fixes, gap=gap)
                 break
             else:
                 self._apart.add((access, other))
@@ -399,7 +402,7 @@ class Judge:
         number = operation.number
         self._add("I105", "no bound", message, number, number, evidence, known, path=path)
 
-    def _knows(self, code: str, rule: str, number: int, other: int, known: Decisions) -> bool:
+    def _knows(self, code: str, rule: Hashable, number: int, other: int, known: Decisions) -> bool:
         """True if a pair was found before; then the path is added to it."""
         pair = self._found.get((code, rule, number, other))
         if pair is not None:
@@ -407,9 +410,9 @@ class Judge:
         return pair is not None
 
     def _add(  # noqa: PLR0917
-        self, code: str, rule: str, message: str, number: int, other: int, evidence: tuple[tuple[str, str | int], ...],
-        known: Decisions | None, *, severity: Severity = Severity.ERROR, path: Path | None = None,
-        fixes: tuple[Fix, ...] = (), gap: SyncGap | None = None,
+        self, code: str, rule: Hashable, message: str, number: int, other: int,
+        evidence: tuple[tuple[str, str | int], ...], known: Decisions | None, *, severity: Severity = Severity.ERROR,
+        path: Path | None = None, fixes: tuple[Fix, ...] = (), gap: SyncGap | None = None,
     ) -> None:  # fmt: skip
         if fixes:
             remedy = Remedy(code=code, number=number, other=other, fixes=fixes)
@@ -426,6 +429,17 @@ class Judge:
         self._found[key].add(path)
         if self._stops and severity is Severity.ERROR:
             raise FirstError
+
+
+def _say_if_they_meet(one: LdsUse, other: LdsUse) -> tuple[tuple[str, str], ...]:
+    """Evidence that the bytes of two accesses may be apart: data chooses them, or only bounds are known."""
+    if know_distance(one, other):
+        return ()
+    return (
+        ((UNDECIDED, "whether data chooses the same place twice"),)
+        if one.origin == other.origin == ANY
+        else (DISTANCE,)
+    )
 
 
 def _describe_bytes(octets: int, *, exact: bool = True) -> str:

@@ -28,7 +28,7 @@ from rota.prove.causes import LEVEL, UNDECIDED, Alarm, FoundPair, RankedFinding,
 from rota.prove.decisions import Decisions, StateGraph
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import FirstError, Judge
-from rota.prove.memory_steps import MemorySteps, TouchedBytes
+from rota.prove.memory_steps import MemorySteps
 from rota.prove.operation import (
     Operation,
     UnknownOperationError,
@@ -42,6 +42,7 @@ from rota.prove.paths import Explorer, InconclusiveError
 from rota.prove.slicing import derive_slice
 from rota.prove.state import Half, WaveSet
 from rota.prove.symbol import M32, Value
+from rota.prove.touched_bytes import TouchedBytes
 from rota.prove.transfer import mark_indexed
 from rota.prove.verdict import (
     BARRIER,
@@ -407,7 +408,7 @@ class _Proof:
         self.lds_bytes = self._find_lds_size(operations, architecture)
         memory = MemorySteps(
             evaluator,
-            TouchedBytes(self.lds_bytes, evaluator.masks),
+            TouchedBytes(self.lds_bytes, evaluator.masks, evaluator.symbols),
             judge,
             most={each.counter: architecture.no_wait(each.counter) for each in architecture.queues},
             constants=self._constants(),

@@ -1,4 +1,4 @@
-"""Issues and retires memory ops, and finds the bytes of LDS that they access.
+"""Issues and retires memory ops.
 
 The architecture says which counter counts an op, and whether those on it return in order (unless the policy says
 otherwise).  A flat op counts on two: its registers are valid after waits for both, its LDS access is complete after one
@@ -7,134 +7,21 @@ for the counter of LDS.  A scalar store may read its data until a wait covers it
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from rota.isa.opcodes import MemVerb
 from rota.isa.registers import M0, SCALAR
 from rota.isa.wave.operand import SHARED_BASE, File
-from rota.prove.decisions import (
-    ALL,
-    Arc,
-    ArcLookup,
-    Decided,
-    Decisions,
-    Path,
-    Span,
-    Spans,
-    hull,
-    iterate_leaves,
-    plain_span,
-)
+from rota.prove.decisions import ALL, Decided, Decisions, Path, Span, plain_span
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import Judge
 from rota.prove.operation import VECTORS, CountedBy, Operation, OperationKind, rows_of
-from rota.prove.state import Accesses, Half, InFlight, LdsUse, Mask, Masks, WaveSet, retire
-from rota.prove.symbol import GROUP, LANE, M32, WAVE, Lanes, Linear, Symbol, Value, key_of, plus, spread_of
+from rota.prove.state import Half, InFlight, LdsUse, WaveSet, retire
+from rota.prove.symbol import GROUP, LANE, M32, WAVE, Linear, Value, linear, plus, spread_of
+from rota.prove.touched_bytes import TouchedBytes
 from rota.prove.widening import ProductState, Recorder
-
-
-class Outside(NamedTuple):
-    """A byte outside of LDS; in doubt if an unknown mask decides whether the lane executes."""
-
-    place: int
-    in_doubt: bool
-
-
-class TouchedBytes:
-    """The bytes of LDS that operations access, cached by address and active lanes."""
-
-    def __init__(self, size: int, masks: Masks) -> None:
-        self.size, self.masks = size, masks
-        self.accesses = Accesses()
-        self._known: dict[Hashable, tuple[LdsUse, Outside | None]] = {}
-        self._inside: dict[Hashable, bool] = {}  # addresses that stay inside of LDS on every path
-        self._one_wave: dict[Hashable, tuple[int, int | None]] = {}
-
-    def find(
-        self, operation: Operation, how: str, address: Value, active: Mask, stride: int = 0
-    ) -> tuple[LdsUse, Outside | None]:
-        """The access by lanes that may be active, `stride` bytes apart, and its first byte outside of LDS if known."""
-        key = (operation.number, key_of(address), active)
-        if key in self._known:
-            return self._known[key]
-        outside: Outside | None = None
-        lanes = self.masks.possible(active)
-        if isinstance(address, Linear):  # all bytes between the bounds of the address
-            extent = self._extent(_bounds(address, active), operation, stride)
-            first, last = extent if extent is not None else (0, self.size)
-            between = (1 << min(last, self.size)) - (1 << min(first, self.size))
-            octets = tuple(between if each else 0 for each in lanes)
-        else:
-            waves, size = len(lanes), self.masks.lanes
-            places: Lanes = np.broadcast_to(np.asarray(address, np.int64), (waves, size)) + stride * np.arange(size)
-            found = [self._find_in_wave(operation, places[wave], lanes[wave]) for wave in range(waves)]
-            octets = tuple(used for used, _ in found)
-            beyond = next(((wave, place) for wave, (_, place) in enumerate(found) if place is not None), None)
-            if beyond is not None:
-                wave, place = beyond
-                certain = self._find_in_wave(operation, places[wave], self.masks.certain(active)[wave])[1]
-                outside = Outside(place, certain is None and any(not atom.stable for atom in active.atoms))
-        exact = active.leaf is not None and not isinstance(address, Linear)
-        self._known[key] = self.accesses.make(operation.number, how, octets, exact=exact), outside
-        return self._known[key]
-
-    def _find_in_wave(self, operation: Operation, addresses: Lanes, lanes: int) -> tuple[int, int | None]:
-        key = (operation.extents, addresses.tobytes(), lanes)
-        found = self._one_wave.get(key)
-        if found is not None:
-            return found
-        chosen, outside = addresses[self.masks.lanes_of((lanes,))[0]], None
-        used = np.zeros(self.size, np.uint8)
-        for offset, size in operation.extents:
-            places = ((chosen[:, None] + (offset + np.arange(size))) & M32).reshape(-1)
-            inside = places < self.size
-            if not inside.all():
-                outside = int(places[~inside][0]) if outside is None else outside
-                places = places[inside]
-            used[places] = 1
-        octets = int.from_bytes(np.packbits(used, bitorder="little").tobytes(), "little")
-        self._one_wave[key] = octets, outside
-        return octets, outside
-
-    def find_bounds_outside(
-        self, operation: Operation, address: Value, wave_set: WaveSet, known: Decisions, stride: int = 0
-    ) -> Span | None:
-        """The bounds of an unknown address that may be outside of LDS; None if it stays inside."""
-        active = wave_set.exec
-        if not isinstance(address, Linear) or not any(self.masks.possible(active)):
-            return None
-        key = (operation.number, key_of(address), active)
-        if key not in self._inside:
-            self._inside[key] = self._is_inside(_bounds(address, active), operation, stride)
-        if self._inside[key]:
-            return None
-
-        def look_up_arc(symbol: Symbol) -> Arc:
-            if symbol.spread == GROUP:
-                return known.arc_of(symbol)
-            return functools.reduce(hull, (known.arc_of(symbol, wave) for wave in wave_set.waves))
-
-        bounds = _bounds(address, active, look_up_arc)
-        return None if self._is_inside(bounds, operation, stride) else bounds
-
-    def _is_inside(self, bounds: Span, operation: Operation, stride: int) -> bool:
-        extent = self._extent(bounds, operation, stride)
-        return extent is not None and extent[1] <= self.size
-
-    def _extent(self, bounds: Span, operation: Operation, stride: int) -> Span | None:
-        """The first byte and the one after the last; None if a sum may wrap, and so reach any byte."""
-        first = bounds[0] + min(offset for offset, _ in operation.extents)
-        last = bounds[1] + max(offset + size for offset, size in operation.extents) + stride * (self.masks.lanes - 1)
-        return (first, last) if first >= 0 and last <= M32 + 1 else None
-
-
-def _bounds(address: Linear, active: Mask, held: ArcLookup = lambda symbol: (0, min(symbol.bits, M32))) -> Span:
-    found = [Spans(arcs, held).value(address) for arcs, part in iterate_leaves(active, {}) if any(part.leaf or ())]
-    return (min(low for low, _ in found), max(high for _, high in found)) if found else (0, 0)
 
 
 class MemorySteps:
@@ -203,7 +90,7 @@ class MemorySteps:
             if access is None:
                 continue
             if access.how == "dma" and (access in wave_set.covered or access in wave_set.late):
-                access = self.accesses.make(access.number, access.how, access.bytes, exact=access.exact, again=True)
+                access = self.accesses.repeat(access)
             wave_set.complete(access, flight)
 
     def find_refilled(self, wave_set: WaveSet, operation: Operation) -> int:
@@ -225,8 +112,27 @@ class MemorySteps:
         if operation.kind is OperationKind.LDS:  # else an exchange of lanes, which leaves LDS as it is
             address = self._evaluator.read_row(wave_set, operation.operands[0].rows[0], product.known)
             access = self._access(wave_set, operation, operation.verb, address, product)
+        moved = self._gather(wave_set, operation, product.known) if operation.kind is OperationKind.EXCHANGE else None
         self._forget_rows(wave_set, operation)
+        if moved is not None:
+            wave_set.registers[operation.operands[0].rows[0]] = moved
         self._issue(wave_set, operation, access, product)
+
+    def _gather(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> Value | None:
+        """What each lane reads from the lane whose address it gives; None where that isn't known."""
+        if not (operation.operands and self._evaluated[operation.number] and wave_set.exec.is_full):
+            return None  # a lane that doesn't execute gives 0
+        lane, value = (self._evaluator.read_row(wave_set, each.rows[0], known) for each in operation.operands[1:3])
+        if isinstance(lane, Linear) or (isinstance(value, Linear) and value.base.spread == LANE):
+            return None
+        offset = value.offset if isinstance(value, Linear) else value
+        if isinstance(offset, int):
+            return value
+        size = self._touched.masks.lanes
+        shape = (len(wave_set.waves), size)
+        source = np.broadcast_to(np.asarray(lane), shape) + operation.instruction.offset >> 2 & size - 1
+        moved = np.take_along_axis(np.broadcast_to(offset, shape), source, axis=1)
+        return linear(value.base, value.scale, moved) if isinstance(value, Linear) else moved
 
     def _issue(self, wave_set: WaveSet, operation: Operation, access: LdsUse | None, product: ProductState) -> None:
         by, at_signal = operation.counted_by, wave_set.signalled
@@ -320,7 +226,7 @@ class MemorySteps:
             return None  # global or private memory
         self._report_unbounded(operation, ALL, known, known.path)
         anywhere = ((1 << self._touched.size) - 1,) * len(wave_set.waves)
-        return self.accesses.make(operation.number, how, anywhere, exact=False)
+        return self.accesses.make(operation.number, how, anywhere, exact=False, origin=None)
 
     def _forget_rows(self, wave_set: WaveSet, operation: Operation) -> None:
         """Loaded values are unknown, and so is what inactive lanes keep: the slice ends at loads."""

@@ -181,7 +181,8 @@ def _read_memory(make: Callable[..., Operation], instruction: Instruction, acces
             verb=access.verb.value, holds_data=not returns,
         )  # fmt: skip
     if access.verb is MemVerb.EXCHANGE:
-        return make(kind=OperationKind.EXCHANGE, data=data)
+        gathers = instruction.spec.root == "bpermute"
+        return make(kind=OperationKind.EXCHANGE, data=data, operands=_parse_operands(instruction) if gathers else ())
     if access.space is MemSpace.LDS:
         if access.m0 or not access.size or (access.pieces > 1 and access.verb is MemVerb.ATOMIC):
             raise UnknownOperationError(instruction)

@@ -235,9 +235,7 @@ def _join_queues(
         if a.access is not None and b.access is not None:
             if a.number != b.number or a.access.how != b.access.how or a.issued_since(0) != b.issued_since(0):
                 raise _CannotJoinError
-            octets = (*a.access.bytes, *b.access.bytes)
-            access = accesses.make(a.number, a.access.how, octets, exact=a.access.exact and b.access.exact)
-            both.append(a._replace(access=access))
+            both.append(a._replace(access=accesses.join(a.access, b.access)))
         elif a.only_counts or (a.number, a.other_numbers) == (b.number, b.other_numbers):
             both.append(a)
         else:  # loads to the same registers, by two copies of the code

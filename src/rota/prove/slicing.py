@@ -347,6 +347,8 @@ def _sources(operation: Operation) -> int:
         return operation.reads & ~EXEC_BITS
     if operation.kind is OperationKind.SMEM:
         return operation.reads if operation.verb == "load" else 0
+    if operation.kind is OperationKind.EXCHANGE:
+        return operation.reads & ~EXEC_BITS if operation.operands else 0
     if operation.kind is not OperationKind.VALUE or operation.spec.unit is IsaUnit.MATRIX:  # never evaluated
         return 0
     return operation.reads & ~EXEC_BITS | (M0_BIT & operation.reads)

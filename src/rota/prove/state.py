@@ -170,12 +170,19 @@ class Half(NamedTuple):
     which: int
 
 
+ANY = "any"  # the origin of an address that data chooses
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LdsUse:
     """An access of LDS: its operation, how it accesses (read, write, atomic or dma), and the bytes of each wave.
 
     Only `Accesses` makes them: equal accesses are the same object.  One that isn't exact may use any of its bytes.
     `again` marks a load to LDS that repeats an earlier one between the same two barriers, perhaps with other words.
+
+    `origin` is what the whole workgroup counts an address from, and `relative` are the bytes counted from there.
+    Where the address is known, it is 0.  It is `ANY` where data may choose any of the bytes, and None where nothing is
+    known of the address but its bounds.
     """
 
     number: int
@@ -183,22 +190,68 @@ class LdsUse:
     bytes: Bytes
     exact: bool
     again: bool = False
+    origin: Hashable = 0
+    relative: Bytes = ()
+
+
+def find_common(one: LdsUse, place: int, other: LdsUse, there: int) -> int:
+    """The bytes that two waves, at these places of theirs, may both access; 0 if there are none.
+
+    Bytes that are counted from the same origin are the same bytes if their numbers are, wherever the origin is.
+    """
+    common = one.bytes[place] & other.bytes[there]
+    if common and one.relative and one.origin == other.origin and not one.relative[place] & other.relative[there]:
+        return 0
+    return common
+
+
+def know_distance(one: LdsUse, other: LdsUse) -> bool:
+    """True if it is known how far apart the bytes of two accesses are, so that common ones are not only possible.
+
+    Data may choose bytes that are known.  Of two places that data chooses it isn't known whether they are ever the
+    same: they may be the places of a permutation.
+    """
+    both = one.origin, other.origin
+    return None not in both and (both in {(0, ANY), (ANY, 0)} or (one.origin == other.origin != ANY))
 
 
 class Accesses:
     def __init__(self) -> None:
-        self._known: dict[tuple[int, str, Bytes, bool, bool], LdsUse] = {}
+        self._known: dict[tuple[object, ...], LdsUse] = {}
 
-    def make(self, number: int, how: str, octets: Bytes, *, exact: bool, again: bool = False) -> LdsUse:
-        key = (number, how, octets, exact, again)
+    def make(
+        self, number: int, how: str, octets: Bytes, *, exact: bool, again: bool = False, origin: Hashable = 0,
+        relative: Bytes = (),
+    ) -> LdsUse:  # fmt: skip
+        key = (number, how, octets, exact, again, origin, relative)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = LdsUse(number=number, how=how, bytes=octets, exact=exact, again=again)
+            found = self._known[key] = LdsUse(
+                number=number, how=how, bytes=octets, exact=exact, again=again, origin=origin, relative=relative
+            )
         return found
+
+    def repeat(self, access: LdsUse) -> LdsUse:
+        """The same access once more between the same two barriers."""
+        return self._vary(access, access.bytes, access.relative, again=True)
+
+    def join(self, one: LdsUse, other: LdsUse) -> LdsUse:
+        """The access of two sets of waves by one instruction."""
+        octets, exact = (*one.bytes, *other.bytes), one.exact and other.exact
+        if one.origin != other.origin:
+            return self.make(one.number, one.how, octets, exact=exact, origin=None)
+        relative = (*one.relative, *other.relative)
+        return self.make(one.number, one.how, octets, exact=exact, origin=one.origin, relative=relative)
+
+    def _vary(self, access: LdsUse, octets: Bytes, relative: Bytes, *, again: bool) -> LdsUse:
+        return self.make(
+            access.number, access.how, octets, exact=access.exact, again=again, origin=access.origin, relative=relative
+        )
 
     def select_waves(self, access: LdsUse, rows: list[int]) -> LdsUse:
         octets = tuple(access.bytes[row] for row in rows)
-        return self.make(access.number, access.how, octets, exact=access.exact, again=access.again)
+        relative = tuple(access.relative[row] for row in rows) if access.relative else ()
+        return self._vary(access, octets, relative, again=access.again)
 
 
 OLDEST = 8  # barriers after which it doesn't matter any more how long a memory op has been in flight

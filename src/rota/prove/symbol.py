@@ -381,6 +381,8 @@ def _multiply24(evaluator: Computes, a: Value, b: Value) -> Value | None:
 def _shift_right(_: Computes, a: Value, b: Value) -> Value | None:
     if not isinstance(b, int) or not isinstance(a, Linear):
         return None
+    if not b & 31:
+        return a
     exact = None if upper_bound(a) is None else divide(a, 1 << (b & 31))
     return exact if exact is not None or bits_of(a) >> (b & 31) else 0
 
@@ -396,7 +398,8 @@ def _and(evaluator: Computes, a: Value, b: Value) -> Value | None:
     if may & b == 0:
         return 0
     low = a.scale & -a.scale
-    if b < low:
+    own = a.base.bits * a.scale  # bits of the unknown part, if the scale is a power of two
+    if b < low or (a.scale == low and not own & b and not np.any(a.offset & own)):
         return simplify(a.offset & b)
     unit = b & -b
     if unit > 1:

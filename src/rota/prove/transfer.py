@@ -38,6 +38,7 @@ from rota.prove.symbol import (
     Linear,
     Value,
     key_of,
+    linear,
     multiply_high,
     select_waves,
     simplify,
@@ -487,6 +488,10 @@ def _first_lane(step: _Step, value: Value) -> Value:
         first = value[np.arange(len(value)), firsts][:, None]
         if bool((np.where(possible, value, first) == first).all()) and bool((value[:, :1] == first).all()):
             return simplify(first)
+        # Bits that all lanes of a wave have alike are known, whichever lane is read.
+        differ = int(np.bitwise_or.reduce(value ^ value[:, :1], axis=None))
+        which = step.evaluator.symbols.opaque("first", (value & differ,), active, spread=WAVE, bits=differ)
+        return linear(which.base, 1, simplify(value[:, :1] & ~differ & M32))
     return step.evaluator.symbols.opaque("first", (value,), active, spread=WAVE)
 
 

@@ -12,7 +12,7 @@ from rota.errors import Finding, Severity, several
 from rota.isa.disassembly import Instruction
 from rota.isa.opcodes import written_counts
 from rota.markup import card, lines
-from rota.prove.causes import EARLY, RULES, UNDECIDED, Alarm, EvidenceLevel, Pair, RankedFinding, level_of
+from rota.prove.causes import DISTANCE, EARLY, RULES, UNDECIDED, Alarm, EvidenceLevel, Pair, RankedFinding, level_of
 
 BARRIER, SPLIT_BARRIER = "barrier", "split barrier"
 BARRIERS = {BARRIER: ("s_barrier",), SPLIT_BARRIER: ("s_barrier_signal -1", "s_barrier_wait -1")}
@@ -144,6 +144,8 @@ def doubt(finding: Finding, why: str) -> Finding:
     if finding.severity is Severity.NOTE:
         return finding
     evidence = (*finding.evidence, ("not replayed", why))
+    if DISTANCE in evidence:
+        evidence = (*evidence, (UNDECIDED, "whether both use the same bytes"))
     return replace(finding, severity=Severity.WARNING, evidence=evidence)
 
 
