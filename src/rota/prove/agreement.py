@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from operator import or_
 from typing import NamedTuple
 
 import numpy as np
@@ -57,6 +59,7 @@ class Agreement:
         self._together = self._alike  # waves that no branch separates for good
         self._apart: dict[int, Classes] = {}  # by a branch that separates waves until they meet again
         self._regions: dict[int, _Region | None] = {}
+        self._meets: list[int] = []
         self._found: dict[int, Classes] | None = None
 
     def find_classes(self, number: int) -> Classes:
@@ -92,7 +95,7 @@ class Agreement:
                     work += successors[at]
             operations = [self._operations[at] for at in inside]
             ends = any(each.kind in _SEPARATING for each in operations) or meets >= len(self._operations)
-            written = sum({1 << row for each in operations for row in rows_of(each.writes | each.data)})
+            written = functools.reduce(or_, (each.writes | each.data for each in operations), 0)
             self._regions[branch] = None if ends else _Region(meets, frozenset(inside), written)
         return self._regions[branch]
 

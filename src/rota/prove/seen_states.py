@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -274,6 +274,10 @@ class _Memory(NamedTuple):
     covered: dict[LdsUse, InFlight]
     late: dict[LdsUse, InFlight]
 
+    @classmethod
+    def of(cls, wave_set: WaveSet) -> Self:
+        return cls(wave_set.queues, dict(wave_set.covered), dict(wave_set.late))
+
     def since(self, epoch: int) -> _Memory:
         """The same, with epochs counted from another one."""
         queues = {by: tuple(each.since(epoch) for each in queue) for by, queue in self.queues.items()}
@@ -284,7 +288,7 @@ class _Memory(NamedTuple):
 
 
 def _keep_memory(product: ProductState) -> tuple[_Memory, ...]:
-    return tuple(_Memory(each.queues, dict(each.covered), dict(each.late)) for each in product.wave_sets)
+    return tuple(map(_Memory.of, product.wave_sets))
 
 
 def _take_memory(wave_set: WaveSet, memory: _Memory) -> None:
@@ -335,6 +339,11 @@ class _Place(NamedTuple):
     alike: Hashable  # all but decisions and accesses that are done
     keys: Hashable
     done: Done
+
+    @property
+    def general(self) -> tuple[Hashable, ...]:
+        """Where a general state may be that covers it."""
+        return self.group, self.outline, self.idle
 
 
 def _outline(key: Hashable) -> Hashable:
@@ -395,7 +404,7 @@ class SeenStates:
             if each.known.is_implied_by(product.known) and _include(each.done, place.done):
                 self._graph.add_arrival(each.number, product.known.path)
                 return each.number
-        for where in (place.group, place.outline, place.idle):
+        for where in place.general:
             general = self._general.get(where)
             if general is None or not general.covers_memory(product, place.done):
                 continue
@@ -411,8 +420,7 @@ class SeenStates:
             return found, False
         group = self._groups.setdefault(place.group, {})
         alike = group.setdefault(place.keys, [])
-        wheres = (place.group, place.outline, place.idle)
-        general = next((self._general[where] for where in wheres if where in self._general), None)
+        general = next((self._general[where] for where in place.general if where in self._general), None)
         if general is not None:
             return self._extend_general(general, product)
         if (number := self._join_waiting(product, place, alike)) is not None:
@@ -456,7 +464,7 @@ class SeenStates:
         if joins_memory:
             for before, wave_set in zip(entry.memory, product.wave_sets, strict=True):
                 then = before.since(entry.epoch)
-                now = _Memory(wave_set.queues, wave_set.covered, wave_set.late).since(product.epoch)
+                now = _Memory.of(wave_set).since(product.epoch)
                 queues = {
                     by: join_queues(then.queues[by], queue) if by.in_order else queue
                     for by, queue in now.queues.items()
@@ -481,7 +489,7 @@ class SeenStates:
                 self._graph.weaken(entry.number, product.known)
                 entry.waiting.wave_sets, entry.waiting.epoch = product.wave_sets, product.epoch
                 entry.waiting.known, entry.known = product.known, product.known.copy()
-                entry.epoch, entry.done = product.epoch, place.done
+                entry.epoch, entry.done, entry.memory = product.epoch, place.done, _keep_memory(product)
                 return entry.number
         return None
 
@@ -493,8 +501,7 @@ class SeenStates:
             for wave_set, new in zip(waiting.wave_sets, product.wave_sets, strict=True):
                 wave_set.registers, wave_set.exec = new.registers, new.exec
                 if general.joins_memory:
-                    memory = _Memory(new.queues, new.covered, new.late)
-                    _take_memory(wave_set, memory.since(product.epoch - waiting.epoch))
+                    _take_memory(wave_set, _Memory.of(new).since(product.epoch - waiting.epoch))
             later, waiting.known = waiting.epoch - product.epoch, product.known.copy()
             waiting.known.epochs = {key: when + later for key, when in product.known.epochs.items()}
             self._graph.weaken(general.number, waiting.known)
