@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.prove.verdict import Status
-from tests.prove.written import judged
+from tests.prove.written import codes, judged
 
 START = """
 v_lshlrev_b32_e32 v1, 2, v0
@@ -102,3 +102,21 @@ def test_lanes_that_are_exchanged_are_followed(exchange: str, status: Status) ->
     """Within a wave: both waves keep words of their own.  With lanes left out, what an exchange does is not known."""
     text = START + HALF_A_WAVE + "s_nop 1\n" + exchange + END.replace("0xfc", "0x1fc")
     assert judged(text).status is status
+
+
+FIRST_LANE = """s_mov_b64 exec, s[4:5]
+v_readfirstlane_b32 s8, v3
+s_mov_b64 exec, -1
+s_nop 1
+v_mov_b32_e32 v3, s8
+ds_write_b32 v3, v0
+s_waitcnt lgkmcnt(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "codes_found"), [("v_xor_b32_e32 v3, 0xfc, v4\n", []), ("v_and_b32_e32 v3, 0xfc, v4\n", ["I109"])]
+)
+def test_bits_that_all_lanes_have_alike_are_known_of_the_first(place: str, codes_found: list[str]) -> None:
+    """Which lane is the first is unknown; all lanes of a wave are in its own half of LDS, or in the same one."""
+    assert codes(judged(START + place + FIRST_LANE)) == codes_found

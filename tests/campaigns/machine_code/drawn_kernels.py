@@ -262,6 +262,8 @@ def _lanes(one: _Writer) -> None:
     lane = one.random.choice((*map(str, (0, 1, 5, 31, 63)), one.s()))
     if roll < 0.45:
         one.put(f"v_readfirstlane_b32 {one.s()}, {one.v()}")
+    elif roll < 0.5:
+        _pass_on(one)
     elif roll < 0.6:
         one.put(f"v_swap_b32 {one.v()}, {one.v()}")
     elif roll < 0.85:
@@ -280,8 +282,18 @@ def _rows(one: _Writer) -> None:
     """Rows of lanes change places, which they do while all lanes are active."""
     one.put("s_or_saveexec_b64 s[24:25], -1")
     for _ in range(one.random.randrange(1, 3)):
-        one.put(f"v_permlane{one.random.choice((16, 32))}_swap_b32_e32 {one.v()}, {one.v()}")
+        if one.random.random() < 0.6:
+            one.put(f"v_permlane{one.random.choice((16, 32))}_swap_b32_e32 {one.v()}, {one.v()}")
+        else:
+            _pass_on(one)
     one.put("s_mov_b64 exec, s[24:25]")
+
+
+def _pass_on(one: _Writer) -> None:
+    """Each lane reads a register of another."""
+    one.put(f"v_mov_b32_e32 v15, {one.v()}")
+    one.put(f"ds_bpermute_b32 {one.v()}, v15, {one.v()}{one.random.choice(('', '', ' offset:8'))}")
+    one.put("s_waitcnt lgkmcnt(0)")
 
 
 def _m0(one: _Writer) -> None:
