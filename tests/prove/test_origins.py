@@ -127,3 +127,18 @@ def test_what_is_known_of_both_addresses_decides_the_level() -> None:
     assert level(RACY["data, and a known address"]) is EvidenceLevel.REQUIRED
     assert level(RACY["another argument"]) is EvidenceLevel.UNDECIDED
     assert level(CHOSEN + WRITE) is EvidenceLevel.UNDECIDED  # perhaps the data is a permutation
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        CHOSEN.replace("v9", "v8"),  # a word that the kernel has written to LDS
+        CHOSEN.replace("63, v9", "s4, v9"),  # an argument says which bits
+        CHOSEN.replace("63, v9", "41, v9"),  # not every number below 41
+    ],
+)
+def test_data_that_is_not_free_may_stay_apart(chosen: str) -> None:
+    before = "ds_read_b32 v8, v1 offset:2048\n" + WAIT
+    verdict = judged(OPENING + before + chosen + OWN.replace("v2", "v1") + WRITE + READ)
+    levels = {level_of(each) for each in verdict.findings if each.code == "I109"}
+    assert levels == {EvidenceLevel.UNDECIDED}

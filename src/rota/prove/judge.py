@@ -225,8 +225,8 @@ class Judge:
 
     def _report_race(self, conflict: Conflict, rule: str, epoch: int, known: Decisions) -> None:
         first, then = conflict.first, conflict.then
-        meet = _say_if_they_meet(first.access, then.access)
-        if self._knows("I109", (rule, *meet), then.access.number, first.access.number, known):
+        distance = _describe_distance(first.access, then.access)
+        if self._knows("I109", (rule, *distance), then.access.number, first.access.number, known):
             return
         message = (
             f"wave {then.wave} {_VERBS[then.access.how]} LDS that wave {first.wave} {_VERBS[first.access.how]},"
@@ -241,7 +241,7 @@ class Judge:
             ("bytes of LDS", _describe_bytes(conflict.octets, exact=first.access.exact and then.access.exact)),
             ("barriers", barriers),
             *((("missing wait", self._describe_missing_wait(first.flight)),) if has_count else ()),
-            *meet,
+            *distance,
         )
         number, other = then.access.number, first.access.number
         counters = self._counter(other), self._counter(number)
@@ -254,7 +254,7 @@ class Judge:
         else:
             fixes = separate(other, number, counters, self._barrier)
             gap = SyncGap(self._barrier, other, number)
-        self._add("I109", (rule, *meet), message, number, other, evidence, known, fixes=fixes, gap=gap)
+        self._add("I109", (rule, *distance), message, number, other, evidence, known, fixes=fixes, gap=gap)
 
     def _counter(self, number: int) -> str:
         return self._operations[number].counted_by.counters[0]
@@ -269,8 +269,8 @@ class Judge:
             for place, wave in enumerate(wave_set.waves):
                 if not (common := find_common(access, place, other, place)):
                     continue
-                meet = _say_if_they_meet(access, other)
-                if self._knows("I106", meet, operation.number, flight.number, known):
+                distance = _describe_distance(access, other)
+                if self._knows("I106", distance, operation.number, flight.number, known):
                     break
                 counter, queue = by.counters[0], wave_set.queues[by]
                 count = count_younger(queue)[queue.index(flight)] if by.in_order else 0
@@ -280,11 +280,13 @@ class Judge:
                     ("waves", f"{wave}"),
                     ("bytes of LDS", _describe_bytes(common, exact=access.exact and other.exact)),
                     ("missing wait", f"{counter}({count}) before it"),
-                    *meet,
+                    *distance,
                 )
                 fixes = (wait_before(operation.number, counter, count),)
                 gap = SyncGap(counter, flight.number, operation.number, count)
-                self._add("I106", meet, message, operation.number, flight.number, evidence, known, fixes=fixes, gap=gap)
+                self._add(
+                    "I106", distance, message, operation.number, flight.number, evidence, known, fixes=fixes, gap=gap
+                )
                 break
             else:
                 self._apart.add((access, other))
@@ -431,7 +433,7 @@ class Judge:
             raise FirstError
 
 
-def _say_if_they_meet(one: LdsUse, other: LdsUse) -> tuple[tuple[str, str], ...]:
+def _describe_distance(one: LdsUse, other: LdsUse) -> tuple[tuple[str, str], ...]:
     """Evidence that the bytes of two accesses may be apart: data chooses them, or only bounds are known."""
     if know_distance(one, other):
         return ()

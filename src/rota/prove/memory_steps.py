@@ -19,7 +19,7 @@ from rota.prove.evaluation import Evaluator
 from rota.prove.judge import Judge
 from rota.prove.operation import VECTORS, CountedBy, Operation, OperationKind, rows_of
 from rota.prove.state import Half, InFlight, LdsUse, WaveSet, retire
-from rota.prove.symbol import GROUP, LANE, M32, WAVE, Linear, Value, linear, plus, spread_of
+from rota.prove.symbol import FROM_LDS, GROUP, LANE, LOADED, M32, WAVE, Linear, Value, linear, plus, spread_of
 from rota.prove.touched_bytes import TouchedBytes
 from rota.prove.widening import ProductState, Recorder
 
@@ -235,12 +235,14 @@ class MemorySteps:
             wanted = self._evaluated[operation.number]
             found = rows_of(operation.data & (1 << SCALAR) - 1) if wanted else ()
             rows = self._rows[operation.number] = tuple(found)
+        may_be_lds = operation.kind is not OperationKind.VMEM or (operation.flat and self.flat_lds)
+        source = FROM_LDS if may_be_lds else LOADED
         for row in rows:
-            unknown = wave_set.registers[row] = self._evaluator.symbols.fresh("loaded", LANE)
+            unknown = wave_set.registers[row] = self._evaluator.symbols.fresh(source, LANE)
             access = operation.access
             if access and access.verb is MemVerb.LOAD and 0 < access.size < 4 and not (access.signed or access.half):
                 bits = (1 << 8 * access.size) - 1  # zeros fill the rest
-                loaded = self._evaluator.symbols.fresh("loaded", LANE, bits)
+                loaded = self._evaluator.symbols.fresh(source, LANE, bits)
                 wave_set.registers[row] = self._evaluator.merge(wave_set.exec, loaded, unknown)
 
     def _spill(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:

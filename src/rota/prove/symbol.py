@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 M32 = 0xFFFF_FFFF
 GROUP, WAVE, LANE = 0, 1, 2
 """The spread of a value: the same in the whole workgroup, in all lanes of a wave, or in no two lanes."""
+LOADED, FROM_LDS = "loaded", "from LDS"  # ops of symbols: words from global memory, and what LDS or another lane gives
 _STABLE_DEPTH = 6  # most operations inside loops that a symbol may be made by and keep its name at checkpoints
 
 Lanes = NDArray[np.int64]

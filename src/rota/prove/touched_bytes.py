@@ -4,8 +4,8 @@ An address is known, or it is counted from an origin that the whole workgroup sh
 only its bounds are known.  Two accesses from one origin are as far apart as what is added to it, wherever it is:
 
 - `g + x` and `g + y` are the same byte if `x` and `y` are.
-- `(g + x) & m` and `(g + y) & m`, where `m` keeps the low bits, are the same if `x & m` and `y & m` are: both turn a
-  ring of `m + 1` places by `g`.  Bytes at a place of the ring stay there if they fit between it and the next one.
+- `(g + x) & m` and `(g + y) & m`, where `m` keeps neighbouring bits, are the same if `x & m` and `y & m` are: both turn
+  a ring of places by `g`.  Bytes at a place of the ring stay there if they fit between it and the next one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from rota.prove.decisions import Arc, ArcLookup, Decisions, Span, Spans, hull, iterate_leaves
 from rota.prove.operation import Operation
 from rota.prove.state import ANY, Accesses, LdsUse, Leaf, Mask, Masks, WaveSet
-from rota.prove.symbol import GROUP, M32, Lanes, Linear, Symbol, Symbols, Value, key_of
+from rota.prove.symbol import GROUP, LOADED, M32, Lanes, Linear, Symbol, Symbols, Value, key_of
 
 _MOST_RELATIVE = 1 << 18  # bytes from an origin
 _MOST_PLACES = 1 << 16  # of a wave, of which each is marked
@@ -46,7 +46,8 @@ class TouchedBytes:
         self, operation: Operation, how: str, address: Value, active: Mask, stride: int = 0
     ) -> tuple[LdsUse, Outside | None]:
         """The access by lanes that may be active, `stride` bytes apart, and its first byte outside of LDS if known."""
-        key = (operation.number, key_of(address), active, self._symbols.row_waves)
+        unknown = isinstance(address, Linear)  # its symbol may have rows of other waves as well
+        key = (operation.number, key_of(address), active, self._symbols.row_waves if unknown else ())
         if key in self._known:
             return self._known[key]
         outside: Outside | None = None
@@ -59,14 +60,14 @@ class TouchedBytes:
         else:
             waves, size = len(lanes), self.masks.lanes
             places: Lanes = np.broadcast_to(np.asarray(address, np.int64), (waves, size)) + stride * np.arange(size)
-            found = [self._find_in_wave(operation, places[wave], lanes[wave]) for wave in range(waves)]
+            found = [self._find_inside(operation, self._choose(places[wave], lanes[wave])) for wave in range(waves)]
             octets = tuple(used for used, _ in found)
             beyond = next(((wave, place) for wave, (_, place) in enumerate(found) if place is not None), None)
             if beyond is not None:
                 wave, place = beyond
-                certain = self._find_in_wave(operation, places[wave], self.masks.certain(active)[wave])[1]
+                certain = self._find_inside(operation, self._choose(places[wave], self.masks.certain(active)[wave]))[1]
                 outside = Outside(place, certain is None and any(not atom.stable for atom in active.atoms))
-        exact = active.leaf is not None and not isinstance(address, Linear)
+        exact = active.leaf is not None and not unknown
         use = self.accesses.make(operation.number, how, octets, exact=exact, origin=origin, relative=relative)
         self._known[key] = use, outside
         return use, outside
@@ -79,10 +80,10 @@ class TouchedBytes:
         low, high = _bounds(Linear(address.base, 1, 0), active)
         reached = []
         for row, mask in zip(offsets, lanes, strict=True):
-            starts = np.unique(row[self.masks.lanes_of((mask,))[0]])
+            starts = np.unique(self._choose(row, mask))
             if (high - low + 1) * len(starts) <= _MOST_PLACES:
                 places = (np.arange(low, high + 1) * address.scale)[:, None] + starts
-                reached.append(self._find_in_wave(operation, places.reshape(-1) & M32, -1)[0])
+                reached.append(self._find_inside(operation, places.reshape(-1))[0])
                 continue
             extent = self._extent(_bounds(Linear(address.base, address.scale, starts), active), operation)
             first, last = extent if extent is not None else (0, self.size)  # all bytes between the bounds
@@ -104,27 +105,23 @@ class TouchedBytes:
         if least < 0 or most > _MOST_RELATIVE:
             return None, ()
         rows = np.broadcast_to(places, (len(lanes), self.masks.lanes))
-        chosen = (row[self.masks.lanes_of((mask,))[0]] for row, mask in zip(rows, lanes, strict=True))
-        return found.key, tuple(_mark_bytes(operation, each, most) for each in chosen)
+        chosen = (self._choose(row, mask) for row, mask in zip(rows, lanes, strict=True))
+        return found.key, tuple(_pack(_list_bytes(operation, each), most) for each in chosen)
 
-    def _find_in_wave(self, operation: Operation, addresses: Lanes, lanes: int) -> tuple[int, int | None]:
-        """The bytes at the addresses of these lanes, or at all of them if it is negative, and the first one outside."""
-        key = (operation.extents, addresses.tobytes(), lanes)
+    def _choose(self, row: Lanes, mask: int) -> Lanes:
+        chosen: Lanes = row[self.masks.lanes_of((mask,))[0]]
+        return chosen
+
+    def _find_inside(self, operation: Operation, addresses: Lanes) -> tuple[int, int | None]:
+        """The bytes of LDS at these addresses, and the first one outside."""
+        key = (operation.extents, addresses.tobytes())
         found = self._one_wave.get(key)
-        if found is not None:
-            return found
-        chosen, outside = addresses if lanes < 0 else addresses[self.masks.lanes_of((lanes,))[0]], None
-        used = np.zeros(self.size, np.uint8)
-        for offset, size in operation.extents:
-            places = ((chosen[:, None] + (offset + np.arange(size))) & M32).reshape(-1)
+        if found is None:
+            places = _list_bytes(operation, addresses) & M32
             inside = places < self.size
-            if not inside.all():
-                outside = int(places[~inside][0]) if outside is None else outside
-                places = places[inside]
-            used[places] = 1
-        octets = int.from_bytes(np.packbits(used, bitorder="little").tobytes(), "little")
-        self._one_wave[key] = octets, outside
-        return octets, outside
+            outside = None if inside.all() else int(places[~inside][0])
+            found = self._one_wave[key] = _pack(places[inside], self.size), outside
+        return found
 
     def find_bounds_outside(
         self, operation: Operation, address: Value, wave_set: WaveSet, known: Decisions, stride: int = 0
@@ -204,16 +201,20 @@ def _no_carry(away: Lanes, unit: int) -> bool:
 
 
 def is_any(symbol: Symbol) -> bool:
-    """True if a vector load gives a number, and all that is done to it is to shift and to mask it.
+    """True if a load from global memory gives a number, shifted and masked by constants alone.
 
-    Memory that a launch is free to fill can make it any number of its bits.
+    Memory that a launch is free to fill can make it any number of its bits.  What LDS holds the kernel itself computes.
     """
-    if symbol.op == "loaded":
+    if symbol.bits & (symbol.bits + 1):  # not every number up to the largest
+        return False
+    if symbol.op == LOADED:
         return True
     if symbol.op not in {"and", "shr"}:
         return False
-    keys = [each for each in symbol.args[:2] if not isinstance(each, int)]
-    return any(isinstance(each, tuple) and isinstance(each[0], Symbol) and is_any(each[0]) for each in keys)
+    value, by = symbol.args[:2]
+    if symbol.op == "and" and isinstance(value, int):
+        value, by = by, value
+    return isinstance(by, int) and isinstance(value, tuple) and isinstance(value[0], Symbol) and is_any(value[0])
 
 
 def _read_key(key: Hashable, rows: tuple[int, ...], waves: tuple[int, ...]) -> tuple[Symbol, int, Lanes] | None:
@@ -235,8 +236,13 @@ def _read_key(key: Hashable, rows: tuple[int, ...], waves: tuple[int, ...]) -> t
     return (centre, factor, numbers[[rows.index(wave) for wave in waves]]) if {*waves} <= {*rows} else None
 
 
-def _mark_bytes(operation: Operation, places: Lanes, size: int) -> int:
+def _list_bytes(operation: Operation, places: Lanes) -> Lanes:
+    """The bytes that an operation accesses from each of these places on."""
+    parts = [(places[:, None] + (offset + np.arange(count))).reshape(-1) for offset, count in operation.extents]
+    return np.concatenate(parts)
+
+
+def _pack(places: Lanes, size: int) -> int:
     used = np.zeros(size, np.uint8)
-    for offset, count in operation.extents:
-        used[(places[:, None] + (offset + np.arange(count))).reshape(-1)] = 1
+    used[places] = 1
     return int.from_bytes(np.packbits(used, bitorder="little").tobytes(), "little")

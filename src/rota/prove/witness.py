@@ -15,7 +15,7 @@ from rota.isa.binary.kernel_facts import Argument, KernelFacts
 from rota.prove.bit_vectors import EFFORT, Answer, BitVectors, Condition, PathTerms, Reply, Term
 from rota.prove.decisions import Chain, Event, Path, StateGraph, events_of
 from rota.prove.guesses import Guesses
-from rota.prove.symbol import M32, Symbol
+from rota.prove.symbol import FROM_LDS, LOADED, M32, Symbol
 from rota.prove.verdict import Budget, Meter
 
 _MOST_EVENTS = 6_000
@@ -120,12 +120,12 @@ FILLS = (0, 64)  # values to try for numbers that no condition constrains
 _BOUNDS = (1, 64, 4096, 1 << 16)
 _MOST_WORKGROUP = 255
 _UNKNOWN = {
-    **dict.fromkeys(("loaded", "first", "lane"), "words that it loads into vector registers"),
+    **dict.fromkeys((LOADED, FROM_LDS, "first", "lane"), "words that it loads into vector registers"),
     "start": "registers that nothing has written",
     "any": "whether a mask has lanes",
     "half": "masks of lanes",
 }
-DATA = frozenset({"loaded", "first", "lane", "any", "half"})
+DATA = frozenset({LOADED, FROM_LDS, "first", "lane", "any", "half"})
 """Ops of symbols that follow from what memory holds: some contents give them any value."""
 Triple = tuple[int, int, int]
 
