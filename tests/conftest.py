@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import settings
 
+from rota.fleet.verdict_store import SETTING as VERDICTS
 from rota.solver.memory import SETTING, remembering
 from tests import compiled_once
 from tests.docs.summary import write_documentation
@@ -29,6 +30,8 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ[SETTING] = _FOUND.name
     _COMPILED = TemporaryDirectory(prefix="rota-tests-")
     os.environ[compiled_once.SETTING] = _COMPILED.name
+    _VERDICTS = TemporaryDirectory(prefix="rota-tests-")
+    os.environ[VERDICTS] = _VERDICTS.name
 SEARCHED = ("tests/values", "tests/order")
 COMPILED = ("test_toolchain.py",)  # tests of the compiler itself compile each time
 # A landing must not hang on the luck of a draw; on developers' machines Hypothesis goes on looking for new examples.

@@ -197,10 +197,11 @@ class Severity(enum.Enum):
 
 
 class SourceLine(NamedTuple):
-    """Where the author declared something."""
+    """Where the author declared something; `text` is the line itself, if somebody has read it."""
 
     file: str
     line: int
+    text: str = ""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
@@ -210,7 +211,8 @@ class SourceLine(NamedTuple):
 class Concern:
     """One end of a finding: an op, entry, edge or field, its place, and where the author wrote it.
 
-    `index` numbers an op of the body, or, with a `phase`, an entry of that phase.
+    `index` numbers an op of the body, or, with a `phase`, an entry of that phase. `place` is shown instead of a number:
+    the address of an instruction.
     """
 
     label: str
@@ -218,18 +220,20 @@ class Concern:
     role: str = ""
     source: SourceLine | None = None
     phase: str = ""
+    place: str = ""
 
     @property
     def number(self) -> str:
-        """`#5` for an op of the body, `kernel[5]` for an entry of a phase; empty without a number."""
-        if self.index is None:
-            return ""
+        """`#5` for an op of the body, `kernel[5]` for an entry of a phase, `0x1a40`; empty without a number."""
+        if self.place or self.index is None:
+            return self.place
         return f"{self.phase}[{self.index}]" if self.phase else f"#{self.index}"
 
     def __str__(self) -> str:
         place = f"  --> {self.source}   " if self.source else "  --> "
         number = f"{self.number} " if self.number else ""
-        return f"{place}{number}{self.label}" + (f"   {self.role}" if self.role else "")
+        quoted = f"\n        {self.source.text}" if self.source and self.source.text else ""
+        return f"{place}{number}{self.label}" + (f"   {self.role}" if self.role else "") + quoted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.cli.commands.check import Wishes
+from rota.fleet.kernel_job import ProofOptions
 from rota.prove.verdict import Budget
 from tests.cli.command import data, rota
 from tests.shared import shared
@@ -95,7 +95,7 @@ def test_the_level_of_a_finding_decides_the_status(folder: Path, monkeypatch: py
         for level in levels:
             wanted = fails is not None and levels.index(fails) <= levels.index(level)
             assert rota(f"check {folder}/{name}.hsaco --fail-on {level}").exit_code == int(wanted), (name, level)
-    monkeypatch.setattr(Wishes, "budget", lambda _: Budget(states=0))
+    monkeypatch.setattr(ProofOptions, "budget", lambda _: Budget(states=0))
     told = data(f"check {folder}/raw_sync_ok.hsaco")
     assert (told["ok"], told["proved"]) == (True, False)
     assert rota(f"check {folder}/raw_sync_ok.hsaco --fail-on undecided").exit_code == 1

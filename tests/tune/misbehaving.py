@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.loop_spec import LoopSpec
-from rota.tune.nursery import INSIDE
 from rota.tune.point import LoopPoint, ShapeOfLoop
+from rota.workers.nursery import INSIDE
 
 
 def well(point: LoopPoint) -> ShapeOfLoop:

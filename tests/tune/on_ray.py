@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from rota.tune.ray_pool import RayPool
 from rota.tune.tune_library import tune_library
+from rota.workers.ray_pool import RayPool
 from tests.tune.spaces import SHAPES, makers, space
 
 SPACE = space(tile="64x64x64", make=makers("fatal_to_a_node", "slow"), split_k=1)

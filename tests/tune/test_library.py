@@ -16,12 +16,13 @@ from rota.predict.predict_problem import GemmProblem, predict_problem
 from rota.targets import registry
 from rota.tune import point as points, winners
 from rota.tune.dispatch_table import table_files
-from rota.tune.local_pool import LocalPool
-from rota.tune.point import PointLimits, PointStatus
+from rota.tune.point import PointStatus
 from rota.tune.space import ProblemShape
 from rota.tune.store import Store
 from rota.tune.tune_library import TunedLibrary, library_in, tune_library
 from rota.tune.winners import KernelRun, gemm_of
+from rota.workers.job import JobLimits
+from rota.workers.local_pool import LocalPool
 from tests.tune.spaces import SHAPES, makers, space
 from tests.wording.golden import worded
 
@@ -110,7 +111,7 @@ def test_the_table_says_what_predict_problem_says(library: TunedLibrary) -> None
 
 def test_bad_points_cost_one_row_each(tmp_path: Path) -> None:
     bad = space(tile="64x64x64", make=makers("well", "crashing", "greedy", "unproved"), split_k=1)
-    library = tune_library(SHAPES, bad, tmp_path, pool=LocalPool(2, PointLimits(600.0, 2048)))
+    library = tune_library(SHAPES, bad, tmp_path, pool=LocalPool(2, JobLimits(600.0, 2048)))
     found = {row.point.make.rpartition(":")[2]: row for row in library.rows}
     assert {name: (row.status.value, row.code) for name, row in found.items()} == {
         "well": ("proved", ""),
@@ -121,7 +122,7 @@ def test_bad_points_cost_one_row_each(tmp_path: Path) -> None:
     assert "SIGSEGV" in found["crashing"].message
     worded(found["unproved"].message)
     worse = space(tile="64x64x64", make=makers("well", "crashing", "greedy", "unproved", "hanging"), split_k=1)
-    again = tune_library(SHAPES, worse, tmp_path, pool=LocalPool(1, PointLimits(1.0, 2048)))
+    again = tune_library(SHAPES, worse, tmp_path, pool=LocalPool(1, JobLimits(1.0, 2048)))
     assert again.tally.done == 1  # the others, failures among them, are rows already
     assert [(row.status.value, row.code) for row in again.rows[-1:]] == [("failed", "S303")]
     (table,) = again.tables

@@ -12,8 +12,8 @@ import pytest
 
 from rota.errors import ToolchainError
 from rota.tune.dispatch_table import table_files
-from rota.tune.ray_pool import RayPool
 from rota.tune.tune_library import library_in, tune_library
+from rota.workers.ray_pool import RayPool
 from tests.findings.smallest import raised
 from tests.tune.on_ray import SPACE
 from tests.tune.spaces import SHAPES, space

@@ -14,7 +14,7 @@ import pytest
 
 from rota.errors import TuneError
 from rota.tune.point import JobKind, LoopPoint, PointRow, PointStatus
-from rota.tune.store import FILE, Store
+from rota.tune.store import Store
 from tests.findings.smallest import raised
 
 POINT = LoopPoint(device="MI355X")
@@ -75,19 +75,19 @@ def test_a_truncated_file_is_damaged(tmp_path: Path, left: float) -> None:
     with Store(tmp_path, write=True) as store:
         for number in range(100):
             store.put(row(number, 1000))
-    path = tmp_path / FILE
+    path = tmp_path / Store.FILE
     size = path.stat().st_size
     os.truncate(path, int(left if left > 1 else left * size))
     for write in (True, False):
         finding = raised("S202", lambda write=write: Store(tmp_path, write=write))  # type: ignore[misc]
-        assert FILE in finding.message
+        assert Store.FILE in finding.message
 
 
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text("M,N,K\n" * 100)
+    (tmp_path / Store.FILE).write_text("M,N,K\n" * 100)
     raised("S202", lambda: Store(tmp_path, write=True))
-    (tmp_path / FILE).unlink()
-    base = sqlite3.connect(tmp_path / FILE)
+    (tmp_path / Store.FILE).unlink()
+    base = sqlite3.connect(tmp_path / Store.FILE)
     base.execute("CREATE TABLE other (x)")
     base.commit()
     base.close()
@@ -96,7 +96,7 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
 
 def test_a_store_of_another_format_is_refused(tmp_path: Path) -> None:
     Store(tmp_path, write=True).close()
-    base = sqlite3.connect(tmp_path / FILE)
+    base = sqlite3.connect(tmp_path / Store.FILE)
     base.execute("UPDATE meta SET value = '99'")
     base.commit()
     base.close()

@@ -11,34 +11,33 @@ from typing import Any
 import pytest
 
 from rota.errors import TuneError
-from rota.tune.nursery import _load
-from rota.tune.point import Job, JobKind, LoopPoint, PointStatus, compute, row_of
-from rota.tune.ray_pool import BatchLostError, RayPool, compute_batch
+from rota.tune.point import JobKind, LoopPoint, PointJob, PointStatus, make_ready, row_of
+from rota.workers.ray_pool import BatchLostError, RayPool, compute_batch
 
 pytestmark = pytest.mark.thorough  # searches, in processes of its own
 
 POINT = LoopPoint(device="MI355X", tile=(64, 64, 64), waves=4, instructions=False, effort=0.0)
-JOB = Job(POINT.key(), JobKind.SOLVE, POINT)
+JOB = PointJob(POINT.key(), JobKind.SOLVE, POINT)
 
 
 def test_a_point_is_solved_proved_and_audited() -> None:
-    _load()
-    solved = compute(JOB)
+    make_ready()
+    solved = JOB.compute()
     assert (solved.status, solved.code) == (PointStatus.PROVED, "")
     assert solved.facts["loop_clocks"] >= solved.facts["matrix_clocks"] > 0
     assert row_of(solved.line()).facts == solved.facts
-    audited = compute(Job(JOB.key, JobKind.AUDIT, POINT, solved.answer))
+    audited = PointJob(JOB.key, JobKind.AUDIT, POINT, solved.answer).compute()
     assert (audited.status, audited.code) == (PointStatus.PROVED, "")
 
 
 def test_a_point_that_rota_refuses_is_a_row_with_its_code() -> None:
     wrong = replace(POINT, tile=(48, 64, 64))
-    refused = compute(Job("any key", JobKind.SOLVE, wrong))
+    refused = PointJob("any key", JobKind.SOLVE, wrong).compute()
     assert (refused.status, refused.code) == (PointStatus.REFUSED, "D102")
 
 
 def test_a_batch_is_computed_by_a_process_of_its_own() -> None:
-    (line,) = compute_batch([JOB.line()], (600.0, 4096))
+    (line,) = compute_batch(JOB.trade, [JOB.line()], (600.0, 4096))
     assert row_of(line).status is PointStatus.PROVED
 
 
@@ -50,7 +49,7 @@ def stand_in(task: Callable[[list[str], tuple[float, int]], list[str]], **more: 
     """As much of Ray as the pool uses; tasks run when their result is asked for."""
 
     def remote(**_: Any) -> Callable[[Any], SimpleNamespace]:
-        return lambda _: SimpleNamespace(remote=lambda *given: (tuple(given[0]), given[1], object()))
+        return lambda _: SimpleNamespace(remote=lambda _, *given: (tuple(given[0]), given[1], object()))
 
     return SimpleNamespace(
         is_initialized=lambda: False,
@@ -65,7 +64,7 @@ def stand_in(task: Callable[[list[str], tuple[float, int]], list[str]], **more: 
 
 
 def test_batches_come_back_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    solved = compute(JOB)
+    solved = JOB.compute()
     monkeypatch.setitem(sys.modules, "ray", stand_in(lambda lines, _: [solved.line() for _ in lines]))
     rows = [row for rows in RayPool(None, 2).run([JOB] * 5) for row in rows]
     assert [(row.key, row.status) for row in rows] == [(JOB.key, PointStatus.PROVED)] * 5

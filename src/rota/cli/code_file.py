@@ -50,7 +50,15 @@ def code_files(place: str) -> list[Path]:
     return sorted({file for file in found if file.suffix in OBJECTS | SOURCES and file.is_file()})
 
 
-def read_code(file: Path, *, device: str | None = None, compiler: str | None = None) -> CodeObject:
+class Compilation(NamedTuple):
+    """For what a source is compiled, by what, and with which flags."""
+
+    device: str | None = None
+    compiler: str | None = None
+    flags: tuple[str, ...] = ()
+
+
+def read_code(file: Path, how: Compilation = Compilation()) -> CodeObject:  # noqa: B008  # frozen
     """The code object that a file is, or that is made of it."""
     if file.suffix not in SOURCES:
         from rota.isa.binary.toolchain import read_object
@@ -61,13 +69,18 @@ def read_code(file: Path, *, device: str | None = None, compiler: str | None = N
     from rota.isa.binary.toolchain import find_toolchain
 
     text = file.read_text(encoding="utf-8", errors="replace")
-    arch = _arch(file, text, device)
+    arch = _arch(file, text, how.device)
     if file.suffix == ".s":
-        return find_toolchain(compiler).assemble(text, arch)
+        return find_toolchain(how.compiler).assemble(text, arch)
     from rota.isa.binary.toolchain import read_object
     from rota.isa.launch.loaded_kernel import compile_source
 
-    return read_object(compile_source(file, arch, compiler=compiler).hsaco)  # again, with its lines
+    return read_object(compile_source(file, arch, compiler=how.compiler).hsaco)  # again, with its lines
+
+
+def read_build_files(folder: Path) -> list[tuple[Path, tuple[str, ...]]]:
+    """The HIP sources of a build, each with its flags."""
+    raise NotImplementedError
 
 
 def _arch(file: Path, text: str, device: str | None) -> str:
@@ -86,7 +99,7 @@ def find_code(text: str, *, device: str | None = None, compiler: str | None = No
     place, name = split_name(text)
     if Path(place).is_dir():
         raise click.UsageError(f"{place} is a folder: name one file")
-    return read_code(Path(place), device=device, compiler=compiler), name
+    return read_code(Path(place), Compilation(device, compiler)), name
 
 
 Command = TypeVar("Command", bound=Callable[..., object])

@@ -5,11 +5,9 @@ from __future__ import annotations
 import enum
 import errno
 import json
-import os
 import re
 import shutil
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -18,11 +16,12 @@ from math import isfinite
 from pathlib import Path
 from threading import Event, Thread
 from time import perf_counter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from rota.errors import CODES, Finding, Severity, SourceLine
+from rota.fleet.identity import FORMAT, KnownFinding, identify, relative, split_subject
 from rota.version import __version__
 
 # Annotations for GitHub.
@@ -66,63 +65,13 @@ def _escape(text: str, table: Iterable[tuple[str, str]]) -> str:
     return text
 
 
-def relative(file: str) -> str:
-    """As GitHub knows the file: from the root of the checkout."""
-    root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()
-    path = Path(file).resolve()
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else file
-
-
-# Findings that are known.
-#
-# A finding is known if its code, its kernel and its ends are: lines of source where there are any, instructions
-# elsewhere. Numbers, waves and bytes may change, and so may the place of an instruction in its listing. What was
-# found twice is known twice.
-
-FORMAT = 1
-
-
-class KnownFinding(NamedTuple):
-    """What makes two findings the same."""
-
-    kernel: str
-    code: str
-    ends: tuple[str, ...]
-
-
-def identity(subject: str, finding: Finding) -> KnownFinding:
-    """By which a finding about `subject`, a file or `file:kernel`, is known again."""
-    kernel = subject.rpartition(":")[2] if ":" in subject else Path(subject).name
-    ends = (
-        f"{relative(concern.source.file)}:{concern.source.line}" if concern.source else concern.label
-        for concern in finding.concerns
-    )
-    return KnownFinding(kernel, finding.code, tuple(ends))
-
-
-def new_findings(
-    found: Iterable[tuple[str, Finding]], known: Iterable[KnownFinding]
-) -> tuple[tuple[str, Finding], ...]:
-    """Those that are not known; notes are never new."""
-    left, new = Counter(known), []
-    for subject, finding in found:
-        if finding.severity is Severity.NOTE:
-            continue
-        who = identity(subject, finding)
-        if left[who] > 0:
-            left[who] -= 1
-        else:
-            new.append((subject, finding))
-    return tuple(new)
+# Findings that are known, in a file that is reviewed like code.
 
 
 def format_baseline(found: Iterable[tuple[str, Finding]]) -> str:
     """A baseline's text: one line a finding, sorted, so that a difference can be reviewed."""
-    known = sorted(identity(subject, each) for subject, each in found if each.severity is not Severity.NOTE)
-    lines = ",\n".join(
-        "    " + json.dumps({"kernel": each.kernel, "code": each.code, "ends": each.ends}, ensure_ascii=False)
-        for each in known
-    )
+    known = sorted(identify(subject, each) for subject, each in found if each.severity is not Severity.NOTE)
+    lines = ",\n".join("    " + json.dumps(each._asdict(), ensure_ascii=False) for each in known)
     return f'{{\n  "rota_baseline": {FORMAT},\n  "known": [\n{lines}\n  ]\n}}\n'
 
 
@@ -131,7 +80,10 @@ def read_baseline(path: Path) -> tuple[KnownFinding, ...]:
     try:
         document = json.loads(path.read_text())
         if document["rota_baseline"] != FORMAT:
-            raise click.UsageError(f"{path} is a baseline of format {document['rota_baseline']}, not {FORMAT}")
+            raise click.UsageError(
+                f"{path} is a baseline of format {document['rota_baseline']}, not {FORMAT}: write it again, with "
+                "--write-baseline"
+            )
         known = tuple(map(_known, document["known"]))
     except OSError as error:
         raise click.UsageError(f"{path} can't be read: {error.strerror or error}") from error
@@ -141,10 +93,10 @@ def read_baseline(path: Path) -> tuple[KnownFinding, ...]:
 
 
 def _known(entry: dict[str, Any]) -> KnownFinding:
-    parts = (entry["kernel"], entry["code"], *entry["ends"])
+    file, kernel, code, *ends = parts = (entry["file"], entry["kernel"], entry["code"], *entry["ends"])
     if not all(isinstance(part, str) for part in parts):
-        raise TypeError("a kernel, a code or an end is not a string")
-    return KnownFinding(parts[0], parts[1], parts[2:])
+        raise TypeError("a file, a kernel, a code or an end is not a string")
+    return KnownFinding(file, kernel, code, tuple(ends))
 
 
 # Findings as SARIF 2.1.0.
@@ -177,7 +129,7 @@ def as_sarif(found: Iterable[tuple[str, Finding]]) -> dict[str, Any]:
 
 def _result(subject: str, finding: Finding, codes: Sequence[str]) -> dict[str, Any]:
     located = [(concern.label, concern.source) for concern in finding.concerns if concern.source is not None]
-    file, _, kernel = subject.partition(":")
+    file, kernel = split_subject(subject)
     first = _location(*located[0]) if located else {"physicalLocation": {"artifactLocation": {"uri": _uri(file)}}}
     logical = [{"name": kernel, "kind": "function"}] if kernel else []
     logical += [{"name": str(concern).removeprefix("  --> "), "kind": "element"} for concern in finding.concerns]
@@ -188,13 +140,8 @@ def _result(subject: str, finding: Finding, codes: Sequence[str]) -> dict[str, A
         "message": {"text": str(finding)},
         "locations": [first | ({"logicalLocations": logical} if logical else {})],
         "relatedLocations": [_location(*each) for each in located[1:]],
-        "partialFingerprints": {"rota/v1": fingerprint(identity(subject, finding))},
+        "partialFingerprints": {"rota/v2": identify(subject, finding).fingerprint},
     }
-
-
-def fingerprint(known: KnownFinding) -> str:
-    """The same for a finding as long as code, kernel and both ends are."""
-    return "|".join((known.kernel, known.code, *known.ends))
 
 
 def _location(label: str, line: SourceLine) -> dict[str, Any]:

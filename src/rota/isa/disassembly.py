@@ -440,8 +440,10 @@ class Instruction:
         """True for a memory instruction that writes registers."""
         return self.spec.access is not None and returns_value(self.spec.access, self.modifiers)
 
-    def concern(self, role: str = "line of the listing") -> Concern:
-        return Concern(label=self.text, index=self.line, role=role, source=self.source)
+    def concern(self, role: str = "") -> Concern:
+        place = "" if self.address is None else f"{self.address:#x}"
+        role = role or ("" if place else "line of the listing")
+        return Concern(label=self.text, index=self.line, role=role, source=self.source, place=place)
 
     @property
     def follows(self) -> int | None:

@@ -422,7 +422,7 @@ class Judge:
         key = (code, rule, *(() if code == "I304" else (number, other)))  # equal words are noted once
         path = path or (None if known is None else known.path)
         if key not in self._found:
-            ends = ((number, "line of the listing"), (other, "the other one"))[: 1 + (number != other)]
+            ends = ((number, ""), (other, "the other one"))[: 1 + (number != other)]
             concerns = tuple(self._operations[each].instruction.concern(role) for each, role in ends)
             trail = () if known is None else known.trail[-_MOST_DECISIONS:]
             decided = (("decisions", "; ".join(trail)),) if trail else ()

@@ -221,3 +221,26 @@ def library_files(library: TunedLibrary, tell: Callable[[str], None] = lambda _:
             yield f"{each.symbol}.h", each.launcher
         name = f"dispatch_{table.device.lower()}_{table.ranking.element}.h"
         yield name, dispatch_header(table, launchers=launchers)
+
+
+def list_tables(library: TunedLibrary) -> dict[str, Iterator[dict[str, Any]]]:
+    """What became of every loop, and the kernel of every shape, as rows."""
+    return {"points": _points(library), "choices": _choices(library)}
+
+
+def _points(library: TunedLibrary) -> Iterator[dict[str, Any]]:
+    for row in library.rows:
+        point = row.point
+        about: dict[str, Any] = {"key": row.key, "name": point.name, "device": point.device, "type": point.element}
+        about |= {"tile": "x".join(map(str, point.tile)), "waves": point.waves, "status": row.status.value}
+        clocks = {name: row.facts.get(name) for name in ("loop_clocks", "matrix_clocks")}
+        said = {"code": row.code, "message": row.message, **clocks, "seconds": row.seconds, "attempts": row.attempts}
+        yield about | said
+
+
+def _choices(library: TunedLibrary) -> Iterator[dict[str, Any]]:
+    for table in library.tables:
+        for shape, choice in table.choices.items():
+            sides = {"m": shape.m, "n": shape.n, "k": shape.k, "type": table.ranking.element, "out": shape.result}
+            chosen = {name: choice[name] for name in ("kernel", "split_k", "us", "basis", "near")}
+            yield {"device": table.device, **sides, **chosen}

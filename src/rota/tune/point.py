@@ -205,20 +205,22 @@ class JobKind(enum.Enum):
     AUDIT = "audit"
 
 
-class PointLimits(NamedTuple):
-    """What one point may take: seconds by the clock, and MiB of address space."""
-
-    seconds: float = 600.0
-    megabytes: int = 4096
-
-
-class Job(NamedTuple):
+class PointJob(NamedTuple):
     """A point to be computed; an audit is told what the search has found."""
 
     key: str
     kind: JobKind
     point: LoopPoint
     answer: str = ""
+
+    @property
+    def trade(self) -> str:
+        return __name__
+
+    def find_mismatch(self) -> str:
+        """The key that a search has here, if it isn't the one that was asked for."""
+        own = self.point.key() if self.kind is JobKind.SOLVE else self.key
+        return "" if own == self.key else own
 
     def line(self) -> str:
         said = {"key": self.key, "kind": self.kind.value, "point": self.point.data(), "answer": self.answer}
@@ -229,13 +231,41 @@ class Job(NamedTuple):
             key=self.key, kind=self.kind, point=self.point, status=status, code=code, message=message, **more
         )
 
+    def compute(self) -> PointRow:
+        """The row; only what isn't rota's own finding escapes."""
+        started = perf_counter()
+        try:
+            if self.kind is JobKind.SOLVE:
+                facts, answer = _solve(self.point)
+                code, message = "", ""
+            else:
+                facts, answer = _audit(self.point, self.answer), ""
+                code, message = facts.pop("code"), facts.pop("message")
+            status = PointStatus.REFUSED if code else PointStatus.PROVED
+        except RotaError as error:
+            worst = error.findings[0]
+            facts, answer, status, code, message = {}, "", PointStatus.REFUSED, worst.code, worst.message
+        return self.end(status, code, message, facts=facts, answer=answer, seconds=perf_counter() - started)
+
     def fail(self, code: str, message: str, **more: Any) -> PointRow:  # fields of the row
         return self.end(PointStatus.FAILED, code, message.strip(), **more)
 
 
-def job_of(line: str) -> Job:
+@cache
+def make_ready() -> None:
+    """Loads what every job needs."""
+    import rota.emit.whole.whole_kernel
+    import rota.order.modulo.scheduler
+    import rota.predict.predict_problem
+    import rota.values.compile_loop  # noqa: F401  # for the jobs
+    from rota.solver.cp_sat import make_ready as make_solver_ready
+
+    make_solver_ready()
+
+
+def job_of(line: str) -> PointJob:
     said = json.loads(line)
-    return Job(said["key"], JobKind(said["kind"]), point_of(said["point"]), said["answer"])
+    return PointJob(said["key"], JobKind(said["kind"]), point_of(said["point"]), said["answer"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,6 +290,9 @@ class PointRow:
     def line(self) -> str:
         return json.dumps(asdict(self) | {"kind": self.kind.value, "status": self.status.value}) + "\n"
 
+    def after(self, attempts: int) -> PointRow:
+        return replace(self, attempts=attempts)
+
 
 def row_of(line: str) -> PointRow:
     return make_row(json.loads(line))
@@ -271,24 +304,6 @@ def make_row(said: Mapping[str, Any]) -> PointRow:
 
 
 _AUDITED_BY = ("audit", "emit", "isa")
-
-
-def compute(job: Job) -> PointRow:
-    """The row of a job; only what isn't rota's own finding escapes."""
-    started = perf_counter()
-    point = job.point
-    try:
-        if job.kind is JobKind.SOLVE:
-            facts, answer = _solve(point)
-            code, message = "", ""
-        else:
-            facts, answer = _audit(point, job.answer), ""
-            code, message = facts.pop("code"), facts.pop("message")
-        status = PointStatus.REFUSED if code else PointStatus.PROVED
-    except RotaError as error:
-        worst = error.findings[0]
-        facts, answer, status, code, message = {}, "", PointStatus.REFUSED, worst.code, worst.message
-    return job.end(status, code, message, facts=facts, answer=answer, seconds=perf_counter() - started)
 
 
 def _solve(point: LoopPoint) -> tuple[dict[str, Any], str]:

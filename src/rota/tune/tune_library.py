@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 
 from rota.errors import Finding, TuneError
 from rota.targets.registry import device_named
-from rota.tune.local_pool import LocalPool, Pool
-from rota.tune.point import Job, JobKind, PointLimits, PointRow, PointStatus, audit_key, point_of
+from rota.tune.point import JobKind, PointJob, PointRow, PointStatus, audit_key, point_of
 from rota.tune.space import ProblemShape, Pruned, Swizzle, TuneSpace, sift
 from rota.tune.store import Store
 from rota.tune.winners import KernelRun, Ranking, choices, fits, rank, shape_key
+from rota.workers.job import Pool
+from rota.workers.local_pool import LocalPool
 
 Tell = Callable[["Tally"], None]
 """Hears how far the run is, after every row."""
@@ -107,7 +108,7 @@ def tune_library(
             store.measure(measured)
         tally = Tally(asked=len(sifted.points))
         runner = _Runner(store, pool or LocalPool(), tally, tell, retry=retry)
-        rows = runner.run([Job(point.key(), JobKind.SOLVE, point) for point in sifted.points])
+        rows = runner.run([PointJob(point.key(), JobKind.SOLVE, point) for point in sifted.points])
         proved = [row for row in rows if row.status is PointStatus.PROVED]
         if audit:
             proved = runner.audit(proved)
@@ -124,7 +125,7 @@ class _Runner:
     def __init__(self, store: Store, pool: Pool, tally: Tally, tell: Tell, *, retry: bool) -> None:
         self.store, self.pool, self.tally, self.tell, self.retry = store, pool, tally, tell, retry
 
-    def run(self, jobs: Sequence[Job]) -> list[PointRow]:
+    def run(self, jobs: Sequence[PointJob]) -> list[PointRow]:
         there = self.store.rows(job.key for job in jobs)
         found = {key: row for key, row in there.items() if not self._again(row)}
         for row in found.values():
@@ -142,7 +143,7 @@ class _Runner:
         """A failure under narrower limits than now, or one that is to be tried again."""
         if row.status is not PointStatus.FAILED:
             return False
-        now: PointLimits = getattr(self.pool, "limits", PointLimits())
+        now = self.pool.limits
         return (
             self.retry
             or (row.code == "S303" and row.facts["seconds"] < now.seconds)
@@ -157,7 +158,7 @@ class _Runner:
         keys = {audit_key(row.key, toolchain): row for row in proved}
         self.tally.asked += len(keys)
         self.tally.doing = "auditing"
-        rows = self.run([Job(key, JobKind.AUDIT, row.point, row.answer) for key, row in keys.items()])
+        rows = self.run([PointJob(key, JobKind.AUDIT, row.point, row.answer) for key, row in keys.items()])
         return [keys[row.key] for row in rows if row.status is PointStatus.PROVED]
 
 

@@ -20,8 +20,8 @@ from time import perf_counter
 from typing import NamedTuple
 
 from rota.tune.point import JobKind, LoopPoint, PointRow, PointStatus, row_of
-from rota.tune.ray_pool import BATCH_SECONDS
 from rota.tune.store import Store
+from rota.workers.ray_pool import BATCH_SECONDS
 
 SCHEDULES = 1_000_000
 TASK_SECONDS = 0.001  # of the driver for one Ray task: Ray's own figure is thousands of tasks a second

@@ -18,10 +18,10 @@ from pathlib import Path
 from time import perf_counter
 
 from rota.tune.dispatch_table import table_files
-from rota.tune.local_pool import LocalPool
 from rota.tune.space import ProblemShape, TuneSpace, sift, space_of
 from rota.tune.tune_library import TunedLibrary, summary, tune_library
 from rota.tune.winners import predict_times
+from rota.workers.local_pool import LocalPool
 from tests.campaigns.measured.measured_rows import DEVICES, measured_on
 
 SHAPES = 10_000

@@ -11,11 +11,10 @@ import click
 from rota.cli.output import give, json_option, tell, write
 
 if TYPE_CHECKING:
-    from rota.tune.local_pool import Pool
-    from rota.tune.point import PointLimits
     from rota.tune.space import TuneSpace
     from rota.tune.tune_library import Tally, TunedLibrary
     from rota.tune.winners import KernelRun
+    from rota.workers.job import JobLimits, Pool
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _CLEAR = "\r\x1b[K"
@@ -81,15 +80,15 @@ def tune(
         return
     if len(what) != 1 or space is None or output is None:
         raise click.UsageError("tuning takes one file of shapes, --space and -o; or status and a folder")
-    from rota.tune.point import PointLimits
     from rota.tune.space import TOKENS, read_shapes, read_space
     from rota.tune.tune_library import tune_library
+    from rota.workers.job import JobLimits
 
     rows_of_a = TOKENS if tokens is None else _numbers(tokens)
     shapes = read_shapes(Path(what[0]), rows_of_a, parallel)
     searched = read_space(space)
     runs = [] if measure is None else _read_measured(measure, searched)
-    pool = _pool(workers, ray, PointLimits(seconds, megabytes))
+    pool = _pool(workers, ray, JobLimits(seconds, megabytes))
     library = tune_library(shapes, searched, output, pool=pool, audit=audit, measured=runs, retry=retry, tell=_Line())
     _finish(library, parquet)
 
@@ -101,9 +100,10 @@ def _finish(library: TunedLibrary, parquet: str | None) -> None:
         click.echo(_CLEAR, nl=False, err=True)
     written = _write_files(library)
     if parquet is not None:
-        from rota.tune.parquet import write_parquet
+        from rota.tune.dispatch_table import list_tables
+        from rota.workers.parquet import write_parquet
 
-        written += write_parquet(library, parquet)
+        written += write_parquet(list_tables(library), parquet)
     lines = [summary(library.tally), *_tables(library), *(f"wrote {name}" for name in written)]
     give("\n".join(lines), _data(library, written))
     for finding in library.findings:
@@ -179,12 +179,12 @@ def _status(folder: Path) -> None:
     give("\n".join([progress_line(library.tally), *listed, *_tables(library)]), _data(library, []))
 
 
-def _pool(workers: int, ray: str | None, limits: PointLimits) -> Pool:
+def _pool(workers: int, ray: str | None, limits: JobLimits) -> Pool:
     if ray is not None:
-        from rota.tune.ray_pool import RayPool
+        from rota.workers.ray_pool import RayPool
 
         return RayPool(None if ray == "local" else ray, workers, limits)
-    from rota.tune.local_pool import LocalPool
+    from rota.workers.local_pool import LocalPool
 
     return LocalPool(workers, limits)
 

@@ -7,11 +7,15 @@ nothing else, so a kernel is whatever has one; the notes say more about it, or l
 
 from __future__ import annotations
 
+import ctypes
 import re
 import struct
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from typing import cast
 
 from rota.errors import IsaError, ToolchainError, did_you_mean
 from rota.isa.binary.elf import (
@@ -79,6 +83,31 @@ class CodeObject:
         kernel = self.kernel(name)
         names = [each.name for each in self.kernels]
         return read_listing(self.disassembly, kernel.name, entry=kernel.entry, kernels=names, lines=self.lines)
+
+
+@cache
+def demangle(name: str) -> str:
+    """A name of C++ as its author wrote it, by the C++ library of this machine; any other name as it is."""
+    if not name.startswith("_Z"):
+        return name
+    function = _find_demangler()
+    status = ctypes.c_int(0)
+    found = None if function is None else function(name.encode(), None, None, ctypes.byref(status))
+    if not found:
+        return name
+    text = ctypes.cast(found, ctypes.c_char_p).value or b""
+    ctypes.CDLL(None).free(ctypes.c_void_p(found))
+    return text.decode(errors="replace").removesuffix(" [clone .kd]")
+
+
+@cache
+def _find_demangler() -> Callable[..., int | None] | None:
+    for library in ("libstdc++.so.6", "libc++abi.so.1", "libc++abi.dylib"):
+        with suppress(OSError, AttributeError):
+            function = ctypes.CDLL(library)["__cxa_demangle"]
+            function.restype = ctypes.c_void_p
+            return cast("Callable[..., int | None]", function)
+    return None
 
 
 def read_kernels(hsaco: bytes) -> tuple[KernelFacts, ...]:

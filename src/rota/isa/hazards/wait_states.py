@@ -293,7 +293,7 @@ def check_spacing(instructions: Sequence[Instruction], architecture: Architectur
     findings = []
     for _, early in sorted(worst.items()):
         then, first = instructions[early.then], instructions[early.first]
-        ends = ((then, "line of the listing"), (first, "the other one"))
+        ends = ((then, ""), (first, "the other one"))
         concerns = tuple(Concern(label=each.text, index=each.line, role=role) for each, role in ends)
         message, evidence = early_message(then, early.need, early.short), early_evidence(early.need, early.short)
         findings.append(Finding("I104", message, concerns=concerns, evidence=evidence))

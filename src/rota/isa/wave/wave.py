@@ -160,7 +160,7 @@ class Faults:
         if end in known or (end is None and known):
             return
         known.pop(None, None)  # now its other end is known
-        ends = ((instruction, "line of the listing"), (other, "the other one"))
+        ends = ((instruction, ""), (other, "the other one"))
         concerns = tuple(each.concern(role) for each, role in ends if each)
         known[end] = Finding(code, message, severity=severity, concerns=concerns, evidence=evidence)
 

@@ -8,55 +8,43 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import IO, Protocol, cast
+from typing import IO, Any, cast
 
-from rota.tune.point import Job, PointLimits, PointRow, row_of
+from rota.workers.job import Job, JobLimits, Row, RowT, find_trade
 
 DEATHS = 3
 """Of workers over one job, before it is given up."""
 
 
-class Pool(Protocol):
-    """What computes jobs: here, or on a cluster."""
-
-    @property
-    def workers(self) -> int:
-        """How many jobs are computed at once."""
-        ...
-
-    def run(self, jobs: Sequence[Job]) -> Iterator[Sequence[PointRow]]:
-        """The row of each job, in any order, as soon as it is there; rows that come together, together."""
-        ...
-
-
 class Nursery:
     """A process that computes jobs, one after the other, each in a child."""
 
-    def __init__(self, limits: PointLimits) -> None:
-        command = [sys.executable, "-m", "rota.tune.nursery", f"{limits.seconds:g}", str(limits.megabytes)]
+    def __init__(self, trade: str, limits: JobLimits) -> None:
+        command = [sys.executable, "-m", "rota.workers.nursery", trade, f"{limits.seconds:g}", str(limits.megabytes)]
         self.process = subprocess.Popen(  # noqa: S603  # rota itself
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
         )
-        self.jobs: deque[Job] = deque()
+        self.trade = find_trade(trade)
+        self.jobs: deque[Job[Any]] = deque()
 
     @property
     def rows(self) -> IO[str]:
         return cast("IO[str]", self.process.stdout)
 
-    def give(self, job: Job) -> None:
+    def give(self, job: Job[Any]) -> None:
         self.jobs.append(job)
         into = cast("IO[str]", self.process.stdin)
         with contextlib.suppress(BrokenPipeError):  # it is dead, which its rows will show
             into.write(job.line())
             into.flush()
 
-    def row(self) -> PointRow | None:
+    def row(self) -> Row | None:
         """The next row; None if it died."""
         line = self.rows.readline()
         if not line.endswith("\n"):
             return None
         self.jobs.popleft()
-        return row_of(line)
+        return self.trade.row_of(line)
 
     def end(self) -> None:
         self.process.kill()
@@ -70,11 +58,11 @@ class Nursery:
 class LocalPool:
     """So many workers on this machine."""
 
-    def __init__(self, workers: int = 1, limits: PointLimits | None = None) -> None:
+    def __init__(self, workers: int = 1, limits: JobLimits | None = None) -> None:
         self.workers = workers
-        self.limits = limits or PointLimits()
+        self.limits = limits or JobLimits()
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Sequence[PointRow]]:
+    def run(self, jobs: Sequence[Job[RowT]]) -> Iterator[Sequence[RowT]]:
         """The rows; whatever ends this, Ctrl-C included, ends all workers."""
         todo, died = deque(jobs), dict.fromkeys((job.key for job in jobs), 0)
         selector = selectors.DefaultSelector()
@@ -89,16 +77,17 @@ class LocalPool:
                 cast("Nursery", each.data).end()
             selector.close()
 
-    def _start(self, selector: selectors.BaseSelector, todo: deque[Job]) -> None:
+    def _start(self, selector: selectors.BaseSelector, todo: deque[Job[RowT]]) -> None:
         if todo:
-            nursery = Nursery(self.limits)
-            nursery.give(todo.popleft())
+            job = todo.popleft()
+            nursery = Nursery(job.trade, self.limits)
+            nursery.give(job)
             selector.register(nursery.rows, selectors.EVENT_READ, nursery)
 
     def _hear(
-        self, selector: selectors.BaseSelector, nursery: Nursery, todo: deque[Job], died: dict[str, int]
-    ) -> Iterator[Sequence[PointRow]]:
-        row = nursery.row()
+        self, selector: selectors.BaseSelector, nursery: Nursery, todo: deque[Job[RowT]], died: dict[str, int]
+    ) -> Iterator[Sequence[RowT]]:
+        row = cast("RowT | None", nursery.row())
         if row is not None and todo:
             nursery.give(todo.popleft())
         else:
@@ -116,6 +105,6 @@ class LocalPool:
         self._start(selector, todo)
 
 
-def give_up(job: Job, deaths: int) -> PointRow:
+def give_up(job: Job[RowT], deaths: int) -> RowT:
     """The row of a job over which every worker died."""
     return job.fail("S305", f"{deaths} workers ended over it without a row", attempts=deaths)

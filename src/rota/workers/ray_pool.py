@@ -10,15 +10,15 @@ from __future__ import annotations
 import socket
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from rota.errors import ToolchainError, TuneError
-from rota.tune.local_pool import DEATHS, Nursery, give_up
-from rota.tune.point import Job, PointLimits, PointRow, job_of, row_of
+from rota.workers.job import Job, JobLimits, RowT, find_trade
+from rota.workers.local_pool import DEATHS, Nursery, give_up
 
 BATCH_SECONDS = 30.0
 """What a batch should take; its size follows the mean of the rows so far."""
-_FIRST_GUESS = 5.0  # seconds of a point, while nothing is known
+_FIRST_GUESS = 5.0  # seconds of a job, while nothing is known
 _ANSWER_SECONDS = 10.0  # for a cluster
 _AHEAD = 2  # batches per worker that wait or run: no worker is idle while the driver writes
 
@@ -26,14 +26,14 @@ _AHEAD = 2  # batches per worker that wait or run: no worker is idle while the d
 class RayPool:
     """A cluster at an address, or one that is started on this machine with this many workers."""
 
-    def __init__(self, address: str | None = None, workers: int = 1, limits: PointLimits | None = None) -> None:
-        self.address, self.limits, self._asked = address, limits or PointLimits(), workers
+    def __init__(self, address: str | None = None, workers: int = 1, limits: JobLimits | None = None) -> None:
+        self.address, self.limits, self._asked = address, limits or JobLimits(), workers
 
     @property
     def workers(self) -> int:
         return self._asked if self.address is None else max(1, int(_ray().cluster_resources().get("CPU", 1)))
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Sequence[PointRow]]:
+    def run(self, jobs: Sequence[Job[RowT]]) -> Iterator[Sequence[RowT]]:
         """The rows; the cluster that was started here ends with this."""
         if not jobs:
             return
@@ -61,19 +61,19 @@ class RayPool:
             raise TuneError.of(
                 "S305",
                 f"no Ray cluster at {self.address or 'this machine'}: {error!s:.200}",
-                fixes=("start one: ray start --head", "--workers N needs no Ray"),
+                fixes=("start one: ray start --head", "without --ray no Ray is needed"),
             ) from error
 
-    def _rows(self, ray: Any, todo: deque[Job]) -> Iterator[Sequence[PointRow]]:  # noqa: ANN401  # Ray's module
+    def _rows(self, ray: Any, todo: deque[Job[RowT]]) -> Iterator[Sequence[RowT]]:  # noqa: ANN401  # Ray's module
         task = ray.remote(num_cpus=1, max_retries=DEATHS, retry_exceptions=[BatchLostError])(compute_batch)
-        running: dict[Any, list[Job]] = {}
-        seconds, count, workers = 0.0, 0, self.workers
+        running: dict[Any, list[Job[RowT]]] = {}
+        seconds, count, workers, trade = 0.0, 0, self.workers, todo[0].trade
         while todo or running:
             while todo and len(running) < _AHEAD * workers:
                 mean = seconds / count if count else _FIRST_GUESS
                 size = max(1, min(int(BATCH_SECONDS / max(mean, 0.01)), -(-len(todo) // workers)))
                 batch = [todo.popleft() for _ in range(min(size, len(todo)))]
-                running[task.remote([job.line() for job in batch], tuple(self.limits))] = batch
+                running[task.remote(trade, [job.line() for job in batch], tuple(self.limits))] = batch
             for done in ray.wait(list(running), num_returns=1)[0]:
                 batch = running.pop(done)
                 try:
@@ -81,7 +81,7 @@ class RayPool:
                 except (ray.exceptions.RayError, BatchLostError):
                     yield tuple(give_up(job, DEATHS) for job in batch)
                     continue
-                rows = tuple(map(row_of, lines))
+                rows = cast("tuple[RowT, ...]", tuple(map(find_trade(trade).row_of, lines)))
                 seconds, count = seconds + sum(row.seconds for row in rows), count + len(rows)
                 yield rows
 
@@ -90,16 +90,16 @@ class BatchLostError(Exception):
     """The worker process of a task died; Ray tries the task again."""
 
 
-def compute_batch(lines: Sequence[str], limits: tuple[float, int]) -> list[str]:
+def compute_batch(trade: str, lines: Sequence[str], limits: tuple[float, int]) -> list[str]:
     """Runs on the cluster: the rows of a batch."""
-    nursery = Nursery(PointLimits(*limits))
+    nursery = Nursery(trade, JobLimits(*limits))
     try:
         rows: list[str] = []
         for line in lines:
-            nursery.give(job_of(line))
+            nursery.give(find_trade(trade).job_of(line))
             row = nursery.row()
             if row is None:
-                raise BatchLostError(f"its worker died after {len(rows)} of {len(lines)} points")
+                raise BatchLostError(f"its worker died after {len(rows)} of {len(lines)} jobs")
             rows.append(row.line())
         return rows
     finally:
@@ -113,6 +113,6 @@ def _ray() -> Any:  # noqa: ANN401  # Ray's module
         raise ToolchainError.of(
             "T301",
             f"a cluster needs the package {error.name}",
-            fixes=("pip install 'rota[ray]'", "--workers N needs no Ray"),
+            fixes=("pip install 'rota[ray]'", "without --ray no Ray is needed"),
         ) from error
     return ray

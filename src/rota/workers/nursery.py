@@ -1,6 +1,6 @@
 """A worker: reads jobs from standard input, computes each in a child process, writes rows to standard output.
 
-    python -m rota.tune.nursery SECONDS MEGABYTES
+    python -m rota.workers.nursery TRADE SECONDS MEGABYTES
 
 A child has limits on its memory and its time. One that crashes, takes too much or hangs costs one row. One that
 somebody else killed is tried again. A worker whose rota isn't the one that asked it says so (S304): what it would
@@ -17,17 +17,15 @@ import signal
 import sys
 import tempfile
 import traceback
-from dataclasses import replace
-from functools import cache
 from time import perf_counter
-from typing import NoReturn
+from typing import NoReturn, cast
 
-from rota.tune.point import Job, JobKind, PointLimits, PointRow, compute, job_of, row_of
+from rota.workers.job import Job, JobLimits, Row, RowT, find_trade
 
 ATTEMPTS = 3
-"""Of a point whose process somebody else killed."""
-INSIDE = "ROTA_TUNE_POINT"
-"""Set in the environment of the process that computes a point."""
+"""Of a job whose process somebody else killed."""
+INSIDE = "ROTA_JOB"
+"""Set in the environment of the process that computes a job."""
 _PR_SET_PDEATHSIG = 1
 _LONGEST = 300
 _MEMORY_STATUS = 87  # of a child that got no memory
@@ -36,34 +34,23 @@ _NO_MEMORY = ("MemoryError", "bad_alloc", "Cannot allocate memory", "failed to m
 
 
 def main() -> None:
-    limits = PointLimits(float(sys.argv[1]), int(sys.argv[2]))
+    trade, limits = find_trade(sys.argv[1]), JobLimits(float(sys.argv[2]), int(sys.argv[3]))
     rows = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what others print is not a row
     end_with_parent()
     for line in sys.stdin:
         try:
-            rows.write(nurse(job_of(line), limits).line())
+            rows.write(nurse(trade.job_of(line), limits).line())
             rows.flush()
         except BrokenPipeError:  # nobody reads any more
             os._exit(0)
 
 
-@cache
-def _load() -> None:
-    """What every child needs is loaded once, and not under a child's limit of memory."""
-    import rota.emit.whole.whole_kernel
-    import rota.order.modulo.scheduler
-    import rota.predict.predict_problem
-    import rota.values.compile_loop  # noqa: F401  # for the children
-    from rota.solver.cp_sat import make_ready
-
-    make_ready()
-
-
-def nurse(job: Job, limits: PointLimits) -> PointRow:
+def nurse(job: Job[RowT], limits: JobLimits) -> RowT:
     """The row of a job, whatever becomes of its process."""
-    _load()
-    if job.kind is JobKind.SOLVE and (own := job.point.key()) != job.key:
+    trade = find_trade(job.trade)
+    trade.make_ready()
+    if own := job.find_mismatch():
         message = f"the worker computes {own[:12]} where {job.key[:12]} was asked for"
         return job.fail("S304", f"{message}: its rota, its solver or its facts differ", facts=limits._asdict())
     took = 0.0
@@ -72,7 +59,7 @@ def nurse(job: Job, limits: PointLimits) -> PointRow:
         ended, said, noise = _in_child(job, limits)
         took = perf_counter() - started
         if said.endswith("\n"):
-            return replace(row_of(said), attempts=attempt)
+            return cast("RowT", trade.row_of(said).after(attempt))
         failure = _explain(limits, ended, noise, took)
         if failure is not None:
             return job.fail(*failure, facts=limits._asdict(), seconds=took, attempts=attempt)
@@ -80,7 +67,7 @@ def nurse(job: Job, limits: PointLimits) -> PointRow:
     return job.fail("S301", message, facts=limits._asdict(), seconds=took, attempts=ATTEMPTS)
 
 
-def _explain(limits: PointLimits, ended: int, noise: str, took: float) -> tuple[str, str] | None:
+def _explain(limits: JobLimits, ended: int, noise: str, took: float) -> tuple[str, str] | None:
     """Code and message of a failure; None if somebody else killed the process, and it is to be tried again."""
     if took >= limits.seconds:
         return "S303", f"it was not done after {limits.seconds:g} s"
@@ -96,7 +83,7 @@ def _explain(limits: PointLimits, ended: int, noise: str, took: float) -> tuple[
     )
 
 
-def _in_child(job: Job, limits: PointLimits) -> tuple[int, str, str]:
+def _in_child(job: Job[Row], limits: JobLimits) -> tuple[int, str, str]:
     """The wait status of a child that computes a job, the line that it wrote, and what it said on stderr."""
     with tempfile.TemporaryFile() as noise:
         reader, writer = os.pipe()
@@ -119,14 +106,14 @@ def _in_child(job: Job, limits: PointLimits) -> tuple[int, str, str]:
         return ended, said.decode(errors="replace"), noise.read().decode(errors="replace")
 
 
-def _compute_and_exit(job: Job, limits: PointLimits, writer: int, noise: int) -> NoReturn:
+def _compute_and_exit(job: Job[Row], limits: JobLimits, writer: int, noise: int) -> NoReturn:
     status = 1
     try:
         os.dup2(noise, 2)
         end_with_parent()
         os.environ[INSIDE] = job.key
         _limit(limits.megabytes)
-        line = compute(job).line().encode()
+        line = job.compute().line().encode()
         with os.fdopen(writer, "wb") as out:
             out.write(line)
         status = 0
