@@ -64,10 +64,10 @@ def read_code(file: Path, *, device: str | None = None, compiler: str | None = N
     arch = _arch(file, text, device)
     if file.suffix == ".s":
         return find_toolchain(compiler).assemble(text, arch)
+    from rota.isa.binary.hip_source import compile_hip
     from rota.isa.binary.toolchain import read_object
-    from rota.isa.launch.loaded_kernel import compile_source
 
-    return read_object(compile_source(file, arch, compiler=compiler).hsaco)  # again, with its lines
+    return read_object(compile_hip(file, arch, compiler=compiler).hsaco)  # again, with its lines
 
 
 def _arch(file: Path, text: str, device: str | None) -> str:
