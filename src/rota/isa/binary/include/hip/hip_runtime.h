@@ -26,6 +26,11 @@
 
 #define HIP_KERNEL_NAME(...) __VA_ARGS__
 #define HIP_DYNAMIC_SHARED(type, name) extern __shared__ type name[];
+#if defined(HIP_TEMPLATE_KERNEL_LAUNCH)  // the name of a kernel may then have commas, or stand for a template
+template <typename... Arguments, typename Kernel = void (*)(Arguments...)>
+void hipLaunchKernelGGL(Kernel, dim3, dim3, unsigned, hipStream_t, Arguments...);
+#else
 #define hipLaunchKernelGGL(kernel, grid, block, lds, stream, ...) kernel<<<grid, block, lds, stream>>>(__VA_ARGS__)
+#endif
 
 #endif
