@@ -9,7 +9,8 @@ struct hip_bfloat16 {
   enum truncate_t { truncate };
   hip_bfloat16() = default;
   ROTA_MEMBER explicit hip_bfloat16(float x) : data(__builtin_bit_cast(unsigned short, (__bf16)x)) {}
-  ROTA_MEMBER explicit hip_bfloat16(float x, truncate_t) : data((unsigned short)(__builtin_bit_cast(unsigned, x) >> 16)) {}
+  ROTA_MEMBER explicit hip_bfloat16(float x, truncate_t)
+      : data((unsigned short)(__builtin_bit_cast(unsigned, x) >> 16)) {}
   static ROTA_MEMBER hip_bfloat16 round_to_bfloat16(float x) { return hip_bfloat16(x); }
   ROTA_MEMBER operator float() const { return __builtin_bit_cast(float, (unsigned)data << 16); }
   ROTA_MEMBER hip_bfloat16 &operator=(float x) { return *this = hip_bfloat16(x); }

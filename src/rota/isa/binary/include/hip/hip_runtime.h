@@ -1,4 +1,4 @@
-// rota's small stand-in for HIP's headers, where no ROCm is installed: what device code needs. Nothing of it runs on a host.
+// rota's small stand-in for HIP's headers, where no ROCm is installed: what device code needs.
 #ifndef ROTA_HIP_RUNTIME_H
 #define ROTA_HIP_RUNTIME_H
 
@@ -28,7 +28,7 @@
 #define HIP_DYNAMIC_SHARED(type, name) extern __shared__ type name[];
 #if defined(HIP_TEMPLATE_KERNEL_LAUNCH)  // the name of a kernel may then have commas, or stand for a template
 template <typename... Arguments, typename Kernel = void (*)(Arguments...)>
-void hipLaunchKernelGGL(Kernel, dim3, dim3, unsigned, hipStream_t, Arguments...);
+void hipLaunchKernelGGL(Kernel, dim3, dim3, unsigned, hipStream_t, Arguments...) {}
 #else
 #define hipLaunchKernelGGL(kernel, grid, block, lds, stream, ...) kernel<<<grid, block, lds, stream>>>(__VA_ARGS__)
 #endif

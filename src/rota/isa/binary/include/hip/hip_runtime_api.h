@@ -1,4 +1,4 @@
-// rota's small stand-in for HIP's headers, where no ROCm is installed: the host's functions, declared and never defined.
+// rota's small stand-in for HIP's headers, where no ROCm is installed: the host's functions, declared alone.
 //
 // Only device code is compiled, so that no value here reaches a kernel. Enumerators have no numbers for that reason.
 #ifndef ROTA_HIP_RUNTIME_API_H
@@ -312,49 +312,59 @@ hipError_t hipProfilerStart();
 hipError_t hipProfilerStop();
 }
 
+// Templates have bodies, which are never compiled: clang demands them for types without linkage.
+
 template <typename T>
-hipError_t hipMalloc(T **, size_t);
+hipError_t hipMalloc(T **, size_t) { return hipSuccess; }
 template <typename T>
-hipError_t hipMallocAsync(T **, size_t, hipStream_t);
+hipError_t hipMallocAsync(T **, size_t, hipStream_t) { return hipSuccess; }
 template <typename T>
-hipError_t hipMallocManaged(T **, size_t, unsigned = hipMemAttachGlobal);
+hipError_t hipMallocManaged(T **, size_t, unsigned = hipMemAttachGlobal) { return hipSuccess; }
 template <typename T>
-hipError_t hipMallocPitch(T **, size_t *, size_t, size_t);
+hipError_t hipMallocPitch(T **, size_t *, size_t, size_t) { return hipSuccess; }
 template <typename T>
-hipError_t hipHostMalloc(T **, size_t, unsigned = hipHostMallocDefault);
+hipError_t hipHostMalloc(T **, size_t, unsigned = hipHostMallocDefault) { return hipSuccess; }
 template <typename T>
-hipError_t hipHostAlloc(T **, size_t, unsigned);
+hipError_t hipHostAlloc(T **, size_t, unsigned) { return hipSuccess; }
 template <typename T>
-hipError_t hipMallocHost(T **, size_t);
+hipError_t hipMallocHost(T **, size_t) { return hipSuccess; }
 template <typename T>
-hipError_t hipExtMallocWithFlags(T **, size_t, unsigned);
+hipError_t hipExtMallocWithFlags(T **, size_t, unsigned) { return hipSuccess; }
 template <typename T>
-hipError_t hipHostGetDevicePointer(T **, void *, unsigned);
+hipError_t hipHostGetDevicePointer(T **, void *, unsigned) { return hipSuccess; }
 template <typename T>
-hipError_t hipGetSymbolAddress(void **, const T &);
+hipError_t hipGetSymbolAddress(void **, const T &) { return hipSuccess; }
 template <typename T>
-hipError_t hipGetSymbolSize(size_t *, const T &);
+hipError_t hipGetSymbolSize(size_t *, const T &) { return hipSuccess; }
 template <typename T>
-hipError_t hipMemcpyToSymbol(const T &, const void *, size_t, size_t = 0, hipMemcpyKind = hipMemcpyHostToDevice);
+hipError_t hipMemcpyToSymbol(const T &, const void *, size_t, size_t = 0, hipMemcpyKind = hipMemcpyHostToDevice) {
+  return hipSuccess;
+}
 template <typename T>
-hipError_t hipMemcpyToSymbolAsync(const T &, const void *, size_t, size_t, hipMemcpyKind, hipStream_t = nullptr);
+hipError_t hipMemcpyToSymbolAsync(const T &, const void *, size_t, size_t, hipMemcpyKind, hipStream_t = nullptr) {
+  return hipSuccess;
+}
 template <typename T>
-hipError_t hipMemcpyFromSymbol(void *, const T &, size_t, size_t = 0, hipMemcpyKind = hipMemcpyDeviceToHost);
+hipError_t hipMemcpyFromSymbol(void *, const T &, size_t, size_t = 0, hipMemcpyKind = hipMemcpyDeviceToHost) {
+  return hipSuccess;
+}
 template <typename T>
-hipError_t hipMemcpyFromSymbolAsync(void *, const T &, size_t, size_t, hipMemcpyKind, hipStream_t = nullptr);
+hipError_t hipMemcpyFromSymbolAsync(void *, const T &, size_t, size_t, hipMemcpyKind, hipStream_t = nullptr) {
+  return hipSuccess;
+}
 template <typename Kernel>
-hipError_t hipLaunchCooperativeKernel(Kernel, dim3, dim3, void **, unsigned, hipStream_t);
+hipError_t hipLaunchCooperativeKernel(Kernel, dim3, dim3, void **, unsigned, hipStream_t) { return hipSuccess; }
 template <typename Kernel>
-hipError_t hipLaunchKernel(Kernel, dim3, dim3, void **, size_t, hipStream_t);
+hipError_t hipLaunchKernel(Kernel, dim3, dim3, void **, size_t, hipStream_t) { return hipSuccess; }
 template <typename Kernel>
-hipError_t hipFuncSetAttribute(Kernel, hipFuncAttribute, int);
+hipError_t hipFuncSetAttribute(Kernel, hipFuncAttribute, int) { return hipSuccess; }
 template <typename Kernel>
-hipError_t hipFuncSetCacheConfig(Kernel, hipFuncCache_t);
+hipError_t hipFuncSetCacheConfig(Kernel, hipFuncCache_t) { return hipSuccess; }
 template <typename Kernel>
-hipError_t hipFuncGetAttributes(hipFuncAttributes *, Kernel);
+hipError_t hipFuncGetAttributes(hipFuncAttributes *, Kernel) { return hipSuccess; }
 template <typename Kernel>
-hipError_t hipOccupancyMaxPotentialBlockSize(int *, int *, Kernel, size_t = 0, int = 0);
+hipError_t hipOccupancyMaxPotentialBlockSize(int *, int *, Kernel, size_t = 0, int = 0) { return hipSuccess; }
 template <typename Kernel>
-hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessor(int *, Kernel, int, size_t);
+hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessor(int *, Kernel, int, size_t) { return hipSuccess; }
 
 #endif

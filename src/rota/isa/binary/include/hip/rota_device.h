@@ -8,8 +8,8 @@
 #define __launch_bounds__(...) ROTA_BOUNDS(__VA_ARGS__, 0, 0)
 #define ROTA_BOUNDS(most, ...) __attribute__((amdgpu_flat_work_group_size(1, most)))
 
-// Where a work item is. block_count and group_size are hidden arguments 0 to 3 of code objects from version 5 on (LLVM's
-// AMDGPU usage guide, "Kernel Argument Metadata").
+// Where a work item is. block_count and group_size are the first hidden arguments of code objects from version 5 on
+// (LLVM's AMDGPU usage guide, "Kernel Argument Metadata").
 
 ROTA_DEVICE unsigned rota_block_count(int axis) {
   return ((const __attribute__((address_space(4))) unsigned *)__builtin_amdgcn_implicitarg_ptr())[axis];
@@ -324,8 +324,8 @@ ROTA_BOTH double min(double x, double y) { return __builtin_fmin(x, y); }
 ROTA_BOTH double max(double x, double y) { return __builtin_fmax(x, y); }
 ROTA_SMALLER_MIXED(float, double, double)
 
-// Bits of numbers, and conversions. An integer that a number doesn't fit is the nearest one that exists, 0 for NaN, as the
-// hardware's conversions have it.
+// Bits of numbers, and conversions. A number beyond all integers of a type becomes the nearest of these, and NaN
+// becomes 0, as by the hardware's conversions.
 
 ROTA_DEVICE int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
 ROTA_DEVICE unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
@@ -341,14 +341,15 @@ ROTA_DEVICE double __hiloint2double(int high, int low) {
 
 template <typename Integer, typename Number>
 ROTA_DEVICE Integer rota_nearest(Number x) {
-  constexpr Integer most = (Integer)~0 < 0 ? (Integer)(((unsigned long long)1 << (8 * sizeof(Integer) - 1)) - 1) : (Integer)~0;
-  constexpr Integer least = (Integer)~0 < 0 ? -most - 1 : 0;
+  constexpr bool has_sign = (Integer)~0 < 0;
+  constexpr Integer most = (Integer)(~0ull >> (64 - 8 * sizeof(Integer) + has_sign));
+  constexpr Integer least = has_sign ? -most - 1 : 0;
   return x != x ? 0 : x >= (Number)most ? most : x <= (Number)least ? least : (Integer)x;
 }
-#define ROTA_CONVERTED(from, number, to, integer, suffix)                                                              \
-  ROTA_DEVICE integer __##from##2##to##_rz(number x) { return rota_nearest<integer>(__builtin_trunc##suffix(x)); }       \
-  ROTA_DEVICE integer __##from##2##to##_rn(number x) { return rota_nearest<integer>(__builtin_rint##suffix(x)); }        \
-  ROTA_DEVICE integer __##from##2##to##_rd(number x) { return rota_nearest<integer>(__builtin_floor##suffix(x)); }       \
+#define ROTA_CONVERTED(from, number, to, integer, suffix)                                                          \
+  ROTA_DEVICE integer __##from##2##to##_rz(number x) { return rota_nearest<integer>(__builtin_trunc##suffix(x)); } \
+  ROTA_DEVICE integer __##from##2##to##_rn(number x) { return rota_nearest<integer>(__builtin_rint##suffix(x)); }  \
+  ROTA_DEVICE integer __##from##2##to##_rd(number x) { return rota_nearest<integer>(__builtin_floor##suffix(x)); } \
   ROTA_DEVICE integer __##from##2##to##_ru(number x) { return rota_nearest<integer>(__builtin_ceil##suffix(x)); }
 ROTA_CONVERTED(float, float, int, int, f)
 ROTA_CONVERTED(float, float, uint, unsigned, f)

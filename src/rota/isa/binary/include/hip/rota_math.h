@@ -3,10 +3,10 @@
 // It is included before every other file, since libstdc++ must see these functions before its own: a constexpr function
 // of <cmath> that has a device twin stays host code, and device code calls the twin.
 //
-// Accuracy. + - * / fma sqrt, rounding, and what bits decide are exact as IEEE 754 says. float: exp, log and their kin are
-// clang's expansions (1 or 2 ulp); the others are computed in double and rounded once. double: relative 2^-50, except pow
-// (2e-13 times the size of the exponent's logarithm), erf and erfc (1e-12), and sin, cos and tan of arguments beyond 2^30,
-// whose error grows with the argument. __sinf, __expf and other names with underscores are the hardware's approximations.
+// Accuracy. + - * / fma sqrt and rounding are as IEEE 754 says. float: exp, log and their kin are clang's expansions
+// (within 3 ulp); the others are computed in double and rounded once. double: within 2^-48 of the value, except pow
+// (2^-51 times the size of y log x), erf and erfc (1e-12), and sin, cos and tan, whose error is absolute and grows with
+// arguments beyond 2^30. __sinf, __expf and other names with underscores are the hardware's approximations.
 #ifndef ROTA_HIP_MATH_H
 #define ROTA_HIP_MATH_H
 
