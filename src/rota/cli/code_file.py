@@ -23,9 +23,11 @@ from rota.targets.architecture import architecture_of
 
 if TYPE_CHECKING:
     from rota.isa.binary.code_object import CodeObject
+    from rota.isa.binary.hip_source import HipFlags
 
 OBJECTS = frozenset({".co", ".hsaco"})
-SOURCES = frozenset({".hip", ".s"})
+SOURCES = frozenset({".hip", ".s", ".cpp", ".cu", ".cc", ".cxx"})
+_ANY_CPP = frozenset({".cpp", ".cu", ".cc", ".cxx"})  # in a folder, HIP only if it has a kernel
 _TARGET = re.compile(r'^\s*\.amdgcn_target\s+"amdgcn-amd-amdhsa--(gfx\w+)', re.MULTILINE)
 
 
@@ -47,7 +49,11 @@ def code_files(place: str) -> list[Path]:
         return [Path(place)]
     named = [Path(place)] if Path(place).is_dir() else [*map(Path, glob(place, recursive=True))]  # noqa: PTH207
     found = [file for each in named for file in (each.rglob("*") if each.is_dir() else (each,))]
-    return sorted({file for file in found if file.suffix in OBJECTS | SOURCES and file.is_file()})
+    return sorted({file for file in found if file.suffix in OBJECTS | SOURCES and file.is_file() and _has_code(file)})
+
+
+def _has_code(file: Path) -> bool:
+    return file.suffix not in _ANY_CPP or b"__global__" in file.read_bytes()
 
 
 class Compilation(NamedTuple):
@@ -55,7 +61,7 @@ class Compilation(NamedTuple):
 
     device: str | None = None
     compiler: str | None = None
-    flags: tuple[str, ...] = ()
+    flags: HipFlags | None = None
 
 
 def read_code(file: Path, how: Compilation = Compilation()) -> CodeObject:  # noqa: B008  # frozen
@@ -72,15 +78,11 @@ def read_code(file: Path, how: Compilation = Compilation()) -> CodeObject:  # no
     arch = _arch(file, text, how.device)
     if file.suffix == ".s":
         return find_toolchain(how.compiler).assemble(text, arch)
+    from rota.isa.binary.hip_source import HipFlags, compile_hip
     from rota.isa.binary.toolchain import read_object
-    from rota.isa.launch.loaded_kernel import compile_source
 
-    return read_object(compile_source(file, arch, compiler=how.compiler).hsaco)  # again, with its lines
-
-
-def read_build_files(folder: Path) -> list[tuple[Path, tuple[str, ...]]]:
-    """The HIP sources of a build, each with its flags."""
-    raise NotImplementedError
+    made = compile_hip(file, arch, compiler=how.compiler, flags=how.flags or HipFlags())
+    return read_object(made.hsaco)  # again, with its lines
 
 
 def _arch(file: Path, text: str, device: str | None) -> str:

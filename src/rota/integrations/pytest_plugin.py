@@ -139,13 +139,13 @@ def assert_proved(request: pytest.FixtureRequest, rota_device: str) -> Callable[
     folder = request.path.parent
 
     def proved(kernel: str | Path | bytes, name: str | None = None, **how: Any) -> tuple[Verdict, ...]:
-        from rota.isa.launch.loaded_kernel import SOURCES, compile_source
+        from rota.isa.binary.hip_source import HIP_SUFFIXES, compile_hip
         from rota.prove import kernel_proof
 
         if isinstance(kernel, bytes):
             return kernel_proof.assert_proved(kernel, name, **how)
         path = folder / kernel
-        source = compile_source(path, rota_device).hsaco if path.suffix in SOURCES else path
+        source = compile_hip(path, rota_device).hsaco if path.suffix in HIP_SUFFIXES else path
         return kernel_proof.assert_proved(source, name, **how)
 
     return proved
@@ -267,7 +267,8 @@ def _load(
     known: dict[tuple[object, ...], LoadedKernel],
 ) -> LoadedKernel:
     """The kernel, read or compiled once in a run of tests."""
-    from rota.isa.launch.loaded_kernel import SOURCES, LoadedKernel as Loaded, load_kernel, load_source
+    from rota.isa.binary.hip_source import HIP_SUFFIXES
+    from rota.isa.launch.loaded_kernel import LoadedKernel as Loaded, load_kernel, load_source
 
     if isinstance(kernel, Loaded):
         return kernel
@@ -276,6 +277,6 @@ def _load(
     path = folder / kernel
     key = (path, path.stat().st_mtime_ns if path.is_file() else 0, name, device)
     if key not in known:
-        source = path.suffix in SOURCES
+        source = path.suffix in HIP_SUFFIXES
         known[key] = load_source(path, device, name) if source else load_kernel(path, name, arch=device)
     return known[key]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 from click.core import ParameterSource
 
-from rota.cli.code_file import Block, Compilation, code_files, read_build_files, read_code, split_name
+from rota.cli.code_file import Block, Compilation, code_files, read_code, split_name
 from rota.cli.output import format_baseline, give, in_full, progress, read_baseline, write
 from rota.cli.project import Project, find_project
 from rota.errors import Finding, RotaError, ToolchainError, several
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rota.fleet.kernel_job import KernelRow, ProofOptions
     from rota.fleet.verdict_store import FleetRow, FleetRun
     from rota.isa.binary.code_object import CodeObject
+    from rota.isa.binary.hip_source import HipFlags
     from rota.prove.advice import Needed, Suggestion
     from rota.workers.job import Pool
 
@@ -186,12 +187,19 @@ class Plan(NamedTuple):
         """The rank of the least sure findings that fail the run."""
         return EvidenceLevel(self._for(file, kernel).fail_on.replace("-", " ")).rank
 
-    def compilation_for(self, file: str, flags: tuple[str, ...] = ()) -> Compilation:
-        own = self._for(file, "")
-        mine = (*(f"-I{each}" for each in own.include), *(f"-D{each}" for each in own.define))
-        mine += () if own.std is None else (f"-std={own.std}",)
-        said = tuple(self.project.settings.get("flags", ()))
-        return Compilation(device=own.device, compiler=own.compiler, flags=(*said, *flags, *mine, *self.flags))
+    def compilation_for(self, file: str, built: HipFlags | None = None) -> Compilation:
+        """What was typed comes before and after what the build says: its folders are searched first, its flags win."""
+        from rota.isa.binary.hip_source import HipFlags
+
+        own, built = self._for(file, ""), built or HipFlags()
+        flags = replace(
+            built,
+            include=(*(os.path.abspath(each) for each in own.include), *built.include),  # noqa: PTH100  # keeps links
+            define=(*built.define, *own.define),
+            standard=own.std or built.standard,
+            clang=(*self.project.settings.get("flags", ()), *built.clang, *self.flags),
+        )
+        return Compilation(device=own.device, compiler=own.compiler, flags=flags)
 
     def _for(self, file: str, kernel: str) -> Wishes:
         return _merge(self.wishes, self.typed, self.project.settings_for(file, kernel))
@@ -228,7 +236,7 @@ class CodeFile(NamedTuple):
 
     file: Path
     kernel: str | None = None
-    flags: tuple[str, ...] = ()
+    flags: HipFlags | None = None
 
 
 def _find_files(places: Sequence[str], plan: Plan) -> list[CodeFile]:
@@ -239,15 +247,16 @@ def _find_files(places: Sequence[str], plan: Plan) -> list[CodeFile]:
         if not files:
             raise click.UsageError(f"there is no code object {place}")
         found += [CodeFile(file, name) for file in files]
-    if plan.wishes.build_dir is not None and (not places or "build_dir" in plan.typed):
-        build = read_build_files(plan.wishes.build_dir)
-        named = {each.file.resolve() for each in found}
-        own = {file.resolve(): flags for file, flags in build}
-        found = [each._replace(flags=own.get(each.file.resolve(), ())) for each in found]
+    if (folder := plan.wishes.build_dir) is not None and (not places or "build_dir" in plan.typed or folder.is_dir()):
+        from rota.isa.binary.hip_source import read_build
+
+        build = read_build(folder)
+        own = {each.file.resolve(): each.flags for each in build}
+        found = [each._replace(flags=own.get(each.file.resolve())) for each in found]
         if not places:
-            found += [CodeFile(file, None, flags) for file, flags in build if file.resolve() not in named]
+            found = [CodeFile(each.file, None, each.flags) for each in build]
         if not found:
-            raise click.UsageError(f"{plan.wishes.build_dir} compiles no HIP source")
+            raise click.UsageError(f"{folder} compiles no HIP source")
     return found
 
 

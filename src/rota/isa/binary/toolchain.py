@@ -1,7 +1,8 @@
 """Compilers and disassemblers for AMD GPUs.
 
 Every toolchain takes the same three steps, source to assembly, assembly to object, object to code object: the assembly
-is wanted anyway, and the ziglang wheel can't link in one step. No ROCm headers or device libraries are used.
+is wanted anyway, and the ziglang wheel can't link in one step. Source that rota writes needs no headers and no device
+libraries; `rota.isa.binary.hip_source` compiles files that do.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from os import PathLike
@@ -187,9 +188,10 @@ def _sweep(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, 
 
 _COMPILER_SECONDS = 300
 _FRONT = (
-    "-x", "hip", "--cuda-device-only", "-nogpuinc", "-nogpulib", "-O3", "-std=c++20",
+    "-x", "hip", "--cuda-device-only", "-O3", "-std=c++20",
     "-cuid=0",  # otherwise a hash of the folder enters the code object
 )  # fmt: skip
+BARE = ("-nogpuinc", "-nogpulib")  # neither headers nor device libraries of ROCm
 _VERSIONS = (22, *range(30, 22, -1), 21, 20)  # 22 is what rota is tested with; gfx950 needs 20
 _ERROR_LINES = 5
 _INSTALL = (
@@ -212,9 +214,20 @@ class Toolchain:
         with tempfile.TemporaryDirectory(prefix="rota-") as name:
             folder = Path(name)
             (folder / "kernel.hip").write_text(source, encoding="utf-8")
-            front = (*self.compiler, *_FRONT, f"--offload-arch={arch}", "-S", "kernel.hip", "-o", "kernel.s")
+            front = (*self.compiler, *_FRONT, *BARE, f"--offload-arch={arch}", "-S", "kernel.hip", "-o", "kernel.s")
             self._run(front, folder, arch)
             return self._assemble(folder, arch)
+
+    def compile_file(self, path: Path, arch: str, flags: Sequence[str], *, at: Path) -> CodeObject:
+        """Compiles a HIP file where it lies; `flags` may name folders relative to `at`, and override -O and -std.
+
+        A function that is declared and never defined is an error (T102), not something to resolve at load time.
+        """
+        with tempfile.TemporaryDirectory(prefix="rota-") as name:
+            folder = Path(name)
+            out = ("-S", str(path.resolve()), "-o", str(folder / "kernel.s"))
+            self._run((*self.compiler, *_FRONT, f"--offload-arch={arch}", *flags, *out), at, arch)
+            return self._assemble(folder, arch, "--no-undefined")
 
     def assemble(self, assembly: str, arch: str) -> CodeObject:
         with tempfile.TemporaryDirectory(prefix="rota-") as name:
@@ -225,10 +238,10 @@ class Toolchain:
     def version(self) -> str:
         return self._run((*self.compiler, "--version"), Path.cwd(), "any").splitlines()[0]
 
-    def _assemble(self, folder: Path, arch: str) -> CodeObject:
+    def _assemble(self, folder: Path, arch: str, *linked: str) -> CodeObject:
         back = ("-x", "assembler", "--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-c", "kernel.s", "-o", "kernel.o")
         self._run((*self.compiler, *back), folder, arch)
-        self._run((*self.linker, "-shared", "kernel.o", "-o", "kernel.hsaco"), folder, arch)
+        self._run((*self.linker, "-shared", *linked, "kernel.o", "-o", "kernel.hsaco"), folder, arch)
         assembly = (folder / "kernel.s").read_text(encoding="utf-8")
         hsaco = (folder / "kernel.hsaco").read_bytes()
         return read_code_object(hsaco, self.objdump, toolchain=self.name, assembly=assembly)
@@ -295,15 +308,19 @@ def ziglang_toolchain() -> Toolchain | None:
     return Toolchain(name="ziglang", compiler=(*zig, "clang"), linker=(*zig, "ld.lld"), objdump=None)
 
 
-def _rocm_clangs() -> Iterator[Path]:
-    """ROCm's clang under ROCM_PATH, in its usual place, and beside the hipcc on the PATH."""
-    roots = [Path(os.environ["ROCM_PATH"])] if os.environ.get("ROCM_PATH") else []
-    roots.append(Path("/opt/rocm"))
+def rocm_roots() -> Iterator[Path]:
+    """Where a ROCm may be: ROCM_PATH, its usual place, and around the hipcc on the PATH."""
+    if os.environ.get("ROCM_PATH"):
+        yield Path(os.environ["ROCM_PATH"])
+    yield Path("/opt/rocm")
     hipcc = shutil.which("hipcc")
     if hipcc is not None:
-        roots.append(Path(hipcc).resolve().parents[1])
+        yield Path(hipcc).resolve().parents[1]
+
+
+def _rocm_clangs() -> Iterator[Path]:
     seen = set()
-    for root in roots:
+    for root in rocm_roots():
         clang = root / "llvm" / "bin" / "clang++"
         if clang.is_file() and clang.resolve() not in seen:
             seen.add(clang.resolve())

@@ -6,7 +6,6 @@ results must be the same to the bit.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rota.errors import Concern, Finding, IsaError, did_you_mean
-from rota.isa.binary.code_object import CodeObject
+from rota.isa.binary.hip_source import compile_hip
 from rota.isa.binary.kernel_facts import KernelFacts
-from rota.isa.binary.toolchain import find_toolchain, read_file, read_object
+from rota.isa.binary.toolchain import read_object
 from rota.isa.decoded import KernelProgram, load_program
 from rota.isa.launch.interleaving import Interleaving, some_interleavings
 from rota.isa.launch.kernarg import Pointer, Triple, Value, waves_of
@@ -217,9 +216,6 @@ def _malformed(why: str, *fixes: str) -> IsaError:
     return IsaError.of("I107", message, evidence=(("given", why),), fixes=(*fixes, form))
 
 
-SOURCES = frozenset({".hip", ".cpp", ".cu"})  # suffixes of files that have to be compiled first
-
-
 def load_kernel(
     source: str | PathLike[str] | bytes, name: str | None = None, *, arch: str | None = None
 ) -> LoadedKernel:
@@ -235,13 +231,4 @@ def load_kernel(
 
 
 def load_source(path: Path, arch: str, name: str | None = None, *, compiler: str | None = None) -> LoadedKernel:
-    return load_kernel(compile_source(path, arch, compiler=compiler).hsaco, name)
-
-
-def compile_source(path: Path, arch: str, *, compiler: str | None = None) -> CodeObject:
-    """Compiles a HIP source for `arch` with line tables and its own folder on the include path."""
-    toolchain = find_toolchain(compiler)
-    beside = (f"-I{path.parent.resolve()}", "-gline-tables-only")
-    text = read_file(path).decode("utf-8", errors="replace")
-    shown = os.fspath(path.resolve()).replace("\\", "\\\\").replace('"', '\\"')
-    return replace(toolchain, compiler=(*toolchain.compiler, *beside)).compile(f'#line 1 "{shown}"\n{text}', arch)
+    return load_kernel(compile_hip(path, arch, compiler=compiler).hsaco, name)
