@@ -22,6 +22,7 @@ DEBUG = "ROTA_DEBUG"
 GROUPS = {
     "Make a schedule, prove it, look at it": ("kernels", "check", "show", "diff", "predict", "trace"),
     "Ship it": ("emit", "audit", "run"),
+    "Judge many": ("report",),
     "Choose among many": ("tune", "calibrate"),
     "Look up": ("explain", "targets"),
 }
