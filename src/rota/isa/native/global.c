@@ -214,7 +214,7 @@ static int32_t dma(Wave *wave, const Op *op)
             continue;
         }
         pending->at[lane] = (int32_t)at;
-        begin_write(wave, pending->access, pending->serial, at, op->size);
+        begin_write(wave, pending->access, pending->serial, at, op->size, 0);
     }
     under_way_now(wave, pending);
     return GO_ON;
