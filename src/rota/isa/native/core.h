@@ -47,7 +47,7 @@ typedef struct {
     int32_t op_sel, op_sel_hi, neg_lo, neg_hi;
     int32_t immediate;          /* bitop3, s_waitcnt's vmcnt */
     int32_t immediate1;         /* s_waitcnt's lgkmcnt */
-    int32_t buffer, offen, to_lds, fnuz;
+    int32_t buffer, offen, idxen, to_lds, fnuz;
     int32_t halves;             /* op_sel chooses halves of registers */
     int32_t dpp, dpp_zero;      /* across lanes; what a lane without a source reads, or else it does not write */
     int32_t vector;             /* NumPy executes it while MODE is another than compilers set */
@@ -253,6 +253,7 @@ typedef struct {
 } Addresses;
 enum { READS, WRITES, CHANGES }; /* the last is atomic */
 void addresses_of(Wave *, const Op *, const Operand *, Addresses *);
+uint64_t scalar_address(const Wave *, const Op *);
 uint8_t *reached(Wave *, int pc, uint64_t address, int size, int use, int *near);
 void land_load(Wave *, Pending *);
 
@@ -261,6 +262,7 @@ static inline uint32_t as_bits(float f) { uint32_t u; memcpy(&u, &f, 4); return 
 static inline double as_double(uint64_t bits) { double f; memcpy(&f, &bits, 8); return f; }
 static inline uint64_t as_bits64(double f) { uint64_t u; memcpy(&u, &f, 8); return u; }
 float half_to_float(uint32_t half);
+const double *float8_values(int bf8, int fnuz); /* by code */
 uint32_t float_to_half(float);
 
 #endif

@@ -224,7 +224,7 @@ const Opcode CONTROL_OPCODES[] = {
     {"s_dcache_wb", nothing, ~0u}, {"s_dcache_inv_vol", nothing, ~0u}, {"s_dcache_wb_vol", nothing, ~0u},
     {"buffer_inv", nothing, ~0u}, {"buffer_wbl2", nothing, ~0u}, {"buffer_wbinvl1", nothing, ~0u},
     {"buffer_wbinvl1_vol", nothing, ~0u}, {"buffer_invl2", nothing, ~0u}, {"ds_nop", nothing, 0},
-    {"s_waitcnt", s_waitcnt, M_IMMEDIATE}, {"s_nop", nothing, 0}, {"s_setprio", nothing, 0}, {"s_sleep", nothing, 0},
+    {"s_waitcnt", s_waitcnt, M_IMMEDIATE}, {"s_nop", nothing, 0}, {"v_nop", nothing, 0}, {"s_setprio", nothing, 0}, {"s_sleep", nothing, 0},
     {"s_icache_inv", nothing, 0},
     {"s_barrier", s_barrier, 0}, {"s_endpgm", s_endpgm, 0}, {"s_branch", s_branch, 0}, {"s_cbranch_scc0", scc0, 0},
     {"s_cbranch_scc1", scc1, 0}, {"s_cbranch_vccz", vccz, 0}, {"s_cbranch_vccnz", vccnz, 0},

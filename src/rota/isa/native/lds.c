@@ -290,7 +290,11 @@ static void transpose(Wave *wave, const Pending *pending, uint8_t whole[LANES][8
         uint8_t taken[8];
         for (int column = 0; column < count; column++) {
             int source = (lane & ~15) + column * (16 / count) + lane % 16 / count;
-            memcpy(taken + column * octets, whole[source] + lane % 16 % count * octets, (size_t)octets);
+            if (octets)
+                memcpy(taken + column * octets, whole[source] + lane % 16 % count * octets, (size_t)octets);
+            else /* of 4 bits: one column a lane */
+                taken[column / 2] = (uint8_t)((column & 1 ? taken[column / 2] & 0xF : 0) |
+                                              (whole[source][lane % 16 / 2] >> 4 * (lane & 1) & 0xF) << 4 * (column & 1));
         }
         if (pending->issued >> lane & 1)
             for (int dword = 0; dword < 2; dword++)
@@ -511,7 +515,7 @@ const Opcode LDS_OPCODES[] = {
     READ("ds_read_b32"), READ("ds_read_b64"), READ("ds_read_b96"), READ("ds_read_b128"), READ("ds_read2_b32"),
     READ("ds_read2_b64"), READ("ds_read2st64_b32"), READ("ds_read2st64_b64"), READ("ds_read_u8"), READ("ds_read_i8"),
     READ("ds_read_u16"), READ("ds_read_i16"), READ("ds_read_u16_d16"), READ("ds_read_u16_d16_hi"),
-    READ("ds_read_u8_d16"), READ("ds_read_u8_d16_hi"), READ("ds_read_i8_d16"), READ("ds_read_i8_d16_hi"), READ("ds_read_b64_tr_b8"), READ("ds_read_b64_tr_b16"),
+    READ("ds_read_u8_d16"), READ("ds_read_u8_d16_hi"), READ("ds_read_i8_d16"), READ("ds_read_i8_d16_hi"), READ("ds_read_b64_tr_b4"), READ("ds_read_b64_tr_b8"), READ("ds_read_b64_tr_b16"),
     WRITE("ds_write_b32"), WRITE("ds_write_b64"), WRITE("ds_write_b96"), WRITE("ds_write_b128"),
     WRITE("ds_write2_b32"), WRITE("ds_write2_b64"), WRITE("ds_write2st64_b32"), WRITE("ds_write2st64_b64"),
     WRITE("ds_write_b8"), WRITE("ds_write_b16"), WRITE("ds_write_b8_d16_hi"), WRITE("ds_write_b16_d16_hi"),

@@ -137,11 +137,16 @@ def memory_record(record: Any, instruction: Instruction, architecture: Architect
         return None
     record["offset"], record["buffer"] = instruction.offset, access.buffer
     if access.space is MemSpace.SCALAR:
+        offset = parse_operand(instruction.operands[2], instruction)
+        record["offset"] += signed_offset(offset.literal) if offset.file is File.LITERAL else 0
         if access.verb is MemVerb.LOAD:
-            offset = parse_operand(instruction.operands[2], instruction)
-            record["offset"] += signed_offset(offset.literal) if offset.file is File.LITERAL else 0
-        return None
-    record["size"], record["offen"] = access.size, "offen" in fields
+            return None
+        record["size"], record["returns"] = access.size, "glc" in instruction.modifiers
+        if access.verb is MemVerb.STORE or access.buffer or combine_of(access) is None or access.atomic == "cmpswap":
+            return None
+        record["verb"] = _VERBS.index(access.atomic)
+        return "rota_scalar_atomic"
+    record["size"], record["offen"], record["idxen"] = access.size, "offen" in fields, "idxen" in fields
     if access.space is MemSpace.LDS:
         record["pieces"] = access.pieces
         record["pieces_offset"][: access.pieces] = instruction.piece_offsets
@@ -166,7 +171,7 @@ _SDWA, _CLAMP, _OP_SEL, _NEG, _OFFSET, _BUFFER, _IMMEDIATE = 1, 2, 8, 16, 32, 64
 _DPP, _SIGNS = 256, 1024
 _MODIFIERS = {
     **dict.fromkeys(("offset", "offset0", "offset1"), _OFFSET),
-    **dict.fromkeys(("offen", "lds", "sc0", "sc1", "nt", "glc", "slc"), _BUFFER),
+    **dict.fromkeys(("offen", "idxen", "lds", "sc0", "sc1", "nt", "glc", "slc"), _BUFFER),
     **dict.fromkeys(("dst_sel", "dst_unused", "src0_sel", "src1_sel"), _SDWA),
     **dict.fromkeys(("op_sel", "op_sel_hi"), _OP_SEL),
     **dict.fromkeys(("neg_lo", "neg_hi"), _NEG),
@@ -189,7 +194,7 @@ OP = np.dtype(
         *((name, np.int32) for name in ("half", "high", "sign", "dst_sel", "dst_unused")),
         ("src_sel", np.int32, 2),
         *((name, np.int32) for name in ("clamp", "omod", "op_sel", "op_sel_hi", "neg_lo", "neg_hi")),
-        *((name, np.int32) for name in ("immediate", "immediate1", "buffer", "offen", "to_lds", "fnuz")),
+        *((name, np.int32) for name in ("immediate", "immediate1", "buffer", "offen", "idxen", "to_lds", "fnuz")),
         *((name, np.int32) for name in ("halves", "dpp", "dpp_zero", "vector", "verb", "returns", "element")),
         ("matrix", np.int32, 20),
         ("align_m0", np.int32),
