@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -95,6 +96,47 @@ def test_a_race_fails_with_both_lines_and_without_a_traceback(reverse: pytest.Py
     assert "loaded_kernel.py" not in text
     assert "pytest_plugin.py" not in text
     result.stdout.fnmatch_lines(["FAILED *test_reverse*gfx950* - *I109*"])
+
+
+SAME = """extern "C" __attribute__((global)) void same(int* y) {
+  static volatile __attribute__((shared)) int lds[64];
+  int i = __builtin_amdgcn_workitem_id_x() % 64;
+  lds[i] = 7;
+  __builtin_amdgcn_s_waitcnt(0);
+  __builtin_amdgcn_s_barrier();
+  y[__builtin_amdgcn_workitem_id_x()] = lds[i];
+}
+"""
+TWO_TESTS = """
+import numpy as np
+import pytest
+
+@pytest.mark.rota(devices="gfx950", orders=2)
+@pytest.mark.parametrize("waves", [1, 2])
+def test_same(rota_launch, waves):
+    y = np.zeros(64 * waves, np.int32)
+    rota_launch("same.hip", y, grid=1, block=64 * waves)
+    rota_launch("same.hip", y, grid=1, block=64 * waves)
+    assert (y == 7).all()
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["one process", "a worker"])
+def test_what_a_passing_test_found_is_in_the_summary(reverse: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    """Two waves write the same: a line, however many launches; one wave alone has none."""
+    (reverse.path / "same.hip").write_text(SAME)
+    reverse.makepyfile(TWO_TESTS)
+    result = run(reverse, *workers)
+    result.assert_outcomes(passed=2)
+    section = [number for number, line in enumerate(result.outlines) if re.fullmatch(r"=+ rota =+", line)]
+    assert len(section) == 1
+    shown = [line for line in result.outlines[section[0] + 1 :] if "::" in line]
+    assert len(shown) == 1
+    assert mentions(shown[0], "test_same", "gfx950-2", "warning[I304]")
+
+
+def test_without_findings_the_summary_has_no_section(reverse: pytest.Pytester) -> None:
+    assert not any(re.fullmatch(r"=+ rota =+", line) for line in run(reverse).outlines)
 
 
 def test_a_wrong_result_is_an_assertion_as_ever(reverse: pytest.Pytester) -> None:

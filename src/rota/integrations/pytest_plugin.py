@@ -33,11 +33,14 @@ if TYPE_CHECKING:
     from rota.triton import TritonSession
 
 MARKER, DEVICE, LAUNCH, PROVED = "rota", "rota_device", "rota_launch", "assert_proved"
+_FOUND = "rota_findings"  # of a report
 _DEFAULT_ORDERS = 6
 _MOST_ORDERS = 1000
 _PACKAGE = Path(__file__).parents[1]
 _session = pytest.StashKey["TritonSession"]()
 _kernels = pytest.StashKey[dict[tuple[object, ...], "LoadedKernel"]]()
+_launched = pytest.StashKey[list["LaunchResult"]]()  # by the fixture
+_driven = pytest.StashKey[tuple["TritonSession", int]]()  # a test's session, and the launches before the test
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -103,7 +106,8 @@ def rota_device(request: pytest.FixtureRequest) -> Iterator[str]:
     if "triton" not in sys.modules:
         yield device
         return
-    with _triton(device, asked.orders, asked.seed):
+    with _triton(device, asked.orders, asked.seed) as session:
+        request.node.stash[_driven] = session, 0
         yield device
 
 
@@ -116,6 +120,7 @@ def rota_launch(request: pytest.FixtureRequest, rota_device: str) -> Callable[..
     """
     asked = _Asked.of(request.node, request.config)
     folder, known = request.path.parent, request.config.stash[_kernels]
+    launched = request.node.stash.setdefault(_launched, [])
 
     def launch(
         kernel: str | Path | bytes | LoadedKernel, *args: Any, name: str | None = None, **how: Any
@@ -123,7 +128,9 @@ def rota_launch(request: pytest.FixtureRequest, rota_device: str) -> Callable[..
         loaded = _load(kernel, name, rota_device, folder, known)
         if loaded.facts.arch != rota_device:
             pytest.skip(f"the code object is for {loaded.facts.arch}, not for {rota_device}")
-        return loaded.launch(*args, **({"orders": asked.orders, "seed": asked.seed} | how))
+        result = loaded.launch(*args, **({"orders": asked.orders, "seed": asked.seed} | how))
+        launched.append(result)
+        return result
 
     return launch
 
@@ -151,13 +158,24 @@ def assert_proved(request: pytest.FixtureRequest, rota_device: str) -> Callable[
     return proved
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Launches of the run's session belong to the test that makes them."""
+    if (session := item.config.stash.get(_session, None)) is not None:
+        item.stash[_driven] = session, len(session.results)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Findings instead of a traceback: the test's own lines, and below them what is wrong."""
+    """Findings instead of a traceback: the test's own lines, and below them what is wrong.
+
+    A test that passes carries what its launches found nevertheless: the summary shows it, whichever process ran it.
+    """
     report = yield
     error = call.excinfo
+    if report.passed and call.when == "call" and (found := _findings_of(item)):
+        setattr(report, _FOUND, found)
     if report.failed and error is not None and isinstance(error.value, RotaError) and _concerns(item):
         own = [entry for entry in error.traceback if not Path(entry.path).is_relative_to(_PACKAGE)]
         tests = [entry for entry in own if "site-packages" not in Path(entry.path).parts]
@@ -165,6 +183,26 @@ def pytest_runtest_makereport(
             error.traceback = type(error.traceback)(tests)
         report.longrepr = error.getrepr(style="short", tbfilter=False)
     return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What tests that pass have found: a line a finding, with the test, the code and the message."""
+    passed = [each for each in terminalreporter.stats.get("passed", []) if hasattr(each, _FOUND)]
+    if passed:
+        terminalreporter.section("rota")
+    for report in passed:
+        for severity, code, message in getattr(report, _FOUND):
+            terminalreporter.line(f"{report.nodeid}: {severity}[{code}] {message}")
+
+
+def _findings_of(item: pytest.Item) -> list[tuple[str, str, str]]:
+    """Severity, code and message of each distinct finding of the test's launches, notes included."""
+    results = item.stash.get(_launched, [])
+    if _driven in item.stash:
+        session, before = item.stash[_driven]
+        results = [*results, *(result for _, result in session.results[before:])]
+    found = (finding for result in results for finding in (*result.findings, *result.notes))
+    return [*dict.fromkeys((str(each.severity.value), each.code, each.message) for each in found)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

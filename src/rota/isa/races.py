@@ -204,11 +204,7 @@ class AccessOrder:
         ends = ("wave", access.wave), ("other wave", other.wave), ("bytes", describe_bytes(octets))
         here, there = access.instruction, other.instruction
         if (same and both) or _loads_same_words(access, other):
-            does = (
-                "loads to LDS what another wave loads there" if access.dma else "writes what another wave has written"
-            )
-            message = f"{here.opcode} {does}; nothing orders the two"
-            self._faults.add("I304", here, message, *ends, other=there, severity=Severity.WARNING)
+            report_equal_values(self._faults, here, there, *ends, dma=access.dma)
             return
         missing, rule = "a wait for it before the barrier", "no wait before the barrier"
         if close:
@@ -236,10 +232,22 @@ def _loads_same_words(access: LdsAccess, other: LdsAccess) -> bool:
     return access.dma and access.instruction is other.instruction and access.source == other.source
 
 
+def report_equal_values(
+    faults: Faults, here: Instruction, there: Instruction, *evidence: tuple[str, str | int], dma: bool = False
+) -> None:
+    """An I304 of two waves that write the same to LDS, or load the same words there."""
+    does = "loads to LDS what another wave loads there" if dma else "writes what another wave has written"
+    message = f"{here.opcode} {does}; nothing orders the two"
+    faults.add("I304", here, message, *evidence, other=there, severity=Severity.WARNING)
+
+
 def describe_bytes(octets: Octets) -> str:
     distinct = np.unique(octets)
-    first, last = int(distinct[0]), int(distinct[-1])
-    return f"{first} to {last}" if len(distinct) == last - first + 1 else f"{len(distinct)} of {first} to {last}"
+    return describe_range(len(distinct), int(distinct[0]), int(distinct[-1]))
+
+
+def describe_range(count: int, first: int, last: int) -> str:
+    return f"{first} to {last}" if count == last - first + 1 else f"{count} of {first} to {last}"
 
 
 # Races on global memory. Accesses are recorded while waves run, and judged byte by byte when their workgroup ends

@@ -85,8 +85,11 @@ def on_core(program: KernelProgram, wave: Wave) -> tuple[np.ndarray, np.ndarray,
         return vectors, scalars, core.rota_scc(running._group, 0), lds, clean
 
 
-def compared(program: KernelProgram, before: Wave, tally: Tally) -> None:
-    """Runs the program from the wave's state on both, and notes the opcode of its first instruction."""
+def compared(program: KernelProgram, before: Wave, tally: Tally) -> int:
+    """Runs the program from the wave's state on both, and notes the opcode of its first instruction.
+
+    Returns the number of findings that both have.
+    """
     opcode = ENCODING.sub("", program.steps[0].instruction.opcode)
     one, two = _copied(before), _copied(before)
     with np.errstate(all="ignore"):
@@ -97,7 +100,7 @@ def compared(program: KernelProgram, before: Wave, tally: Tally) -> None:
     left = on_core(program, two)
     if left is None:
         tally.refused[opcode] += 1
-        return
+        return 0
     packed = pack(program)
     assert packed is not None
     by_numpy = packed.ops["opcode"][0] == opcodes()[_BY_NUMPY][0]
@@ -105,12 +108,14 @@ def compared(program: KernelProgram, before: Wave, tally: Tally) -> None:
     wrong = difference(opcode, one, two, left)
     if wrong:
         tally.different.append((opcode, f"{program.steps[0].instruction.text}: {wrong}"))
+    return len(two.faults.findings()) if left[-1] else 0
 
 
 def difference(opcode: str, one: Wave, two: Wave, left: tuple[np.ndarray, np.ndarray, int, np.ndarray, bool]) -> str:
     vectors, scalars, scc, lds, clean = left
-    if clean != (not one.faults.findings()):
-        return f"NumPy found {[str(each.message) for each in one.faults.findings()]}, the core was clean: {clean}"
+    found, noted = one.faults.findings(), two.faults.findings()
+    if (clean and found != noted) or not (clean or found):
+        return f"NumPy found {[str(each.message) for each in found]}, the core was clean: {clean}, and found {noted}"
     if not clean:
         return ""  # NumPy runs it again and says what was wrong
     alike = same(one.v, vectors, opcode)

@@ -143,6 +143,26 @@ static int32_t memory_atomic(Wave *wave, const Op *op)
     return returning(wave, op, pending, found);
 }
 
+/* One word or two of memory by a wave; the old ones return to the registers that the data came from. */
+static int32_t scalar_atomic(Wave *wave, const Op *op)
+{
+    int pc = (int)(op - wave->group->ops), near = -1, size = op->size, count = size / 4, first = op->o[0].first;
+    uint8_t *place = reached(wave, pc, scalar_address(wave, op) & ~3ull, size, CHANGES, &near);
+    uint64_t old = ~0ull, data = wave->s[first] | (size == 8 ? (uint64_t)wave->s[first + 1] << 32 : 0);
+    if (place) {
+        old = 0;
+        memcpy(&old, place, (size_t)size);
+        uint64_t new = combined(op->verb, size, old, data, 0);
+        memcpy(place, &new, (size_t)size);
+    }
+    Pending *pending = launch(wave, op, ON_SM, ROWS + first, op->returns ? count : 0);
+    pending->kind = op->returns ? TO_SCALARS : NOTHING;
+    memcpy(pending->words, &old, sizeof old);
+    under_way_now(wave, pending);
+    return GO_ON;
+}
+
 const Opcode ATOMIC_OPCODES[] = {
-    {"rota_lds_atomic", lds_atomic, M_OFFSET}, {"rota_memory_atomic", memory_atomic, M_OFFSET | M_BUFFER}, {0, 0, 0},
+    {"rota_lds_atomic", lds_atomic, M_OFFSET}, {"rota_memory_atomic", memory_atomic, M_OFFSET | M_BUFFER},
+    {"rota_scalar_atomic", scalar_atomic, M_OFFSET | M_BUFFER}, {0, 0, 0},
 };

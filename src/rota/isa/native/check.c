@@ -35,7 +35,7 @@ static int fits(const Op *op, int32_t count, int32_t pool_size)
         return 0;
     if (op->half && (op->size > 2 || op->pieces > 1))
         return 0;
-    if (op->element && ((op->element != 8 && op->element != 16) || op->size != 8 || op->pieces != 1))
+    if (op->element && ((op->element != 4 && op->element != 8 && op->element != 16) || op->size != 8 || op->pieces != 1))
         return 0;
     if (!within(op->dst_sel, 0, WHOLE_DWORD) || !within(op->src_sel[0], 0, WHOLE_DWORD) ||
         !within(op->src_sel[1], 0, WHOLE_DWORD) || !within(op->dst_unused, 0, 2))

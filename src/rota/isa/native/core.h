@@ -2,7 +2,8 @@
  *
  * The same machine as rota.isa's NumPy interpreter, written a second time: decoding and rows come from there, what an
  * instruction computes does not.  It says whether a run is clean; what is wrong with one that isn't, NumPy says, which
- * then runs it again.  So it may suspect what is right, and must not pass what is wrong.  Everything is checked against
+ * then runs it again.  So it may suspect what is right, and must not pass what is wrong.  Notes are findings that it
+ * records whole, and after which it goes on.  Everything is checked against
  * bounds before it is used; nothing in here trusts the code that is executed. */
 #ifndef ROTA_CORE_H
 #define ROTA_CORE_H
@@ -46,7 +47,7 @@ typedef struct {
     int32_t op_sel, op_sel_hi, neg_lo, neg_hi;
     int32_t immediate;          /* bitop3, s_waitcnt's vmcnt */
     int32_t immediate1;         /* s_waitcnt's lgkmcnt */
-    int32_t buffer, offen, to_lds, fnuz;
+    int32_t buffer, offen, idxen, to_lds, fnuz;
     int32_t halves;             /* op_sel chooses halves of registers */
     int32_t dpp, dpp_zero;      /* across lanes; what a lane without a source reads, or else it does not write */
     int32_t vector;             /* NumPy executes it while MODE is another than compilers set */
@@ -84,6 +85,35 @@ struct Pending {
     uint8_t bad[2 * LANES];     /* dwords of each lane that another write was under way to, as bits */
 };
 
+/* Wait states, as in rota.isa.hazards: what each instruction leaves, and what those need that may come too early. */
+typedef struct {
+    int32_t reach, pipe, passes; /* pipe 0: no matrix instruction */
+    int32_t pairs_at, pairs;
+    uint64_t writes[ALL_ROWS / 64], ends[ALL_ROWS / 64];
+} Spacing;
+typedef struct {
+    int32_t first, needs_at, needs;
+} Pair;
+typedef struct {
+    int32_t states, matrix, reads, required;
+    uint64_t rows[ALL_ROWS / 64];
+} Need;
+typedef struct {
+    const Spacing *spacings;    /* by instruction */
+    const Pair *pairs;
+    const Need *needs;
+} Spacings;
+typedef struct {
+    int64_t until, since;
+    int32_t pc;
+} Recent;
+#define MOST_RECENT 256
+typedef struct {
+    int64_t now, stalled, began, free;
+    int32_t pipe, count;
+    Recent recent[MOST_RECENT];
+} Clock;
+
 struct Wave {
     Group *group;
     int32_t number, pc, ended, waiting, scc;
@@ -95,6 +125,7 @@ struct Wave {
     int32_t held;               /* rows that are held */
     int32_t queue[3][MOST_PENDING], head[3], length[3];
     int32_t free[MOST_PENDING], free_count;
+    Clock clock;
     int32_t odd;                /* MODE is another than compilers set, or registers are indexed */
     Pending pending[MOST_PENDING];
     uint32_t v[ROWS + SPARE][LANES];
@@ -102,6 +133,7 @@ struct Wave {
 
 typedef struct {
     int32_t wave, pc, writes, dma, covered;
+    int32_t plain;              /* writes registers */
 } Access;
 
 /* Executes one instruction of a wave that only uses registers; GO_ON, or GAVE_UP if anything was wrong. */
@@ -130,10 +162,15 @@ struct Group {
     uint8_t *initialised;
     Access *accesses;
     int32_t access_count, access_room;
-    /* faults */
+    int32_t *judged;            /* the last write that was compared with others at this byte */
+    /* faults end a run, notes do not; of those each pair of instructions has one */
     Fault *faults;
     int32_t fault_count, fault_room;
     uint8_t *told;              /* by code and instruction: the first time is enough */
+    Fault *notes;
+    int32_t note_count, note_start; /* all, and those of earlier workgroups */
+    int32_t *note_at;           /* a hash table of their numbers, plus one */
+    const Spacings *spacings;   /* NULL if no path lacks wait states */
     int32_t number;             /* of the workgroup */
     Other other;                /* NumPy */
     const int32_t *code_at;     /* by dword of the code, which instruction starts there, or -1 */
@@ -165,6 +202,7 @@ enum {                          /* faults; Python says them in words */
     F_HELD = 103, F_OUTSIDE = 105, F_LDS_UNDER_WAY = 106, F_ENDLESS = 108, F_RACE = 109, F_LEAVES_LDS = 205,
     F_STRIDE = 305, F_MISALIGNED = 405, F_UNWRITTEN = 301, F_SHARED = 302, F_MEETING = 121, F_OTHER = 102,
     F_ASTRAY = 131, F_LEAVES_PRIVATE = 605, F_FULL = 999,
+    N_EARLY = 104, N_EQUAL = 304, /* notes */
 };
 
 extern const Opcode INTEGER_OPCODES[], FLOAT_OPCODES[], CONVERT_OPCODES[], VECTOR_OPCODES[], COMPARE_OPCODES[], SCALAR_OPCODES[], CONTROL_OPCODES[], LDS_OPCODES[], GLOBAL_OPCODES[],
@@ -182,6 +220,7 @@ void put_masked(Wave *, int row, const uint32_t *values, uint64_t mask);
 
 /* engine.c */
 void fault(Group *, int code, int pc, int other, int wave, int other_wave, int row, int64_t detail, int64_t detail1);
+void note(Group *, const Fault *);
 Pending *launch(Wave *, const Op *, int counter, int first_row, int rows);
 void under_way_now(Wave *, Pending *);
 void wait_for(Wave *, int counter, int most);
@@ -190,6 +229,9 @@ void cover(Wave *, Pending *);
 uint64_t draw(Group *);
 int32_t by_numpy(Wave *, const Op *);
 
+/* spacing.c */
+void check_distance(Wave *, int pc);
+
 /* check.c */
 int rota_check(const Op *, int32_t count, const int32_t *pool, int32_t pool_size);
 
@@ -197,7 +239,7 @@ int rota_check(const Op *, int32_t count, const int32_t *pool, int32_t pool_size
 int within_lds(Wave *, int pc, int64_t at, int size);
 int begin_access(Wave *, int pc, int writes, int dma);
 void order_read(Wave *, int access, int64_t at, int size);
-void begin_write(Wave *, int access, int64_t serial, int64_t at, int size);
+void begin_write(Wave *, int access, int64_t serial, int64_t at, int size, uint32_t equal);
 uint64_t places(Wave *, const Op *, const uint32_t *address, Pending *);
 void begin_atomic(Wave *, int access, int64_t serial, int64_t at, int size);
 void land_read(Wave *, Pending *);
@@ -211,6 +253,7 @@ typedef struct {
 } Addresses;
 enum { READS, WRITES, CHANGES }; /* the last is atomic */
 void addresses_of(Wave *, const Op *, const Operand *, Addresses *);
+uint64_t scalar_address(const Wave *, const Op *);
 uint8_t *reached(Wave *, int pc, uint64_t address, int size, int use, int *near);
 void land_load(Wave *, Pending *);
 
@@ -219,6 +262,7 @@ static inline uint32_t as_bits(float f) { uint32_t u; memcpy(&u, &f, 4); return 
 static inline double as_double(uint64_t bits) { double f; memcpy(&f, &bits, 8); return f; }
 static inline uint64_t as_bits64(double f) { uint64_t u; memcpy(&u, &f, 8); return u; }
 float half_to_float(uint32_t half);
+const double *float8_values(int bf8, int fnuz); /* by code */
 uint32_t float_to_half(float);
 
 #endif

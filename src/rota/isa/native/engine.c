@@ -10,7 +10,7 @@ static const Opcode *TABLES[] = {
     ATOMIC_OPCODES,  PRIVATE_OPCODES, DIVISION_OPCODES,
 };
 enum { LATEST, EARLIEST, ANY };
-enum { MOST_CODES = 1024, LONGEST_TURN = 400, MOST_OPCODES = 2048 };
+enum { MOST_CODES = 1024, LONGEST_TURN = 400, MOST_OPCODES = 2048, MOST_NOTES = 8192, NOTE_PLACES = 32768 };
 
 static const Opcode *ALL[MOST_OPCODES];
 __attribute__((constructor)) static void gather(void)
@@ -30,6 +30,24 @@ void fault(Group *group, int code, int pc, int other, int wave, int other_wave, 
         return;
     *told |= (uint8_t)(1u << code % 8);
     group->faults[group->fault_count++] = (Fault){code, pc, other, wave, other_wave, row, detail, detail1};
+}
+
+/* A note of two instructions, unless they have one of its code; a fault where there is no room. */
+void note(Group *group, const Fault *what)
+{
+    uint64_t key = ((uint64_t)(uint32_t)what->pc << 32 | (uint32_t)what->other) ^ (uint64_t)what->code << 24;
+    uint32_t place = (uint32_t)(key * 0x9E3779B97F4A7C15ull >> 40) % NOTE_PLACES;
+    for (; group->note_at[place]; place = (place + 1) % NOTE_PLACES) {
+        const Fault *known = &group->notes[group->note_at[place] - 1];
+        if (known->code == what->code && known->pc == what->pc && known->other == what->other)
+            return;
+    }
+    if (group->note_count == MOST_NOTES) {
+        fault(group, F_FULL, what->pc, what->other, what->wave, -1, -1, MOST_NOTES, 0);
+        return;
+    }
+    group->notes[group->note_count++] = *what;
+    group->note_at[place] = group->note_count;
 }
 
 /* splitmix64, as in rota.isa.interleaving */
@@ -84,7 +102,7 @@ static void drop_oldest(Wave *wave, int counter)
     land(wave, pending); /* while it is queued: what lands first is in front of it */
     wave->head[counter] = (wave->head[counter] + 1) % MOST_PENDING;
     wave->length[counter]--;
-    if (pending->access)
+    if (pending->access && !wave->ended) /* no wait covers what a wave has under way when it ends */
         wave->group->accesses[pending->access].covered = wave->epoch;
     wave->free[wave->free_count++] = number;
 }
@@ -206,7 +224,7 @@ const Opcode CONTROL_OPCODES[] = {
     {"s_dcache_wb", nothing, ~0u}, {"s_dcache_inv_vol", nothing, ~0u}, {"s_dcache_wb_vol", nothing, ~0u},
     {"buffer_inv", nothing, ~0u}, {"buffer_wbl2", nothing, ~0u}, {"buffer_wbinvl1", nothing, ~0u},
     {"buffer_wbinvl1_vol", nothing, ~0u}, {"buffer_invl2", nothing, ~0u}, {"ds_nop", nothing, 0},
-    {"s_waitcnt", s_waitcnt, M_IMMEDIATE}, {"s_nop", nothing, 0}, {"s_setprio", nothing, 0}, {"s_sleep", nothing, 0},
+    {"s_waitcnt", s_waitcnt, M_IMMEDIATE}, {"s_nop", nothing, 0}, {"v_nop", nothing, 0}, {"s_setprio", nothing, 0}, {"s_sleep", nothing, 0},
     {"s_icache_inv", nothing, 0},
     {"s_barrier", s_barrier, 0}, {"s_endpgm", s_endpgm, 0}, {"s_branch", s_branch, 0}, {"s_cbranch_scc0", scc0, 0},
     {"s_cbranch_scc1", scc1, 0}, {"s_cbranch_vccz", vccz, 0}, {"s_cbranch_vccnz", vccnz, 0},
@@ -240,6 +258,8 @@ static int64_t run_wave(Wave *wave, const Act *acts, int64_t turns)
         left--;
         if (wave->held)
             too_early(wave, op, pc);
+        if (group->spacings != NULL)
+            check_distance(wave, pc);
         int32_t to = wave->odd && op->vector ? by_numpy(wave, op) : acts[pc](wave, op);
         if (to == GO_ON) {
             pc++;
@@ -329,8 +349,8 @@ const char *rota_opcode_name(int number) { return opcode_at(number) ? opcode_at(
 uint32_t rota_opcode_accepts(int number) { return opcode_at(number) ? opcode_at(number)->accepts : 0; }
 int64_t rota_size(int what)
 {
-    const int64_t sizes[] = {sizeof(Operand), sizeof(Op), sizeof(Fault), MOST_CODES};
-    return what >= 0 && what < 4 ? sizes[what] : -1;
+    const int64_t sizes[] = {sizeof(Operand), sizeof(Op), sizeof(Fault), MOST_CODES, sizeof(Spacing), sizeof(Pair), sizeof(Need)};
+    return what >= 0 && what < 7 ? sizes[what] : -1;
 }
 
 void rota_group_free(Group *group)
@@ -342,7 +362,7 @@ void rota_group_free(Group *group)
     free(group->atomics), free(group->private);
     free(group->waves), free(group->lds), free(group->mark), free(group->last), free(group->serials);
     free(group->written), free(group->readers), free(group->initialised), free(group->accesses);
-    free(group->faults), free(group->told), free(group);
+    free(group->faults), free(group->told), free(group->judged), free(group->notes), free(group->note_at), free(group);
 }
 
 Group *rota_group_new(const Op *ops, int32_t count, const int32_t *pool, int32_t waves, int64_t lds_size,
@@ -369,6 +389,10 @@ Group *rota_group_new(const Op *ops, int32_t count, const int32_t *pool, int32_t
     group->accesses = calloc((size_t)group->access_room, sizeof *group->accesses);
     group->faults = calloc((size_t)group->fault_room, sizeof *group->faults);
     group->told = calloc((size_t)count, MOST_CODES / 8);
+    group->judged = calloc(bytes, 4);
+    group->notes = malloc(MOST_NOTES * sizeof *group->notes);
+    group->note_at = calloc(NOTE_PLACES, sizeof *group->note_at);
+    whole = whole && group->judged && group->notes && group->note_at;
     if (!whole || !group->accesses || !group->faults || !group->told) {
         rota_group_free(group);
         return NULL;
@@ -385,7 +409,8 @@ void rota_group_start(Group *group, int32_t workgroup)
     memset(group->serials, 0, 8 * bytes), memset(group->written, 0, 4 * bytes), memset(group->readers, 0, 2 * bytes);
     memset(group->initialised, 0, bytes), memset(group->atomics, 0, 2 * bytes);
     memset(group->private, 0xFF, (size_t)group->wave_count * LANES * (size_t)group->private_size);
-    group->serial = 0, group->access_count = 1;
+    memset(group->judged, 0, 4 * bytes);
+    group->serial = 0, group->access_count = 1, group->note_start = group->note_count;
     for (int number = 0; number < group->wave_count; number++) {
         Wave *wave = &group->waves[number];
         memset(wave, 0, offsetof(Wave, pending)); /* what is under way is written before it is read */
@@ -450,6 +475,13 @@ const Fault *rota_faults(Group *group, int32_t *count)
     *count = group->fault_count;
     return group->faults;
 }
+/* Of this workgroup, those that no earlier one has had. */
+const Fault *rota_notes(Group *group, int32_t *count)
+{
+    *count = group->note_count - group->note_start;
+    return group->notes + group->note_start;
+}
+void rota_group_spacings(Group *group, const Spacings *spacings) { group->spacings = spacings; }
 /* 0, or the number, from 1 on, of the first instruction whose opcode is none. */
 int rota_acts(const Op *ops, int32_t count, Act *acts)
 {

@@ -63,15 +63,23 @@ void addresses_of(Wave *wave, const Op *op, const Operand *o, Addresses *to)
         const Operand *lane = &o[0];
         const uint32_t *resource = wave->s + o[1].first;
         uint64_t base = resource[0] | (uint64_t)(resource[1] & 0xFFFF) << 32, records = resource[2];
-        if ((resource[1] >> 31 && resource[1] >> 16 & 0x3FFF) || resource[3] >> 23 & 1) { /* swizzled; adds the lane */
+        uint64_t stride = resource[1] >> 16 & 0x3FFF;
+        if ((resource[1] >> 31 && stride) || resource[3] >> 23 & 1) { /* swizzled; adds the lane */
             fault(wave->group, F_STRIDE, pc, -1, wave->number, -1, o[1].first, 0, 0);
             records = 0;
         }
         uint64_t start = (uint64_t)op->offset + scalar32(wave, &o[2]);
         to->bounded = 1;
         for (int i = 0; i < LANES; i++) {
-            uint64_t at = start + (op->offen ? wave->v[lane->first][i] : 0);
+            uint64_t at = start + (op->offen ? wave->v[lane->first + (op->idxen != 0)][i] : 0);
             to->room[i] = records - (at < records ? at : records);
+            if (op->idxen && stride) { /* by index; public accounts differ on the unit of num_records */
+                uint64_t index = wave->v[lane->first][i];
+                at += index * stride;
+                to->room[i] = index < records ? 1ull << 62 : 0;
+                if ((index < records) != (at < records) && wave->exec >> i & 1)
+                    fault(wave->group, F_STRIDE, pc, -1, wave->number, -1, o[1].first, (int64_t)at, 0);
+            }
             to->address[i] = base + at;
         }
     } else if (o[1].file == NO_FILE) {
@@ -214,7 +222,7 @@ static int32_t dma(Wave *wave, const Op *op)
             continue;
         }
         pending->at[lane] = (int32_t)at;
-        begin_write(wave, pending->access, pending->serial, at, op->size);
+        begin_write(wave, pending->access, pending->serial, at, op->size, 0);
     }
     under_way_now(wave, pending);
     return GO_ON;
@@ -225,10 +233,16 @@ static int32_t load_or_dma(Wave *wave, const Op *op)
     return op->to_lds ? dma(wave, op) : load(wave, op);
 }
 
+static uint64_t scalar_offset(const Wave *wave, const Op *op)
+{
+    return (op->o[2].file == SCALAR ? wave->s[op->o[2].first] : 0) + (uint64_t)(int64_t)op->offset;
+}
+uint64_t scalar_address(const Wave *wave, const Op *op) { return scalar64(wave, &op->o[1]) + scalar_offset(wave, op); }
+
 static int32_t s_load(Wave *wave, const Op *op)
 {
     int pc = (int)(op - wave->group->ops), near = -1, count = op->o[0].count, inside = count;
-    uint64_t more = (op->o[2].file == SCALAR ? wave->s[op->o[2].first] : 0) + (uint64_t)(int64_t)op->offset, address;
+    uint64_t more = scalar_offset(wave, op), address;
     if (op->buffer) { /* words past num_records are zero */
         const uint32_t *resource = wave->s + op->o[1].first;
         int64_t at = (int64_t)(more & ~3ull), left = (resource[2] - at) >> 2;
@@ -237,7 +251,7 @@ static int32_t s_load(Wave *wave, const Op *op)
         inside = left < 0 ? 0 : left < count ? (int)left : count;
         address = (resource[0] | (uint64_t)(resource[1] & 0xFFFF) << 32) + (uint64_t)at;
     } else {
-        address = scalar64(wave, &op->o[1]) + more;
+        address = scalar_address(wave, op);
     }
     const uint8_t *found = inside ? reached(wave, pc, address & ~3ull, 4 * inside, READS, &near) : NULL;
     Pending *pending = launch(wave, op, ON_SM, ROWS + op->o[0].first, count);
@@ -246,6 +260,16 @@ static int32_t s_load(Wave *wave, const Op *op)
     if (found)
         memcpy(pending->words, found, (size_t)(4 * inside));
     under_way_now(wave, pending);
+    return GO_ON;
+}
+
+static int32_t s_store(Wave *wave, const Op *op)
+{
+    int pc = (int)(op - wave->group->ops), near = -1, count = op->size / 4;
+    uint8_t *to = reached(wave, pc, scalar_address(wave, op) & ~3ull, op->size, WRITES, &near);
+    for (int i = 0; to && i < count; i++)
+        memcpy(to + 4 * i, &wave->s[op->o[0].first + i], 4);
+    under_way_now(wave, launch(wave, op, ON_SM, 0, 0));
     return GO_ON;
 }
 
@@ -268,5 +292,7 @@ static int32_t s_load(Wave *wave, const Op *op)
         {NAME "_dwordx8", s_load, SCALAR_ONES}, {NAME "_dwordx16", s_load, SCALAR_ONES}
 #define SCALAR_ONES (M_OFFSET | M_BUFFER)
 const Opcode GLOBAL_OPCODES[] = {
-    LOADS("buffer"), LOADS("global"), SCALARS_OF("s_load"), SCALARS_OF("s_buffer_load"), {0, 0, 0},
+    LOADS("buffer"), LOADS("global"), SCALARS_OF("s_load"), SCALARS_OF("s_buffer_load"),
+    {"s_store_dword", s_store, SCALAR_ONES}, {"s_store_dwordx2", s_store, SCALAR_ONES},
+    {"s_store_dwordx4", s_store, SCALAR_ONES}, {0, 0, 0},
 };

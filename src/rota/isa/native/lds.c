@@ -39,7 +39,7 @@ static void check(Wave *wave, int number, int earlier, int64_t at)
 {
     Group *group = wave->group;
     const Access *now = &group->accesses[number], *then = &group->accesses[earlier];
-    if (then->covered < wave->epoch)
+    if (then->covered < wave->epoch || (now->plain && then->plain && then->wave != now->wave)) /* judge_writes() */
         return;
     if (then->wave != now->wave)
         fault(group, F_RACE, now->pc, then->pc, now->wave, then->wave, now->writes * 2 + then->writes,
@@ -120,6 +120,14 @@ static inline __attribute__((always_inline)) int used_alike(const Group *group, 
     return unlike == 0;
 }
 
+/* A write stands for the reads or atomics before it towards all that follow, but for the wave's own that are not over:
+ * another wave that writes the same value is only noted, unless it must be kept after these. */
+static inline uint16_t kept(const Wave *wave, uint16_t users, int32_t own)
+{
+    uint16_t bit = (uint16_t)(1u << wave->number);
+    return users & bit && wave->group->accesses[own].covered >= wave->epoch ? bit : 0;
+}
+
 static inline __attribute__((always_inline)) void write_alike(Wave *wave, int number, int64_t at, const int size)
 {
     Group *group = wave->group;
@@ -129,7 +137,9 @@ static inline __attribute__((always_inline)) void write_alike(Wave *wave, int nu
         check(wave, number, group->written[at], at);
     for (int byte = 0; byte < size; byte++)
         group->written[at + byte] = number;
-    memset(group->readers + at, 0, sizeof *group->readers * (size_t)size);
+    uint16_t readers = kept(wave, group->readers[at], group->read[wave->number][at]);
+    for (int byte = 0; byte < size; byte++)
+        group->readers[at + byte] = readers;
     memset(group->initialised + at, 1, (size_t)size);
 }
 
@@ -161,28 +171,80 @@ static void order_write(Wave *wave, int number, int64_t at, int size, int atomic
         }
         if (group->atomics[at + byte])
             check_atomics(wave, number, at + byte);
-        readers[byte] = group->atomics[at + byte] = 0; /* this write stands for them towards all that follow */
+        readers[byte] = kept(wave, readers[byte], group->read[wave->number][at + byte]);
+        group->atomics[at + byte] = kept(wave, group->atomics[at + byte], group->atomic[wave->number][at + byte]);
         written[byte] = number;
         group->initialised[at + byte] = 1;
     }
 }
 
-/* Marks bytes that a write is under way to. */
-void begin_write(Wave *wave, int number, int64_t serial, int64_t at, int size)
+/* Marks bytes that a write is under way to, but for the equal ones, which it leaves as they are. */
+void begin_write(Wave *wave, int number, int64_t serial, int64_t at, int size, uint32_t equal)
 {
     Group *group = wave->group;
     const Access *access = &group->accesses[number];
     int16_t mark = (int16_t)(access->dma ? -1 : wave->number + 1);
     order_write(wave, number, at, size, 0);
-    for (int64_t byte = at; byte < at + size; byte++)
-        if (group->mark[byte] && (access->dma || group->mark[byte] != mark))
+    for (int64_t byte = at; access->dma && byte < at + size; byte++)
+        if (group->mark[byte])
             fault(group, F_LDS_UNDER_WAY, access->pc, -1, wave->number, -1, 1, byte, 0);
-    for (int64_t byte = at; byte < at + size; byte++)
-        group->mark[byte] = mark;
-    for (int64_t byte = at; byte < at + size; byte++)
-        group->last[byte] = mark;
-    for (int64_t byte = at; byte < at + size; byte++)
-        group->serials[byte] = serial;
+    for (int byte = 0; byte < size; byte++)
+        if (!(equal >> byte & 1)) {
+            group->mark[at + byte] = group->last[at + byte] = mark;
+            group->serials[at + byte] = serial;
+        }
+}
+
+/* Compares a plain write with another wave's: a note if none of the bytes that only it has in common changes. */
+typedef struct {
+    int32_t earlier, equal, bytes, first, last;
+} Overlap;
+static void judge_writes(Wave *wave, const Pending *pending, const uint32_t *equal)
+{
+    enum { MOST_OVERLAPS = 64 };
+    Overlap found[MOST_OVERLAPS];
+    Group *group = wave->group;
+    int count = 0, number = pending->access, over = 0; /* a write that is over */
+    const Access *now = &group->accesses[number];
+    for (int piece = 0; piece < pending->pieces; piece++)
+        for (int lane = 0; lane < LANES; lane++) {
+            int which = piece * LANES + lane;
+            for (int byte = 0; (pending->active >> lane & 1) && byte < pending->size; byte++) {
+                int at = pending->at[which] + byte, earlier = group->written[at], each = 0;
+                const Access *then = &group->accesses[earlier];
+                if (earlier == over || earlier == 0)
+                    continue;
+                if (then->wave == now->wave || !then->plain || then->covered < wave->epoch) {
+                    over = earlier;
+                    continue;
+                }
+                while (each < count && found[each].earlier != earlier)
+                    each++;
+                if (each == MOST_OVERLAPS) {
+                    fault(group, F_RACE, now->pc, then->pc, now->wave, then->wave, 3, 0, at);
+                    return;
+                }
+                if (each == count)
+                    found[count++] = (Overlap){.earlier = earlier, .equal = 1, .first = at, .last = at};
+                found[each].equal &= equal[which] >> byte & 1;
+                found[each].bytes += group->judged[at] != number;
+                group->judged[at] = number;
+                found[each].first = at < found[each].first ? at : found[each].first;
+                found[each].last = at > found[each].last ? at : found[each].last;
+            }
+        }
+    while (count--) { /* the earliest of the others first */
+        int first = 0;
+        for (int each = 1; each <= count; each++)
+            first = found[each].earlier < found[first].earlier ? each : first;
+        Overlap each = found[first];
+        const Access *then = &group->accesses[each.earlier];
+        found[first] = found[count];
+        if (each.equal)
+            note(group, &(Fault){N_EQUAL, now->pc, then->pc, now->wave, then->wave, each.bytes, each.first, each.last});
+        else
+            fault(group, F_RACE, now->pc, then->pc, now->wave, then->wave, 3, 0, each.first);
+    }
 }
 
 /* Atomics don't look at one another, whoever is under way. */
@@ -228,7 +290,11 @@ static void transpose(Wave *wave, const Pending *pending, uint8_t whole[LANES][8
         uint8_t taken[8];
         for (int column = 0; column < count; column++) {
             int source = (lane & ~15) + column * (16 / count) + lane % 16 / count;
-            memcpy(taken + column * octets, whole[source] + lane % 16 % count * octets, (size_t)octets);
+            if (octets)
+                memcpy(taken + column * octets, whole[source] + lane % 16 % count * octets, (size_t)octets);
+            else /* of 4 bits: one column a lane */
+                taken[column / 2] = (uint8_t)((column & 1 ? taken[column / 2] & 0xF : 0) |
+                                              (whole[source][lane % 16 / 2] >> 4 * (lane & 1) & 0xF) << 4 * (column & 1));
         }
         if (pending->issued >> lane & 1)
             for (int dword = 0; dword < 2; dword++)
@@ -371,18 +437,32 @@ static int32_t ds_write(Wave *wave, const Op *op)
     pending->issued = wave->exec;
     pending->active = places(wave, op, wave->v[op->o[0].first], pending);
     pending->access = begin_access(wave, pc, 1, 0);
+    group->accesses[pending->access].plain = 1;
     pending->serial = ++group->serial;
+    uint32_t equal[2 * LANES] = {0}; /* bytes that hold the value already, before any lane writes */
     for (int piece = 0; piece < op->pieces; piece++)
         for (int lane = 0; lane < LANES; lane++)
             if (pending->active >> lane & 1) {
-                int64_t at = pending->at[piece * LANES + lane];
-                begin_write(wave, pending->access, pending->serial, at, op->size);
-                uint32_t words[4];
+                uint8_t *given = pending->data + (piece * LANES + lane) * op->size;
+                const uint8_t *held = group->lds + pending->at[piece * LANES + lane];
+                uint32_t words[4], same = 0;
                 for (int dword = 0; dword < (op->size + 3) / 4; dword++)
                     words[dword] = wave->v[op->o[1 + piece].first + dword][lane];
                 if (op->high)
                     words[0] >>= 16;
-                memcpy(group->lds + at, words, (size_t)op->size);
+                memcpy(given, words, (size_t)op->size);
+                for (int byte = 0; byte < op->size; byte++)
+                    same |= (uint32_t)(given[byte] == held[byte]) << byte;
+                equal[piece * LANES + lane] = same;
+            }
+    judge_writes(wave, pending, equal);
+    for (int piece = 0; piece < op->pieces; piece++)
+        for (int lane = 0; lane < LANES; lane++)
+            if (pending->active >> lane & 1) {
+                int which = piece * LANES + lane;
+                int64_t at = pending->at[which];
+                begin_write(wave, pending->access, pending->serial, at, op->size, equal[which]);
+                memcpy(group->lds + at, pending->data + which * op->size, (size_t)op->size);
             }
     under_way_now(wave, pending);
     return GO_ON;
@@ -435,7 +515,7 @@ const Opcode LDS_OPCODES[] = {
     READ("ds_read_b32"), READ("ds_read_b64"), READ("ds_read_b96"), READ("ds_read_b128"), READ("ds_read2_b32"),
     READ("ds_read2_b64"), READ("ds_read2st64_b32"), READ("ds_read2st64_b64"), READ("ds_read_u8"), READ("ds_read_i8"),
     READ("ds_read_u16"), READ("ds_read_i16"), READ("ds_read_u16_d16"), READ("ds_read_u16_d16_hi"),
-    READ("ds_read_u8_d16"), READ("ds_read_u8_d16_hi"), READ("ds_read_i8_d16"), READ("ds_read_i8_d16_hi"), READ("ds_read_b64_tr_b8"), READ("ds_read_b64_tr_b16"),
+    READ("ds_read_u8_d16"), READ("ds_read_u8_d16_hi"), READ("ds_read_i8_d16"), READ("ds_read_i8_d16_hi"), READ("ds_read_b64_tr_b4"), READ("ds_read_b64_tr_b8"), READ("ds_read_b64_tr_b16"),
     WRITE("ds_write_b32"), WRITE("ds_write_b64"), WRITE("ds_write_b96"), WRITE("ds_write_b128"),
     WRITE("ds_write2_b32"), WRITE("ds_write2_b64"), WRITE("ds_write2st64_b32"), WRITE("ds_write2st64_b64"),
     WRITE("ds_write_b8"), WRITE("ds_write_b16"), WRITE("ds_write_b8_d16_hi"), WRITE("ds_write_b16_d16_hi"),

@@ -40,6 +40,7 @@ __attribute__((constructor)) static void fill_tables(void)
         TABLES[6][code] = small(code & 15, 2, 1, 1);
     }
 }
+const double *float8_values(int bf8, int fnuz) { return TABLES[2 * (fnuz != 0) + (bf8 != 0)]; }
 static const double *table_of(int kind, int fnuz)
 {
     return kind < FP8 ? NULL : TABLES[kind >= FP6 ? kind - FP6 + 4 : 2 * (fnuz != 0) + (kind == BF8)];

@@ -18,18 +18,21 @@ from rota.isa.binary.elf import CODE_BASE
 from rota.isa.binary.kernel_facts import LANES
 from rota.isa.decoded import KernelProgram
 from rota.isa.disassembly import Instruction
+from rota.isa.hazards.spacing import NOTHING, Need
+from rota.isa.hazards.wait_states import SpacingWalk, needs
 from rota.isa.matrix import BITS, fields_of, index_start
 from rota.isa.memory.atomic_ops import combine_of
 from rota.isa.memory.lds_ops import source_lanes
 from rota.isa.memory.scalar_memory import signed_offset
 from rota.isa.memory.vector_memory import SHORT_M0
 from rota.isa.opcodes import IsaFlow, IsaUnit, MemSpace, MemVerb, Trait, wait_counts
+from rota.isa.registers import Rows
 from rota.isa.valu.access import crossing_of
 from rota.isa.valu.vector import lane_bits
 from rota.isa.wave.operand import File, parse_operand
-from rota.isa.wave.wave import Step
+from rota.isa.wave.wave import ROWS, Step
 from rota.native_library import load
-from rota.targets.architecture import ANY, Architecture, Float8
+from rota.targets.architecture import ANY, Architecture, Float8, Pipe
 
 NAME = "librota_core.so"
 _POINTER: Final = ctypes.c_void_p
@@ -71,6 +74,8 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
     "rota_executed": (ctypes.c_int64, (_POINTER,)),
     "rota_run": (ctypes.c_int, (_POINTER, _POINTER, ctypes.c_int64)),
     "rota_faults": (_POINTER, (_POINTER, ctypes.POINTER(ctypes.c_int32))),
+    "rota_notes": (_POINTER, (_POINTER, ctypes.POINTER(ctypes.c_int32))),
+    "rota_group_spacings": (None, (_POINTER, _POINTER)),
 }  # fmt: skip
 
 
@@ -132,11 +137,16 @@ def memory_record(record: Any, instruction: Instruction, architecture: Architect
         return None
     record["offset"], record["buffer"] = instruction.offset, access.buffer
     if access.space is MemSpace.SCALAR:
+        offset = parse_operand(instruction.operands[2], instruction)
+        record["offset"] += signed_offset(offset.literal) if offset.file is File.LITERAL else 0
         if access.verb is MemVerb.LOAD:
-            offset = parse_operand(instruction.operands[2], instruction)
-            record["offset"] += signed_offset(offset.literal) if offset.file is File.LITERAL else 0
-        return None
-    record["size"], record["offen"] = access.size, "offen" in fields
+            return None
+        record["size"], record["returns"] = access.size, "glc" in instruction.modifiers
+        if access.verb is MemVerb.STORE or access.buffer or combine_of(access) is None or access.atomic == "cmpswap":
+            return None
+        record["verb"] = _VERBS.index(access.atomic)
+        return "rota_scalar_atomic"
+    record["size"], record["offen"], record["idxen"] = access.size, "offen" in fields, "idxen" in fields
     if access.space is MemSpace.LDS:
         record["pieces"] = access.pieces
         record["pieces_offset"][: access.pieces] = instruction.piece_offsets
@@ -161,7 +171,7 @@ _SDWA, _CLAMP, _OP_SEL, _NEG, _OFFSET, _BUFFER, _IMMEDIATE = 1, 2, 8, 16, 32, 64
 _DPP, _SIGNS = 256, 1024
 _MODIFIERS = {
     **dict.fromkeys(("offset", "offset0", "offset1"), _OFFSET),
-    **dict.fromkeys(("offen", "lds", "sc0", "sc1", "nt", "glc", "slc"), _BUFFER),
+    **dict.fromkeys(("offen", "idxen", "lds", "sc0", "sc1", "nt", "glc", "slc"), _BUFFER),
     **dict.fromkeys(("dst_sel", "dst_unused", "src0_sel", "src1_sel"), _SDWA),
     **dict.fromkeys(("op_sel", "op_sel_hi"), _OP_SEL),
     **dict.fromkeys(("neg_lo", "neg_hi"), _NEG),
@@ -184,7 +194,7 @@ OP = np.dtype(
         *((name, np.int32) for name in ("half", "high", "sign", "dst_sel", "dst_unused")),
         ("src_sel", np.int32, 2),
         *((name, np.int32) for name in ("clamp", "omod", "op_sel", "op_sel_hi", "neg_lo", "neg_hi")),
-        *((name, np.int32) for name in ("immediate", "immediate1", "buffer", "offen", "to_lds", "fnuz")),
+        *((name, np.int32) for name in ("immediate", "immediate1", "buffer", "offen", "idxen", "to_lds", "fnuz")),
         *((name, np.int32) for name in ("halves", "dpp", "dpp_zero", "vector", "verb", "returns", "element")),
         ("matrix", np.int32, 20),
         ("align_m0", np.int32),
@@ -202,12 +212,37 @@ FAULT = np.dtype(
 )
 
 
+_SCALAR_ROWS = 256  # operand numbers of the scalar registers
+_SETS = (ROWS + _SCALAR_ROWS) // 64
+SPACING = np.dtype(
+    [(name, np.int32) for name in ("reach", "pipe", "passes", "pairs_at", "pairs")]
+    + [(name, np.uint64, _SETS) for name in ("writes", "ends")],
+    align=True,
+)
+PAIR = np.dtype([(name, np.int32) for name in ("first", "needs_at", "needs")], align=True)
+NEED = np.dtype(
+    [(name, np.int32) for name in ("states", "matrix", "reads", "required")] + [("rows", np.uint64, _SETS)], align=True
+)
+
+
+class PackedSpacings(NamedTuple):
+    """The wait states of a program in which some path lacks them.
+
+    `needs` are those of the pairs of instructions that may come too close, in the order of the core's array.
+    """
+
+    arrays: tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+    pointers: NDArray[np.uint64]  # to the arrays, as the core reads them
+    needs: tuple[Need, ...]
+
+
 class Packed(NamedTuple):
     """The records of a program, the rows that each must not touch while in flight, and a map of the code."""
 
     ops: NDArray[Any]
     pool: NDArray[np.int32]
     code_at: NDArray[np.int32]  # by dword of the code: the number of the instruction that starts there, or -1
+    spacings: PackedSpacings | None = None
 
 
 def pack(program: KernelProgram) -> Packed | None:
@@ -231,7 +266,41 @@ def pack(program: KernelProgram) -> Packed | None:
         record["fnuz"] = program.architecture.float8 is Float8.FNUZ
         record["touches_at"], record["touches"] = len(pool), len(step.touches)
         pool.extend(sorted(step.touches))
-    return Packed(ops, np.array(pool or [0], np.int32), _places(program))
+    return Packed(ops, np.array(pool or [0], np.int32), _places(program), pack_spacings(program))
+
+
+def pack_spacings(program: KernelProgram) -> PackedSpacings | None:
+    """None if every path has its wait states, or the program is not subject to them."""
+    if all(step.spacing is NOTHING for step in program.steps):
+        return None
+    walk = SpacingWalk([step.instruction for step in program.steps], program.architecture)
+    early: dict[int, list[int]] = {}
+    for each in walk.early():
+        early.setdefault(each.then, []).append(each.first)
+    if not early:
+        return None
+    spacings, pipes = np.zeros(len(program.steps), SPACING), [None, *Pipe]
+    pairs: list[tuple[int, int, int]] = []
+    needed: list[Need] = []
+    for number, spacing in enumerate(walk.spacings):
+        firsts = early.get(number, [])
+        writes, ends = _row_bits(spacing.writes), _row_bits(spacing.ends)
+        spacings[number] = (
+            spacing.reach, pipes.index(spacing.pipe), spacing.passes, len(pairs), len(firsts), writes, ends,
+        )  # fmt: skip
+        for first in firsts:
+            found = needs(walk.spacings[first], spacing, program.architecture.hazards)
+            pairs.append((first, len(needed), len(found)))
+            needed += found
+    rows = [(each.states, each.matrix, each.reads, each.required, _row_bits(each.rows)) for each in needed]
+    arrays = spacings, np.array(pairs, PAIR), np.array(rows, NEED)
+    pointers = np.array([each.ctypes.data for each in arrays], np.uint64)
+    return PackedSpacings(arrays, pointers, tuple(needed))
+
+
+def _row_bits(rows: Rows) -> list[int]:
+    bits = sum(1 << row for row in rows)
+    return [bits >> 64 * place & 0xFFFF_FFFF_FFFF_FFFF for place in range(_SETS)]
 
 
 def _places(program: KernelProgram) -> NDArray[np.int32]:

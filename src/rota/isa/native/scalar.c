@@ -125,6 +125,12 @@ TWO(max_u32, a > b ? a : b, a > b)
 TWO(bfe_u32, field(a, b, 32, 0), r != 0)
 TWO(bfe_i32, field(a, b, 32, 1), r != 0)
 TWO(bfm_b32, ((1u << (a & 31)) - 1) << (b & 31), KEEP)
+static int32_t bfm_b64(Wave *wave, const Op *op)
+{
+    u64 ones = (1ull << (scalar32(wave, &op->o[1]) & 63)) - 1;
+    put_scalar64(wave, &op->o[0], ones << (scalar32(wave, &op->o[2]) & 63));
+    return GO_ON;
+}
 TWO(cselect_b32, s ? a : b, KEEP)
 TWO_WIDE(cselect_b64, s ? a : b, KEEP)
 TWO(pack_ll, (a & 0xFFFF) | b << 16, KEEP)
@@ -230,7 +236,7 @@ const Opcode SCALAR_OPCODES[] = {
     {"s_ashr_i32", ashr_i32, 0}, {"s_lshl_b64", lshl_b64, 0}, {"s_lshr_b64", lshr_b64, 0}, {"s_ashr_i64", ashr_i64, 0},
     {"s_min_i32", min_i32, 0}, {"s_min_u32", min_u32, 0}, {"s_max_i32", max_i32, 0}, {"s_max_u32", max_u32, 0},
     {"s_bfe_u32", bfe_u32, 0}, {"s_bfe_i32", bfe_i32, 0}, {"s_bfe_u64", bfe_u64, 0}, {"s_bfe_i64", bfe_i64, 0},
-    {"s_bfm_b32", bfm_b32, 0}, {"s_cselect_b32", cselect_b32, 0}, {"s_cselect_b64", cselect_b64, 0},
+    {"s_bfm_b32", bfm_b32, 0}, {"s_bfm_b64", bfm_b64, 0}, {"s_cselect_b32", cselect_b32, 0}, {"s_cselect_b64", cselect_b64, 0},
     {"s_pack_ll_b32_b16", pack_ll, 0}, {"s_pack_lh_b32_b16", pack_lh, 0}, {"s_pack_hh_b32_b16", pack_hh, 0},
     {"s_lshl1_add_u32", lshl1_add, 0}, {"s_lshl2_add_u32", lshl2_add, 0}, {"s_lshl3_add_u32", lshl3_add, 0},
     {"s_lshl4_add_u32", lshl4_add, 0}, BOTH("and", and_), BOTH("or", or_), BOTH("xor", xor_), BOTH("andn2", andn2),

@@ -1,8 +1,9 @@
 """A launch on the native core.
 
 The core says whether a run is clean; where it has doubts, the memory is restored, and NumPy runs the launch and says
-what is wrong. So both must agree on what is clean, and only NumPy has to find words. Single instructions that only use
-registers, and that the core lacks, NumPy executes in place, on the core's registers.
+what is wrong. So both must agree on what is clean. Three things don't end a run, because the core records all that
+their findings say: waves at different barriers, equal values written to LDS, and missing wait states. Single
+instructions that only use registers, and that the core lacks, NumPy executes in place, on the core's registers.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from rota.errors import IsaError
 from rota.isa.binary.elf import CODE_BASE
 from rota.isa.binary.kernel_facts import LANES
 from rota.isa.decoded import KernelProgram
-from rota.isa.hazards.spacing import NOTHING
-from rota.isa.hazards.wait_states import check_spacing
+from rota.isa.hazards.wait_states import early_evidence, early_message
 from rota.isa.launch.interleaving import CoreFault, Interleaving, Landing, Wants
 from rota.isa.launch.kernarg import Triple
 from rota.isa.launch.processes import MIN_FORK_SECONDS, Tell, check_time, run_forked
 from rota.isa.memory.memories import BASE, MOST_WAVES, Memory
-from rota.isa.native.records import FAULT, OP, OPERAND, OTHER, Packed, library, pack
+from rota.isa.native.records import FAULT, NEED, OP, OPERAND, OTHER, PAIR, SPACING, Packed, library, pack
+from rota.isa.races import describe_range, report_equal_values
 from rota.isa.registers import EXEC
 from rota.isa.wave.wave import INDEXED, ROWS, START, Faults, Wave
 
@@ -43,6 +44,7 @@ ENDLESS, UNWANTED = -1, -2  # returned instead of a number of instructions
 _GO_ON, _GAVE_UP = -3, -4
 _SCALARS = 128  # of a NumPy wave
 _MEETING = 121  # a barrier opened for waves at different s_barrier: a note, not a fault
+_EARLY, _EQUAL = 104, 304  # notes of the core
 _PIECES = 4  # per process, so that none waits long for the others
 _KEPT = 8  # programs whose records are kept
 _packed: dict[int, tuple[KernelProgram, Packed | None]] = {}
@@ -176,16 +178,12 @@ class _Piece:
 
 
 def _records(program: KernelProgram) -> Packed | None:
-    """The packed program; None if the core lacks an instruction or a path needs more wait states."""
+    """The packed program; None if the core lacks an instruction."""
     found = _packed.get(id(program))
     if found is None:
         while len(_packed) >= _KEPT:
             _packed.pop(next(iter(_packed)))
-        packed, instructions = pack(program), [step.instruction for step in program.steps]
-        spaced = any(step.spacing is not NOTHING for step in program.steps)
-        if packed is not None and spaced and check_spacing(instructions, program.architecture):
-            packed = None
-        found = _packed[id(program)] = (program, packed)
+        found = _packed[id(program)] = (program, pack(program))
     return found[1]
 
 
@@ -193,7 +191,8 @@ class _Core:
     def __init__(self, program: KernelProgram, packed: Packed, memory: Memory, first: WaveGroup) -> None:
         waves, lds_bytes, private = len(first.waves), first.waves[0].lds.size, first.waves[0].private.size
         core = library()
-        if core is None or [core.rota_size(n) for n in range(3)] != [each.itemsize for each in (OPERAND, OP, FAULT)]:
+        layouts = {0: OPERAND, 1: OP, 2: FAULT, 4: SPACING, 5: PAIR, 6: NEED}
+        if core is None or any(core.rota_size(number) != each.itemsize for number, each in layouts.items()):
             raise RuntimeError("the native core was built from other sources: reinstall rota")
         self._core, self._program, self._packed = core, program, packed
         self.endless = False  # did a wave execute too many instructions?
@@ -208,6 +207,8 @@ class _Core:
         self._views: list[tuple[NDArray[np.uint32], NDArray[np.uint32]]] = []
         self._other, code_at = OTHER(self._by_numpy), packed.code_at
         core.rota_group_code(self._group, code_at.ctypes.data, len(code_at), CODE_BASE, self._other)
+        if packed.spacings is not None:
+            core.rota_group_spacings(self._group, packed.spacings.pointers.ctypes.data)
         starts, ends = self._bounds = memory.bounds()
         self._users = np.zeros((2, len(memory.block) // 32 * 8 + 8), np.int32)  # for each dword; whole bytes of bits
         block, low, high, *users = (each.ctypes.data for each in (memory.block, starts, ends, *self._users))
@@ -292,8 +293,11 @@ class _Core:
         return [each for each in found if each[0] != _MEETING]
 
     def _read_faults(self) -> NDArray[Any]:
+        return self._read(self._core.rota_faults)
+
+    def _read(self, what: Callable[..., int]) -> NDArray[Any]:
         count = ctypes.c_int32()
-        at = self._core.rota_faults(self._group, ctypes.byref(count))
+        at = what(self._group, ctypes.byref(count))
         return (
             np.frombuffer(ctypes.string_at(at, count.value * FAULT.itemsize), FAULT)
             if count.value
@@ -301,12 +305,23 @@ class _Core:
         )
 
     def _note_faults(self, group: WaveGroup) -> bool:
-        """True if the core found nothing but waves at different barriers, which are noted."""
+        """True if the core found nothing that NumPy has to explain; what it noted becomes findings."""
         found = self._read_faults()
-        if not len(found):
-            return True
         if (found["code"] != _MEETING).any():
             return False
         for each in found:
             group.note_barriers({int(each["other"]): int(each["other_wave"]), int(each["pc"]): int(each["wave"])})
+        for each in self._read(self._core.rota_notes):
+            self._explain(group.faults, each)
         return True
+
+    def _explain(self, faults: Faults, note: Any) -> None:  # noqa: ANN401  # a record of an array
+        """Adds the finding that NumPy would add for it."""
+        here, there = (self._program.steps[note[end]].instruction for end in ("pc", "other"))
+        wave, spacings = ("wave", int(note["wave"])), self._packed.spacings
+        if note["code"] == _EARLY and spacings is not None:
+            need, short = spacings.needs[note["detail"]], int(note["detail1"])
+            faults.add("I104", here, early_message(here, need, short), wave, *early_evidence(need, short), other=there)
+        elif note["code"] == _EQUAL:
+            octets = describe_range(int(note["row"]), int(note["detail"]), int(note["detail1"]))
+            report_equal_values(faults, here, there, wave, ("other wave", int(note["other_wave"])), ("bytes", octets))

@@ -4,9 +4,9 @@
 // of <cmath> that has a device twin stays host code, and device code calls the twin.
 //
 // Accuracy. + - * / fma sqrt and rounding are as IEEE 754 says. float: exp, log and their kin are clang's expansions
-// (within 3 ulp); the others are computed in double and rounded once. double: within 2^-48 of the value, except pow
-// (2^-51 times the size of y log x), erf and erfc (1e-12), and sin, cos and tan, whose error is absolute and grows with
-// arguments beyond 2^30. __sinf, __expf and other names with underscores are the hardware's approximations.
+// (within 3 ulp); the others are computed in double and rounded once. double: within 2^-47 of the value, except erf and
+// erfc (1e-12), and sin, cos and tan, whose error grows with arguments beyond 2^30. __sinf, __expf and other names with
+// underscores are the hardware's approximations.
 #ifndef ROTA_HIP_MATH_H
 #define ROTA_HIP_MATH_H
 
@@ -26,10 +26,14 @@
 ROTA_DEVICE bool rota_is_nan(double x) { return x != x; }
 ROTA_DEVICE double rota_infinity() { return __builtin_huge_val(); }
 
-ROTA_DEVICE double rota_exp(double x) {
-  double n = __builtin_rint(x * 0x1.71547652b82fep+0);
-  double r = __builtin_fma(-n, 0x1.62e42fefa39efp-1, x);
-  r = __builtin_fma(-n, 0x1.abc9e3b39803fp-56, r);
+struct rota_sum {  // a number as the sum of a double and a much smaller one
+  double high, low;
+};
+
+ROTA_DEVICE double rota_exp_sum(rota_sum x) {
+  double n = __builtin_rint(x.high * 0x1.71547652b82fep+0);
+  double r = __builtin_fma(-n, 0x1.62e42fefa39efp-1, x.high);
+  r = __builtin_fma(-n, 0x1.abc9e3b39803fp-56, r + x.low);
   double sum = 1.0 / 87178291200.0;  // 1 / 14!
   double factor = 87178291200.0;
 #pragma unroll
@@ -38,10 +42,11 @@ ROTA_DEVICE double rota_exp(double x) {
     sum = __builtin_fma(sum, r, 1.0 / factor);
   }
   double y = __builtin_ldexp(sum, (int)n);
-  y = x > 709.782712893384 ? rota_infinity() : y;
-  y = x < -745.1332191019412 ? 0.0 : y;
-  return rota_is_nan(x) ? x : y;
+  y = x.high > 710.0 ? rota_infinity() : y;
+  y = x.high < -746.0 ? 0.0 : y;
+  return rota_is_nan(x.high) ? x.high : y;
 }
+ROTA_DEVICE double rota_exp(double x) { return rota_exp_sum({x, 0.0}); }
 
 ROTA_DEVICE double rota_expm1(double x) {
   double sum = 1.0 / 355687428096000.0;  // 1 / 17!
@@ -54,7 +59,7 @@ ROTA_DEVICE double rota_expm1(double x) {
   return __builtin_fabs(x) < 0.5 ? sum * x : rota_exp(x) - 1.0;
 }
 
-ROTA_DEVICE double rota_log(double x) {
+ROTA_DEVICE rota_sum rota_log_sum(double x) {  // of a positive number
   int e = __builtin_amdgcn_frexp_exp(x);
   double m = __builtin_amdgcn_frexp_mant(x);  // from 1/2 up to 1
   bool low = m < 0x1.6a09e667f3bcdp-1;
@@ -63,12 +68,19 @@ ROTA_DEVICE double rota_log(double x) {
   double f = (m - 1.0) / (m + 1.0), s = f * f, sum = 1.0 / 25;
 #pragma unroll
   for (int k = 23; k > 1; k -= 2) sum = __builtin_fma(sum, s, 1.0 / k);
-  // log m = 2f + 2f^3 (1/3 + ...), where 2f alone is large: its rounding error is put back.
-  double high = 2.0 * f, lost = __builtin_fma(-f, m + 1.0, m - 1.0) / (m + 1.0) * 2.0;
-  double rest = __builtin_fma(2.0 * f * s, sum, lost);
+  // log m = 2f + 2f^3 (1/3 + ...), where 2f alone is large: what its division and the sum m + 1 lost is put back.
+  double below = m + 1.0, slip = 1.0 - (below - m);
+  double lost = 2.0 * (__builtin_fma(-f, below, m - 1.0) - f * slip) / below;
+  double high = 2.0 * f, rest = __builtin_fma(high * s, sum, lost);
   double whole = e * 0x1.62e42fefa39efp-1, both = whole + high;
   double left = __builtin_fma(e, 0x1.62e42fefa39efp-1, -whole) + ((whole - both) + high);
-  double y = both + (left + __builtin_fma(e, 0x1.abc9e3b39803fp-56, rest));
+  left += __builtin_fma(e, 0x1.abc9e3b39803fp-56, rest);
+  double total = both + left;
+  return {total, left - (total - both)};
+}
+
+ROTA_DEVICE double rota_log(double x) {
+  double y = rota_log_sum(x).high;
   y = x == 0.0 ? -rota_infinity() : y;
   y = x == rota_infinity() ? x : y;
   return x < 0.0 ? __builtin_nan("") : rota_is_nan(x) ? x : y;
@@ -231,7 +243,11 @@ ROTA_DEVICE double rota_hypot(double x, double y) {
 }
 
 ROTA_DEVICE double rota_pow(double x, double y) {
-  double a = __builtin_fabs(x), z = rota_exp(y * rota_log(a));
+  double a = __builtin_fabs(x);
+  rota_sum log = rota_log_sum(a);
+  double product = y * log.high, lost = __builtin_fma(y, log.high, -product) + y * log.low;
+  double z = rota_exp_sum({product, __builtin_fabs(product) < 1000.0 ? lost : 0.0});
+  z = a == rota_infinity() ? (y < 0.0 ? 0.0 : a) : z;
   bool whole = __builtin_trunc(y) == y, odd = whole && __builtin_trunc(y * 0.5) != y * 0.5;
   z = a == 0.0 ? (y < 0.0 ? rota_infinity() : 0.0) : z;
   z = a == 1.0 ? 1.0 : z;
