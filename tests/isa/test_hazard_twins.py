@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 
@@ -43,6 +44,13 @@ def by_walk(text: str, arch: str) -> list[Finding]:
     architecture = architecture_named(arch)
     assert architecture is not None
     return [*check_spacing(read_listing(listing(text), "k"), architecture)]
+
+
+def test_no_message_repeats_a_word() -> None:
+    for case in CASES:
+        arch, twin, states = case.values
+        for each in by_walk(twin.text(arch, fewer=1), arch) if states else ():
+            assert not re.search(r"\b(\w+) \1\b", each.message), each.message
 
 
 def by_run(text: str, arch: str) -> list[Finding]:
