@@ -47,10 +47,15 @@ def by_walk(text: str, arch: str) -> list[Finding]:
 
 
 def test_no_message_repeats_a_word() -> None:
-    for case in CASES:
-        arch, twin, states = case.values
-        for each in by_walk(twin.text(arch, fewer=1), arch) if states else ():
-            assert not re.search(r"\b(\w+) \1\b", each.message), each.message
+    kernels = [
+        (arch, twin.text(arch, fewer=1))
+        for twin in twins()
+        for arch, states in zip(ARCHITECTURES, twin.states, strict=True)
+        if states
+    ]
+    messages = [each.message for arch, text in kernels for each in by_walk(text, arch)]
+    assert any("m0" in each.split() for each in messages)
+    assert [each for each in messages if re.search(r"\b(\w+) \1\b", each)] == []
 
 
 def by_run(text: str, arch: str) -> list[Finding]:
