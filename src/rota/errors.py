@@ -366,5 +366,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def several(count: int, word: str) -> str:
-    """A number and its noun, in the plural if needed."""
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+    """A number and its noun, in the plural if needed: 1 entry, 2 entries."""
+    if count == 1:
+        return f"1 {word}"
+    return f"{count:,} {word[:-1]}ies" if word.endswith("ry") else f"{count:,} {word}s"

@@ -3,26 +3,40 @@
 `rota.triton.use("gfx950")` installs a driver through Triton's own `driver.set_active`; kernels, grids and launches stay
 as they are.  Arguments are CPU tensors of torch or NumPy arrays, written in place.  What a launch does wrong is raised.
 `rota.triton.check(kernel, signature=...)` compiles a kernel of Triton or Gluon and proves its machine code, for every
-launch.
+launch.  `rota.triton.judge()` proves every kernel that Triton compiles from then on and launches nothing, and
+`python -m rota.triton SCRIPT` runs a script like that.
 """
 
 from __future__ import annotations
 
+import atexit
+import hashlib
+import os
+import runpy
+import statistics
 import struct
+import sys
+import time
+import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any, Self
 
-from rota.errors import DeclarationError, ToolchainError
+from rota.errors import DeclarationError, Finding, IsaError, ToolchainError, several
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import read_object
 from rota.isa.launch.loaded_kernel import LoadedKernel, load_kernel
 from rota.isa.launch.orders import LaunchResult
+from rota.prove.causes import EARLY, EvidenceLevel, level_of
 from rota.prove.kernel_proof import prove_object
-from rota.prove.verdict import Budget, Verdict
+from rota.prove.verdict import STEPS_PER_SECOND, Budget, Verdict
 from rota.targets.device import Device
 from rota.targets.devices import DEFAULT
 from rota.targets.registry import device_named
@@ -30,6 +44,13 @@ from rota.targets.registry import device_named
 _CONSTANT, _DESCRIPTOR = "constexpr", "tensordesc"
 _MOST_THREADS = 1024
 _NUMBERS: dict[str, int] = {}  # of devices that were used
+SETTING = "ROTA_CHECK_TRITON"
+"""The environment variable that asks for `judge`: 1 warns of findings, `error` raises them."""
+_SETTINGS = {"": None, "0": None, "off": None, "1": False, "warn": False, "error": True}
+JUDGE_BUDGET = Budget(steps=2 * STEPS_PER_SECOND)
+"""What `judge` spends on one kernel: the compiler's users wait for it."""
+_SURE = (EvidenceLevel.SHOWN, EvidenceLevel.REQUIRED)
+_MOST_SHOWN = 3  # findings of one warning
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -148,6 +169,210 @@ def check(
     made = compile_kernel(kernel, signature=signature, constants=constants, device=device, **options)
     (verdict,) = prove_object(made.code, block=made.threads, dynamic_lds=made.dynamic_lds, budget=budget)
     return verdict
+
+
+class KernelFindingWarning(UserWarning):
+    """A kernel that Triton compiled is wrong: a replay shows it, or a rule of the machine requires what is missing."""
+
+
+class UnjudgedKernelWarning(UserWarning):
+    """The proof of a kernel that Triton compiled ended early or failed; nothing is known of the rest of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedKernel:
+    """A kernel that Triton compiled, with its verdict or the reason why it has none."""
+
+    name: str
+    arch: str
+    file: str
+    threads: int
+    seconds: float  # that the compilation took longer
+    verdict: Verdict | None
+    problem: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """The status of the verdict, or "not judged"."""
+        return "not judged" if self.verdict is None else self.verdict.status.value
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Those that are shown or required."""
+        return () if self.verdict is None else tuple(each for each in self.verdict.findings if level_of(each) in _SURE)
+
+    @property
+    def unknown(self) -> str:
+        """Why the kernel isn't fully judged; empty if it is."""
+        if self.verdict is None:
+            return self.problem
+        return next((each.message for each in self.verdict.findings if each.code in EARLY), "")
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.arch}): {self.outcome}"
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class TritonJudge:
+    """Judges what Triton compiles, as its listener; `kernels` are those judged so far, by their machine code.
+
+    It is a context manager as well: at its end Triton has the listener back that it had before.
+    """
+
+    budget: Budget
+    raises: bool
+    kernels: dict[tuple[object, ...], JudgedKernel] = field(default_factory=dict)
+    repeated: int = 0  # compilations whose machine code had its verdict already
+    _before: Any = None
+    _lock: Lock = field(default_factory=Lock)  # Triton may compile in several threads
+
+    def __call__(self, *, metadata: Mapping[str, Any], metadata_group: Mapping[str, str], **others: object) -> None:
+        """As Triton calls it: after each compilation, also where its cache had the machine code."""
+        if self._before is not None and not isinstance(self._before, TritonJudge):
+            self._before(metadata=metadata, metadata_group=metadata_group, **others)
+        if metadata["target"].backend != "hip":
+            return
+        with self._lock:
+            kernel, is_new = self._judge(metadata, metadata_group)
+        if kernel.findings and self.raises:
+            raise IsaError(*kernel.findings)
+        if is_new and kernel.findings:
+            warnings.warn(_describe(kernel), KernelFindingWarning, stacklevel=_find_caller())
+        elif is_new and kernel.unknown:
+            message = f"rota: {kernel.name} ({kernel.arch}) is not fully judged: {kernel.unknown}{_advise(kernel)}"
+            with suppress(UnjudgedKernelWarning):  # a filter may make an error of it, but the kernel isn't wrong
+                warnings.warn(message, UnjudgedKernelWarning, stacklevel=_find_caller())
+
+    def _judge(self, metadata: Mapping[str, Any], files: Mapping[str, str]) -> tuple[JudgedKernel, bool]:
+        """The kernel's verdict, and whether it is a new one.  Whatever goes wrong here is a reason, not an error."""
+        started, name, arch, file = time.perf_counter(), "a kernel", str(metadata["target"].arch), ""
+        key: tuple[object, ...] = ()
+        threads, verdict, problem = 0, None, ""
+        try:
+            name, lds = str(metadata["name"]), int(metadata["shared"])
+            threads = int(metadata["num_warps"]) * int(metadata["target"].warp_size)
+            file = next(path for each, path in files.items() if each.endswith(".hsaco"))
+            code = Path(file).read_bytes()
+            key = (hashlib.sha256(code).hexdigest(), threads, lds, self.budget)
+            if key in self.kernels:
+                self.repeated += 1
+                return self.kernels[key], False
+            (verdict,) = prove_object(code, name, block=threads, dynamic_lds=lds, budget=self.budget)
+        except Exception as error:  # noqa: BLE001  # the user's compilation goes on
+            problem = f"{type(error).__name__}: {error}"
+        judged = JudgedKernel(
+            name=name,
+            arch=arch,
+            file=file,
+            threads=threads,
+            seconds=time.perf_counter() - started,
+            verdict=verdict,
+            problem=problem,
+        )
+        self.kernels[key or (name, arch, problem)] = judged
+        return judged, True
+
+    def stop(self) -> None:
+        """Gives Triton the listener back that it had before."""
+        from triton import knobs
+
+        atexit.unregister(self._print_summary)
+        if knobs.compilation.listener is self:
+            knobs.compilation.listener = self._before
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _print_summary(self) -> None:
+        if self.kernels:
+            sys.stderr.write(f"{self}\n")
+
+    def __str__(self) -> str:
+        return summarise([*self.kernels.values()], self.repeated)
+
+
+def summarise(kernels: Sequence[JudgedKernel], repeated: int = 0) -> str:
+    """How many kernels were judged, with which outcomes and in what time; a line for each with a finding."""
+    if not kernels:
+        return "rota judged no kernel: Triton compiled none for an AMD GPU"
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in Counter(each.outcome for each in kernels).items())
+    seconds = [each.seconds for each in kernels]
+    head = (
+        f"rota judged {several(len(kernels), 'kernel')} that Triton compiled: {outcomes};"
+        f" {statistics.median(seconds):.2f} s each in the median, {sum(seconds):.1f} s in all"
+    )
+    if repeated:
+        head += f"; {several(repeated, 'compilation')} gave machine code that had its verdict"
+    rows = [f"  {each}; {', '.join(_count_codes(each.findings))}{_advise(each)}" for each in kernels if each.findings]
+    rows += [f"  {each}; {each.unknown}{_advise(each)}" for each in kernels if each.unknown and not each.findings]
+    return "\n".join((head, *rows))
+
+
+def _count_codes(findings: Sequence[Finding]) -> list[str]:
+    counts = Counter(each.code for each in findings)
+    return [code if count == 1 else f"{count} of {code}" for code, count in counts.items()]
+
+
+def _describe(kernel: JudgedKernel) -> str:
+    shown, rest = kernel.findings[:_MOST_SHOWN], len(kernel.findings) - _MOST_SHOWN
+    more = (f"and {several(rest, 'finding')} more",) if rest > 0 else ()
+    return "\n".join((f"rota: {kernel}{_advise(kernel)}", *map(str, shown), *more))
+
+
+def _advise(kernel: JudgedKernel) -> str:
+    """The command that says more, with the budget of a command."""
+    return f"; try `rota check {kernel.file} --block {kernel.threads}`" if kernel.file else ""
+
+
+def _find_caller() -> int:
+    """How far from the caller of this the first frame is that is neither rota's nor Triton's."""
+    import triton
+
+    inside = tuple(f"{Path(file).parent}{os.sep}" for file in (__file__, triton.__file__))
+    frame, level = sys._getframe(1), 1  # `warnings` counts from here, too
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def judge(*, raises: bool | None = None, budget: Budget | None = None, report: bool = True) -> TritonJudge:
+    """Prove every kernel that Triton compiles for an AMD GPU from here on, for all arguments; nothing is launched.
+
+    A finding that is shown or required is a `KernelFindingWarning`, or with `raises` an error where the kernel is
+    compiled; by default the environment variable ROTA_CHECK_TRITON decides.  A proof that ends early or fails is an
+    `UnjudgedKernelWarning` and never an error.  Equal machine code is proved once.  With `report`, the process prints a
+    summary when it ends.
+    """
+    _install(None)
+    from triton import knobs
+
+    before = knobs.compilation.listener
+    shared = before if isinstance(before, TritonJudge) else None  # a second call changes settings alone
+    judging = TritonJudge(
+        budget=budget or JUDGE_BUDGET,
+        raises=bool(read_setting() if raises is None else raises),
+        kernels={} if shared is None else shared.kernels,
+        _before=before,
+    )
+    knobs.compilation.listener = judging
+    if report and shared is None:
+        atexit.register(judging._print_summary)  # noqa: SLF001  # its own
+    return judging
+
+
+def read_setting() -> bool | None:
+    """What ROTA_CHECK_TRITON asks for: None for nothing, False for warnings, True for errors."""
+    text = os.environ.get(SETTING, "").strip().lower()
+    if text not in _SETTINGS:
+        raise DeclarationError.of(
+            "D102", f"{SETTING} is {text!r:.40}", fixes=(f"{SETTING}=1 warns of findings, {SETTING}=error raises them",)
+        )
+    return _SETTINGS[text]
 
 
 def _check_signature(kernel: Any, signature: Mapping[str, str], constants: Mapping[str, object]) -> None:  # noqa: ANN401
@@ -375,3 +600,19 @@ def _take_arrays() -> None:
 def _as_tensor(value: object) -> object:
     is_array = hasattr(value, "__array_interface__") and hasattr(value, "ctypes")
     return _Array(value) if is_array and not hasattr(value, "data_ptr") else value
+
+
+def run_script(arguments: Sequence[str]) -> None:
+    """Run a script with its arguments as `python` does, and judge what Triton compiles meanwhile."""
+    if not arguments:
+        raise SystemExit("usage: python -m rota.triton SCRIPT [ARGUMENT]...")
+    judge()
+    sys.argv[:] = arguments
+    sys.path.insert(0, str(Path(arguments[0]).resolve().parent))
+    runpy.run_path(arguments[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    from rota.triton import run_script as run  # the module that others import, not this copy of it
+
+    run(sys.argv[1:])

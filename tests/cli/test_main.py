@@ -15,7 +15,7 @@ from rota import ProofError, __version__
 from rota.cli import main as command
 from rota.errors import CODES
 from tests.cli.command import data, rota
-from tests.wording.golden import worded
+from tests.wording.golden import mentions, worded
 
 
 def test_version() -> None:
@@ -33,6 +33,19 @@ def test_a_misspelt_command_is_a_usage_error() -> None:
     result = rota("chek ping_pong")
     assert result.exit_code == 2
     assert result.stdout == ""
+    assert mentions(result.stderr, "chek", "'check'")  # of all commands this one alone is quoted
+
+
+@pytest.mark.parametrize("line", ["xyzzy", "--chek"])
+def test_what_resembles_no_command_is_a_usage_error(line: str) -> None:
+    result = rota(line)
+    assert (result.exit_code, "'check'" in result.stderr) == (2, False)
+
+
+def test_the_shell_completes_commands_and_options() -> None:
+    for words, number, completed in (("rota ch", 1, "check"), ("rota check --repl", 2, "--replay")):
+        result = rota("", _ROTA_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(number))
+        assert result.output.split() == [f"plain,{completed}"]
 
 
 @pytest.fixture

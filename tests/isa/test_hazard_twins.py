@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 
@@ -43,6 +44,18 @@ def by_walk(text: str, arch: str) -> list[Finding]:
     architecture = architecture_named(arch)
     assert architecture is not None
     return [*check_spacing(read_listing(listing(text), "k"), architecture)]
+
+
+def test_no_message_repeats_a_word() -> None:
+    kernels = [
+        (arch, twin.text(arch, fewer=1))
+        for twin in twins()
+        for arch, states in zip(ARCHITECTURES, twin.states, strict=True)
+        if states
+    ]
+    messages = [each.message for arch, text in kernels for each in by_walk(text, arch)]
+    assert any("m0" in each.split() for each in messages)
+    assert [each for each in messages if re.search(r"\b(\w+) \1\b", each)] == []
 
 
 def by_run(text: str, arch: str) -> list[Finding]:

@@ -126,7 +126,7 @@ def test_the_listing_counts_and_indents_synchronisation() -> None:
     ]
     assert count_sync(entries) == (1, 1, 1)
     assert listing("demo", entries).splitlines() == [
-        "demo: 6 entries, 1 waits, 1 barriers, 1 fences",
+        "demo: 6 entries, 1 wait, 1 barrier, 1 fence",
         "     0  mma_load_a s0 t0",
         "     1  load_a s0 t0 k0  prefetch",
         "     2      wait_vm(0)",

@@ -98,7 +98,7 @@ def test_a_device_without_the_instruction_refuses_it_by_name() -> None:
 # What can't be
 
 
-def product(instruction: str, *, scales: bool, formats: tuple[str, ...] = (), registers: int = 8) -> LoopSpec:
+def product(instruction: str, *, scales: bool, formats: str | tuple[str, ...] = (), registers: int = 8) -> LoopSpec:
     loop = Loop("product", waves=4)
     loop.load(loop.tile("A", size=4096), instructions=4, moved=4096)
     a = loop.fragment("a", "A", registers=registers, instructions=2)
@@ -106,6 +106,10 @@ def product(instruction: str, *, scales: bool, formats: tuple[str, ...] = (), re
     c = loop.accumulator("c", registers=4)
     loop.mma(c, a, a, instruction=instruction, scales=scale, formats=formats)
     return loop.build()
+
+
+def test_one_format_may_stand_for_itself() -> None:
+    assert product(SCALED, scales=True, formats="fp8") == product(SCALED, scales=True, formats=("fp8",))
 
 
 def test_a_scaled_product_without_scales_is_refused() -> None:

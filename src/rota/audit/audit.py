@@ -28,7 +28,7 @@ from rota.emit.gemm.gemm_tile import SCALING_OPCODES, Element, gemm_tile
 from rota.emit.gemm.gemm_words import PACK
 from rota.emit.planning import with_register_waits
 from rota.emit.text import check_words
-from rota.errors import Finding, IsaError, Severity
+from rota.errors import Finding, IsaError, Severity, several
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction, check_descriptor
@@ -181,9 +181,10 @@ class Audit:
         if self.prediction is not None:
             registers, limit = self.prediction.registers, self.prediction.limit
             predicted = f"; predicted {registers} for data, unless some share; {limit} at most"
+        entries, barriers = several(self.entries, "entry"), several(self.barriers, "barrier")
         lines = [
             f"{self.name} by {self.toolchain}: {'the schedule' if self.exact else 'see the findings'}",
-            f"  {self.entries} entries are {self.instructions} instructions, {self.barriers} barriers",
+            f"  {entries} are {several(self.instructions, 'instruction')}, {barriers}",
             f"  waits: {waits}, {self.fused} fused",
             f"  registers {facts.vgprs} ({_show_count(facts.agprs)} AGPRs), {facts.sgprs} SGPRs{predicted}",
             f"  LDS {facts.lds_bytes} bytes, spills {_show_count(facts.spills)}, private memory {private} bytes",

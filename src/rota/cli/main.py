@@ -14,7 +14,7 @@ import click
 
 from rota.cli.arguments import authors_line
 from rota.cli.output import GITHUB, JSON, give, tell
-from rota.errors import RotaError
+from rota.errors import RotaError, did_you_mean
 from rota.version import __version__
 
 FINDINGS, USAGE, INTERNAL, INTERRUPTED = 1, 2, 3, 130
@@ -51,6 +51,14 @@ class Guarded(click.Group):
             module = importlib.import_module(f"rota.cli.commands.{_MODULES.get(cmd_name, cmd_name)}")
             self.add_command(getattr(module, cmd_name))
         return super().get_command(ctx, cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
+            ctx.fail("\n".join((f"no command is named {name!r}", *did_you_mean(name, COMMANDS))))
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, names in GROUPS.items():

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import no_word
-from rota.errors import EmissionError
+from rota.errors import EmissionError, several
 from rota.program.entry import WORKGROUP, Entry
 from rota.program.kinds import OpKind, Phase
 from rota.program.lowered import LoweredProgram
@@ -250,7 +250,7 @@ def _check_role(program: LoweredProgram, entry: Entry) -> None:
             "groups of equal size, one a barrier after the other",
             concerns=(entry.concern(),),
             evidence=tuple(
-                (role.name, "waves not stated" if role.waves is None else f"{role.waves} waves")
+                (role.name, "waves not stated" if role.waves is None else several(role.waves, "wave"))
                 for role in program.roles
             ),
         )

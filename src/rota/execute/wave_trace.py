@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from rota.errors import several
 from rota.execute.lazy_numpy import Ints, np
 from rota.program.entry import Effect, Entry, Place, Space
 from rota.program.kinds import GLOBAL_LOADS, LDS_READS, OpKind, Phase, Unit
@@ -66,7 +67,8 @@ class Trace:
     computes: dict[Place, tuple[Compute, ...]]
 
     def __str__(self) -> str:
-        return f"{len(self.steps)} steps, {len(self.memory)} memory ops, {len(self.barriers)} barriers"
+        barriers = several(len(self.barriers), "barrier")
+        return f"{several(len(self.steps), 'step')}, {several(len(self.memory), 'memory op')}, {barriers}"
 
     def where(self, ordinal: int) -> str:
         entry, trip = self.steps[ordinal]

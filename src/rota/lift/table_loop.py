@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from rota.errors import several
 from rota.lift.schedule_table import ScheduleTable, refuse_reading
 from rota.program.entry import Place, Space, Work
 from rota.program.kinds import Home, OpKind
@@ -190,7 +191,8 @@ def derive_operands(table: ScheduleTable, *, in_blocks: bool = False) -> Operand
     """Find the operands of each instruction, or raise T303; with `in_blocks`, four blocks are multiplied in turn."""
     last = table.prefetched
     if table.steps > 2 or last == "0" or (table.steps == 1 and any(count % 2 for count in table.fragments)):
-        why = f"{table.steps} steps of K with reads up to number {last}: no rule says which reads are for which step"
+        steps = several(table.steps, "step")
+        why = f"{steps} of K with reads up to number {last}: no rule says which reads are for which step"
         raise refuse_reading(table, why)
     found = Operands(table)
     for axis in range(2):

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, overload, runtime_checkable
 
 from rota.check import bad_field, check_elements, check_types, is_int
-from rota.errors import Concern, DeclarationError, ProgramError, did_you_mean
+from rota.errors import Concern, DeclarationError, ProgramError, did_you_mean, several
 from rota.program.entry import WORKGROUP, Effect, Entry, Place, Space, barrier_ops
 from rota.program.kinds import OpKind, OpRole, Phase
 from rota.program.loop_spec import LoopOp, LoopSpec, Value
@@ -88,7 +88,7 @@ def listing(title: str | Listable | Sequence[ListedEntry], entries: Sequence[Lis
     Synchronisation is indented, so that the data ops are out.
 
     >>> print(listing("the first entries", compile_schedule(Pipeline4Wave(KernelGeometry())).prologue[7:10]))
-    the first entries: 3 entries, 1 waits, 1 barriers, 0 fences
+    the first entries: 3 entries, 1 wait, 1 barrier, 0 fences
          7  load_a s1 t1 k1
          8      wait_vm(28)
          9      barrier
@@ -102,7 +102,8 @@ def listing(title: str | Listable | Sequence[ListedEntry], entries: Sequence[Lis
 
 def count_text(entries: Sequence[ListedEntry]) -> str:
     counts = count_sync(entries)
-    return f"{len(entries)} entries, {counts.waits} waits, {counts.barriers} barriers, {counts.fences} fences"
+    waits, fences = several(counts.waits, "wait"), several(counts.fences, "fence")
+    return f"{several(len(entries), 'entry')}, {waits}, {several(counts.barriers, 'barrier')}, {fences}"
 
 
 def entry_lines(entries: Iterable[ListedEntry], marks: Mapping[int, str] = MappingProxyType({})) -> list[str]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import combinations
 
-from rota.errors import Severity
+from rota.errors import Severity, several
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction
 from rota.isa.opcodes import IsaFlow, written_counts
@@ -45,9 +45,9 @@ class Needed:
 
     def describe(self, instructions: Sequence[Instruction]) -> str:
         parts = []
-        for name, every in (("waits", self.waits), ("barriers", self.barriers)):
+        for name, every in (("wait", self.waits), ("barrier", self.barriers)):
             removable = sum(each in self.alone for each in every)
-            parts.append(f"{len(every) - removable} of {len(every)} {name}")
+            parts.append(f"{len(every) - removable} of {several(len(every), name)}")
         lines = [f"{' and '.join(parts)} are needed: the proof fails without any one of them"]
         if self.undecided:
             lines.append(f"  {len(self.undecided)} of them because the proof ended early without it")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
-from rota.errors import Finding, Severity
+from rota.errors import Finding, Severity, several
 from rota.prove.agreement import Agreement
 from rota.prove.causes import DISTANCE, UNDECIDED, Alarm, FoundPair, SyncGap, group_by_cause
 from rota.prove.decisions import ALL, Decisions, Path, Span
@@ -380,8 +380,8 @@ class Judge:
         if fewest.barriers < most.barriers:
             message = "a wave ends after fewer barriers than another wave of its workgroup"
             evidence = (
-                ("wave", f"{fewest.waves[0]}, {fewest.barriers} barriers"),
-                ("other wave", f"{most.waves[0]}, {most.barriers} barriers"),
+                ("wave", f"{fewest.waves[0]}, {several(fewest.barriers, 'barrier')}"),
+                ("other wave", f"{most.waves[0]}, {several(most.barriers, 'barrier')}"),
             )
             self._add("I121", "", message, fewest.at, fewest.at, evidence, None, severity=Severity.NOTE)
 

@@ -279,8 +279,9 @@ class Verdict:
     def __str__(self) -> str:
         took = self.statistics
         line = (
-            f"{self.kernel} ({self.arch}): {self.status.value}; {took.steps:,} steps, {took.states:,} states,"
-            f" {took.paths:,} paths, {took.concrete_sites} of {took.sites} LDS sites concrete, {took.seconds:.1f} s"
+            f"{self.kernel} ({self.arch}): {self.status.value}; {several(took.steps, 'step')},"
+            f" {several(took.states, 'state')}, {several(took.paths, 'path')},"
+            f" {took.concrete_sites} of {took.sites} LDS sites concrete, {took.seconds:.1f} s"
         )
         rests = [f"  assumes: {each}" for each in self.assumptions] + [f"  policy: {each}" for each in self.policies]
         counts = Counter(str(dict(each.evidence).get("source", "")) for each in self.findings if each.code in RULES)

@@ -164,14 +164,14 @@ class Loop:
         instruction: str,
         instructions: int = 1,
         scales: Sequence[str] = (),
-        formats: Sequence[str] = (),
+        formats: str | Sequence[str] = (),
         name: str | None = None,
     ) -> str:
         """Add the product of register operands to an accumulator.
 
         `scales` are the register values that scale the blocks of the factors, where the instruction takes them;
         `formats` say what elements the factors have ("fp8", "bf8", "fp6", "bf6" or "fp4"), where it takes several: one
-        for both, or one for each.
+        for both, as "fp8", or one for each, as ("fp8", "fp4").
         """
         return self._op(
             name or f"mma_{accumulator}",
@@ -190,7 +190,7 @@ class Loop:
         instruction: str,
         instructions: int = 1,
         scales: Sequence[str] = (),
-        formats: Sequence[str] = (),
+        formats: str | Sequence[str] = (),
         into: str = "",
     ) -> str:
         """A matrix op that makes `registers` per lane, not a sum over iterations, from register values.
@@ -278,8 +278,13 @@ class Loop:
         return name
 
 
-def _matrix_work(instructions: int, instruction: str, scales: Sequence[str], formats: Sequence[str]) -> _Work:
-    scaling, elements = check_elements("scales", scales, str), check_elements("formats", formats, str)
+def _check_formats(formats: str | Sequence[str]) -> Sequence[str]:
+    """Names of formats; a single one may stand for itself."""
+    return (formats,) if isinstance(formats, str) else check_elements("formats", formats, str)
+
+
+def _matrix_work(instructions: int, instruction: str, scales: Sequence[str], formats: str | Sequence[str]) -> _Work:
+    scaling, elements = check_elements("scales", scales, str), _check_formats(formats)
     return _Work(instructions, 0, instruction, tuple(scaling), tuple(elements))
 
 

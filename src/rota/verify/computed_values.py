@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
-from rota.errors import Concern, Finding
+from rota.errors import Concern, Finding, several
 from rota.program.entry import ARRIVE, AWAIT, BARRIER, Effect, Entry, Place, Space, Version, wait_name, wait_op
 from rota.program.kinds import Home, OpKind, Phase
 from rota.program.loop_spec import LoopOp, LoopSpec
@@ -478,7 +478,7 @@ def check_all_ran(machine: AbstractMachine, declared: Iterable[str], total: int)
         if taken.upto != total or taken.beyond:
             yield Finding(
                 "V107",
-                f"{name} is not executed once for each of {total} iterations",
+                f"{name} is not executed once for each of {several(total, 'iteration')}",
                 concerns=(Concern(label=name),),
                 evidence=(("iterations from 0 without a gap", taken.upto), ("due", total)),
             )

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from rota.emit.emission import no_gemm_op, no_product, refuse_count, unfit
 from rota.emit.gemm.gemm_tile import ColumnPair, Element, Factor, GemmTile, PairPack, Piece
-from rota.errors import Concern
+from rota.errors import Concern, several
 from rota.program.kinds import Home, OpKind, takes_formats
 from rota.program.loop_spec import SCALE_OPERANDS, LoopOp, LoopSpec
 
@@ -548,8 +548,8 @@ def _check_kinds(loop: LoopSpec, tile: GemmTile) -> None:
                 )
             if read.distance:
                 raise no_product(
-                    f"{op} reads {read.value} of {read.distance} iterations before: in a GEMM every op works on the "
-                    "K-tile of its own iteration",
+                    f"{op} reads {read.value} of {several(read.distance, 'iteration')} before: in a GEMM every op works"
+                    " on the K-tile of its own iteration",
                     concerns=concerns,
                     evidence=(("distance", read.distance), ("in a GEMM", 0)),
                 )

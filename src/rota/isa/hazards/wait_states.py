@@ -301,8 +301,9 @@ def check_spacing(instructions: Sequence[Instruction], architecture: Architectur
 
 
 def early_message(then: Instruction, need: Need, short: int) -> str:
-    name = f" {row_name(min(need.rows))}" if need.rows else ""
-    return f"{then.opcode} {need.why}{name} {short} wait state{'s' * (short != 1)} too early"
+    name = row_name(min(need.rows)) if need.rows else ""
+    what = need.why if not name or need.why.split()[-1] == name else f"{need.why} {name}"
+    return f"{then.opcode} {what} {short} wait state{'s' * (short != 1)} too early"
 
 
 def early_evidence(need: Need, short: int) -> tuple[tuple[str, str | int], ...]:
