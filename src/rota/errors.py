@@ -232,7 +232,8 @@ class Concern:
     def __str__(self) -> str:
         place = f"  --> {self.source}   " if self.source else "  --> "
         number = f"{self.number} " if self.number else ""
-        quoted = f"\n        {self.source.text}" if self.source and self.source.text else ""
+        text = self.source.text if self.source else ""
+        quoted = f"\n        {text}" if text not in {"", self.label} else ""
         return f"{place}{number}{self.label}" + (f"   {self.role}" if self.role else "") + quoted
 
 

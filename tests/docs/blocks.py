@@ -3,7 +3,7 @@
 What the pages agree on:
 
 - a `python` block is run, all blocks of a page in one namespace; a finding that ends it counts as its output;
-- a `python` or `cpp` block whose first line is a comment with a file's name is also saved under that name;
+- a `python`, `cpp` or `asm` block whose first line is a comment with a file's name is also saved under that name;
 - a `text` block right after a `python` block is what it prints; without one it must print nothing;
 - in a `console` block a line after `$ ` is given to the shell, the lines below it are what it prints;
 - `...` in an output stands for anything;

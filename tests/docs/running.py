@@ -48,7 +48,7 @@ def run_page(page: Path, folder: Path) -> Iterator[Shown]:
             elif block.language == "console":
                 yield from _console(block)
             else:
-                named = block.language == "cpp" and block.file
+                named = block.language in {"cpp", "asm"} and block.file
                 assert named, f"{page.name}:{block.line}: a {block.language or 'bare'} block is neither run nor excused"
 
 

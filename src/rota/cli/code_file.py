@@ -77,7 +77,7 @@ def read_code(file: Path, how: Compilation = Compilation()) -> CodeObject:  # no
     text = file.read_text(encoding="utf-8", errors="replace")
     arch = _arch(file, text, how.device)
     if file.suffix == ".s":
-        return find_toolchain(how.compiler).assemble(text, arch)
+        return find_toolchain(how.compiler).assemble(text, arch, file)
     from rota.isa.binary.hip_source import HipFlags, compile_hip
     from rota.isa.binary.toolchain import read_object
 

@@ -19,9 +19,9 @@ from click.core import ParameterSource
 from rota.cli.code_file import Block, Compilation, code_files, read_code, split_name
 from rota.cli.output import format_baseline, give, in_full, progress, read_baseline, write
 from rota.cli.project import Project, find_project
-from rota.errors import Finding, RotaError, ToolchainError, several
+from rota.errors import Finding, RotaError, SourceLine, ToolchainError, several
 from rota.prove.causes import EvidenceLevel, level_of
-from rota.prove.verdict import STEPS_PER_SECOND, Budget
+from rota.prove.verdict import STEPS_PER_SECOND, Budget, Edit
 
 if TYPE_CHECKING:
     from rota.fleet.check_fleet import FleetTally, RunChange
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rota.fleet.verdict_store import FleetRow, FleetRun
     from rota.isa.binary.code_object import CodeObject
     from rota.isa.binary.hip_source import HipFlags
+    from rota.isa.disassembly import Instruction
     from rota.prove.advice import Needed, Suggestion
     from rota.workers.job import Pool
 
@@ -448,9 +449,20 @@ def _report(rows: Sequence[FleetRow], wishes: Wishes) -> str:
         for number, finding in enumerate(row.findings):
             if finding in shown:
                 listing = row.listings[number] if wishes.listing or finding is shown[0] else ""
-                texts.append("\n".join(filter(None, (str(finding), listing))))
+                texts.append("\n".join(filter(None, (str(shorten_paths(finding)), listing))))
         parts.append("\n\n".join(filter(None, (*texts, rest))))
     return "\n\n".join(parts)
+
+
+def shorten_paths(finding: Finding) -> Finding:
+    """A finding whose files are named from here, as a reader would."""
+    from rota.fleet.identity import relative
+
+    ends = (
+        each if each.source is None else replace(each, source=each.source._replace(file=relative(each.source.file)))
+        for each in finding.concerns
+    )
+    return replace(finding, concerns=tuple(ends))
 
 
 def choose_surest(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -504,9 +516,34 @@ def _list_changes(changes: Sequence[RunChange]) -> list[str]:
     return [*map(str, changes), f"{several(len(changes), 'kernel')} changed"]
 
 
+class PlacedEdit(NamedTuple):
+    """An edit by its place: `texts` go before an instruction, or replace it; no texts remove it."""
+
+    inserted: bool
+    texts: tuple[str, ...]
+    instruction: str
+    address: int | None
+    source: SourceLine | None
+
+
+def place_edit(edit: Edit, instructions: Sequence[Instruction]) -> PlacedEdit:
+    from rota.fleet.kernel_job import quote_line
+    from rota.prove.verdict import apply_edits
+
+    at = instructions[edit.number]
+    source = None if at.source is None else quote_line(at.source)
+    texts = edit.texts if edit.inserted else (apply_edits(instructions, [edit])[edit.number].text,)
+    return PlacedEdit(edit.inserted, texts, at.text, at.address, source)
+
+
 class Advice(NamedTuple):
+    """`edits` are those of the suggestion; without one, those that mend the surest cause that can be mended."""
+
+    file: str
+    kernel: str
     needed: Needed | None
     suggestion: Suggestion | None
+    edits: tuple[PlacedEdit, ...]
     text: str
 
 
@@ -518,7 +555,7 @@ def advise(code: CodeObject, row: KernelRow, plan: Plan, file: str) -> Advice:
     assert verdict is not None  # noqa: S101
     block, policies = options.block, options.policies()
     facts, instructions = code.kernel(row.kernel), code.instructions(row.kernel)
-    needed, suggestion, text = None, None, []
+    needed, suggestion, text, edits = None, None, list[str](), tuple[Edit, ...]()
     if plan.wishes.needed:
         with progress(f"what {facts.name} needs", "proofs") as counted:
             needed = find_needed(facts, instructions, verdict, block=block, policies=policies, progress=counted)
@@ -532,5 +569,9 @@ def advise(code: CodeObject, row: KernelRow, plan: Plan, file: str) -> Advice:
                 for number, finding in enumerate(choose_surest(verdict.findings)):
                     mended = mend_cause(facts, instructions, verdict, number, block, policies, progress=counted)
                     text.append(f"{finding.code}, {finding.message}: {mended.describe(instructions)}")
+                    edits = edits or mended.edits
+            elif suggestion is not None:
+                edits = suggestion.edits
         text += ["nothing to mend" if suggestion is None else suggestion.describe(instructions)]
-    return Advice(needed, suggestion, "\n".join(text))
+    placed = tuple(place_edit(each, instructions) for each in edits)
+    return Advice(file, row.kernel, needed, suggestion, placed, "\n".join(text))

@@ -229,18 +229,21 @@ class Toolchain:
             self._run((*self.compiler, *_FRONT, f"--offload-arch={arch}", *flags, *out), at, arch)
             return self._assemble(folder, arch, "--no-undefined")
 
-    def assemble(self, assembly: str, arch: str) -> CodeObject:
+    def assemble(self, assembly: str, arch: str, path: Path | None = None) -> CodeObject:
+        """Assembles text for `arch`; with the `path` that it is from, instructions have their lines of it."""
+        lines = () if path is None else ("-g",)
+        marker = "" if path is None else f'# 1 "{os.fspath(path.resolve())}"\n'
         with tempfile.TemporaryDirectory(prefix="rota-") as name:
             folder = Path(name)
-            (folder / "kernel.s").write_text(assembly, encoding="utf-8")
-            return self._assemble(folder, arch)
+            (folder / "kernel.s").write_text(marker + assembly, encoding="utf-8")
+            return self._assemble(folder, arch, flags=lines)
 
     def version(self) -> str:
         return self._run((*self.compiler, "--version"), Path.cwd(), "any").splitlines()[0]
 
-    def _assemble(self, folder: Path, arch: str, *linked: str) -> CodeObject:
+    def _assemble(self, folder: Path, arch: str, *linked: str, flags: tuple[str, ...] = ()) -> CodeObject:
         back = ("-x", "assembler", "--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-c", "kernel.s", "-o", "kernel.o")
-        self._run((*self.compiler, *back), folder, arch)
+        self._run((*self.compiler, *flags, *back), folder, arch)
         self._run((*self.linker, "-shared", *linked, "kernel.o", "-o", "kernel.hsaco"), folder, arch)
         assembly = (folder / "kernel.s").read_text(encoding="utf-8")
         hsaco = (folder / "kernel.hsaco").read_bytes()
