@@ -119,7 +119,9 @@ def as_sarif(found: Iterable[tuple[str, Finding]]) -> dict[str, Any]:
         "version": "2.1.0",
         "runs": [
             {
-                "tool": {"driver": {"name": "rota", "semanticVersion": __version__, "rules": rules}},
+                "tool": {
+                    "driver": {"name": "rota", "version": __version__, "semanticVersion": __version__, "rules": rules}
+                },
                 "columnKind": "unicodeCodePoints",
                 "results": [_result(subject, finding, codes) for subject, finding in results],
             }
@@ -130,7 +132,7 @@ def as_sarif(found: Iterable[tuple[str, Finding]]) -> dict[str, Any]:
 def _result(subject: str, finding: Finding, codes: Sequence[str]) -> dict[str, Any]:
     located = [(concern.label, concern.source) for concern in finding.concerns if concern.source is not None]
     file, kernel = split_subject(subject)
-    first = _location(*located[0]) if located else {"physicalLocation": {"artifactLocation": {"uri": _uri(file)}}}
+    first = _location(*located[0]) if located else _place_of_instruction(file, finding)
     logical = [{"name": kernel, "kind": "function"}] if kernel else []
     logical += [{"name": str(concern).removeprefix("  --> "), "kind": "element"} for concern in finding.concerns]
     return {
@@ -142,6 +144,15 @@ def _result(subject: str, finding: Finding, codes: Sequence[str]) -> dict[str, A
         "relatedLocations": [_location(*each) for each in located[1:]],
         "partialFingerprints": {"rota/v2": identify(subject, finding).fingerprint},
     }
+
+
+def _place_of_instruction(file: str, finding: Finding) -> dict[str, Any]:
+    """The file that was checked, and the address of the first instruction, where it is known."""
+    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(file)}}
+    address = next((concern.place for concern in finding.concerns if concern.place), "")
+    if address:
+        place["address"] = {"absoluteAddress": int(address, 16), "kind": "instruction"}
+    return {"physicalLocation": place}
 
 
 def _location(label: str, line: SourceLine) -> dict[str, Any]:
@@ -219,6 +230,9 @@ GITHUB = "rota.github"
 SARIF = "rota.sarif"
 """The same for SARIF."""
 
+SARIF_FILE = "rota.sarif_file"
+"""The file that a SARIF log goes to, beside the answer, if any."""
+
 PICTURE = "rota.picture"
 """The file that pictures of races go to, if any."""
 
@@ -256,6 +270,17 @@ def format_option(command: Command) -> Command:
         expose_value=False,
         help="Write a page with the findings, and a picture of each race between two waves.",
     )(command)
+
+    def keep_log(context: click.Context, _: click.Parameter, value: Path | None) -> None:
+        context.meta[SARIF_FILE] = value
+
+    drawn = click.option(
+        "--sarif",
+        type=click.Path(dir_okay=False, path_type=Path),
+        callback=keep_log,
+        expose_value=False,
+        help="Write a SARIF log, whatever the format of the answer is.",
+    )(drawn)
     return click.option(
         "--format",
         type=click.Choice(["text", "json", "github", "sarif"]),
@@ -284,6 +309,8 @@ def give(
         from rota.view.race import race_page
 
         write(picture, race_page(told))
+    if (log := meta.get(SARIF_FILE)) is not None:
+        write(log, json.dumps(as_sarif(told or ()), indent=2, ensure_ascii=False) + "\n")
     if meta.get(JSON, False):
         shown = json.dumps(plain(data), indent=2, ensure_ascii=False)
     elif meta.get(SARIF, False) and told is not None:
