@@ -19,6 +19,8 @@ from rota.prove.kernel_proof import prove_object
 from tests.isa.binary.hip_run import ARCH
 from tests.shared import shared
 
+pytestmark = pytest.mark.thorough  # most of them compile
+
 COPY = """#include <hip/hip_runtime.h>
 #include <sizes.h>
 extern "C" __global__ void k(int* o) {
@@ -107,6 +109,7 @@ def test_a_lacking_name_is_named(tmp_path: Path) -> None:
 def test_a_function_that_is_never_defined_is_named(tmp_path: Path) -> None:
     text = "__device__ int elsewhere(int); __global__ void k(int* o) { o[0] = elsewhere(o[1]); }"
     assert lacking(tmp_path, text) == ["elsewhere(int)"]
+    assert lacking(tmp_path, "__global__ void k(float* o) { o[0] = __builtin_cbrtf(o[1]); }") == ["cbrtf"]
 
 
 def test_a_lacking_header_is_named(tmp_path: Path) -> None:
