@@ -231,8 +231,9 @@ def test_votes(kernel: Kernels) -> None:
         active = mask if a[i] > 0 else 2**64 - 1
         lane = i % LANES
         some = int(wave[:8].all()) + 2 * int(wave[8:16].any())
-        want = [mask, mask != 0, wave.all(), active, lane, (1 << lane) - 1, mask & 0xFFFF, some]
-        assert out[i].tolist() == [int(each) for each in want]
+        every = int(wave.all())
+        want = [mask, int(mask != 0), every, active, lane, (1 << lane) - 1, mask & 0xFFFF, some]
+        assert out[i].tolist() == want
 
 
 def test_atomics_of_integers(kernel: Kernels) -> None:

@@ -59,17 +59,22 @@ FUNCTIONS: list[tuple[str, Callable[[float], float], Reals, float]] = [
     ("fabs", abs, BROAD, 0.0),
 ]
 TURNS: list[tuple[str, Callable[[float], float]]] = [("sin", math.sin), ("cos", math.cos), ("tan", math.tan)]
+NAMES = (*(each[0] for each in FUNCTIONS), *(each[0] for each in TURNS))
+DOUBLES, SINGLES = (tuple(f"o = {name}{suffix}(a);" for name in NAMES) for suffix in ("", "f"))
+TWO = ("pow", "atan2", "hypot", "fmod", "remainder", "fmax", "fmin", "copysign")
+PAIRS = tuple(f"o = {name}(a, b);" for name in TWO)
+FAST = tuple(f"o = {name}(a);" for name in ("__expf", "__logf", "__log2f", "__sinf"))
 
 
 @pytest.mark.parametrize(("name", "python", "x", "error"), FUNCTIONS, ids=[each[0] for each in FUNCTIONS])
 def test_functions_are_as_accurate_as_documented(
     name: str, python: Callable[[float], float], x: Reals, error: float
 ) -> None:
-    got = mapped(f"o = {name}(a);", x, out=np.float64).astype(np.float64)
+    got = mapped(f"o = {name}(a);", x, out=np.float64, also=DOUBLES).astype(np.float64)
     want = np.array([python(each) for each in x.tolist()], np.float64)
     np.testing.assert_allclose(got, want, rtol=error, atol=0)
     single = x.astype(np.float32)
-    narrow = mapped(f"o = {name}f(a);", single, out=np.float32).astype(np.float64)
+    narrow = mapped(f"o = {name}f(a);", single, out=np.float32, also=SINGLES).astype(np.float64)
     want = np.array([python(each) for each in single.astype(float).tolist()], np.float64)
     np.testing.assert_allclose(narrow, want, rtol=3 * 2**-23 if error else 2**-24, atol=2**-149)
 
@@ -77,11 +82,11 @@ def test_functions_are_as_accurate_as_documented(
 @pytest.mark.parametrize(("name", "python"), TURNS, ids=[each[0] for each in TURNS])
 def test_angles_are_reduced(name: str, python: Callable[[float], float]) -> None:
     x = np.concatenate([BROAD[:128], RNG.uniform(-1e8, 1e8, 128)])
-    got = mapped(f"o = {name}(a);", x, out=np.float64).astype(np.float64)
+    got = mapped(f"o = {name}(a);", x, out=np.float64, also=DOUBLES).astype(np.float64)
     want = np.array([python(each) for each in x.tolist()])
     np.testing.assert_allclose(got, want, rtol=1e-14, atol=1e-15)
     single = x.astype(np.float32)
-    narrow = mapped(f"o = {name}f(a);", single, out=np.float32)
+    narrow = mapped(f"o = {name}f(a);", single, out=np.float32, also=SINGLES)
     want = np.array([python(each) for each in single.astype(float).tolist()])
     np.testing.assert_allclose(narrow.astype(np.float64), want, rtol=2**-23)
 
@@ -90,12 +95,14 @@ def test_functions_of_two_numbers() -> None:
     x, y = np.abs(WIDE) + 0.01, RNG.uniform(-8, 8, 256)
     pairs = list(zip(x.tolist(), y.tolist(), strict=True))
     for name, python in (("pow", math.pow), ("atan2", math.atan2), ("hypot", math.hypot), ("fmod", math.fmod)):
-        got = mapped(f"o = {name}(a, b);", x, y, out=np.float64).astype(np.float64)
+        got = mapped(f"o = {name}(a, b);", x, y, out=np.float64, also=PAIRS).astype(np.float64)
         want = np.array([python(*each) for each in pairs])
         np.testing.assert_allclose(got, want, rtol=1e-13, err_msg=name)
-    for name, python in (("remainder", math.remainder), ("fmax", max), ("fmin", min), ("copysign", math.copysign)):
-        got = mapped(f"o = {name}(a, b);", x, y, out=np.float64).astype(np.float64)
-        want = np.array([python(*each) for each in pairs])
+    exact: tuple[tuple[str, Callable[[float, float], float]], ...]
+    exact = (("remainder", math.remainder), ("fmax", max), ("fmin", min), ("copysign", math.copysign))
+    for name, two in exact:
+        got = mapped(f"o = {name}(a, b);", x, y, out=np.float64, also=PAIRS).astype(np.float64)
+        want = np.array([two(*each) for each in pairs])
         np.testing.assert_allclose(got, want, rtol=0, atol=0, err_msg=name)
 
 
@@ -106,7 +113,7 @@ SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e308, -1e308
     "name", ["exp", "log", "sqrt", "tanh", "sin", "cos", "atan", "cbrt", "expm1", "log1p", "asinh", "sinh", "cosh"]
 )
 def test_infinities_and_nans(name: str) -> None:
-    got = mapped(f"o = {name}(a);", SPECIAL, out=np.float64).astype(np.float64)
+    got = mapped(f"o = {name}(a);", SPECIAL, out=np.float64, also=DOUBLES).astype(np.float64)
     with np.errstate(all="ignore"):
         want = getattr(np, {"atan": "arctan", "asinh": "arcsinh"}.get(name, name))(SPECIAL)
     huge = (np.abs(SPECIAL) > 1e300) & np.isfinite(SPECIAL) & np.isin(name, ["sin", "cos"])  # see the header
@@ -119,13 +126,15 @@ def test_powers_of_special_numbers() -> None:
     y = np.array([-1.0, 3.0, 3.0, 1 / 3, -2.0, -1.0, 3.0, 0.0, np.nan, 0.0, 2.5, np.inf, 1024, 1100, -1100, 1023])
     with np.errstate(all="ignore"):
         want = np.power(x, y)
-    np.testing.assert_allclose(mapped("o = pow(a, b);", x, y, out=np.float64).astype(float), want, rtol=1e-12)
+    np.testing.assert_allclose(
+        mapped("o = pow(a, b);", x, y, out=np.float64, also=PAIRS).astype(float), want, rtol=1e-12
+    )
 
 
 def test_hardware_approximations() -> None:
     x = RNG.uniform(0.1, 8, 256).astype(np.float32)
     for name, python in (("__expf", np.exp), ("__logf", np.log), ("__log2f", np.log2), ("__sinf", np.sin)):
-        got = mapped(f"o = {name}(a);", x, out=np.float32).astype(np.float64)
+        got = mapped(f"o = {name}(a);", x, out=np.float32, also=FAST).astype(np.float64)
         np.testing.assert_allclose(got, python(x.astype(float)), rtol=3e-6, atol=3e-6, err_msg=name)
     got = mapped("o = __powf(a, 2.5f);", x, out=np.float32).astype(np.float64)
     np.testing.assert_allclose(got, x.astype(float) ** 2.5, rtol=1e-5)
@@ -206,15 +215,17 @@ def test_bf16_conversions_round_ties_to_even() -> None:
 def test_half_and_bf16_arithmetic() -> None:
     x, y = (RNG.uniform(-8, 8, 256).astype(np.float16) for _ in range(2))
     head = "#include <hip/hip_fp16.h>\n#include <hip/hip_bf16.h>\n"
+    half = "o = __half_as_ushort(__ushort_as_half(a) {} __ushort_as_half(b));"
+    bf16 = "o = __bfloat16_as_ushort(__ushort_as_bfloat16(a) {} __ushort_as_bfloat16(b));"
     for op, python in (("+", np.add), ("-", np.subtract), ("*", np.multiply), ("/", np.divide)):
-        body = f"o = __half_as_ushort(__ushort_as_half(a) {op} __ushort_as_half(b));"
-        got = mapped(body, x.view(np.uint16), y.view(np.uint16), out=np.uint16, head=head)
+        body, *also = (half.format(each) for each in (op, *"+-*/"))
+        got = mapped(body, x.view(np.uint16), y.view(np.uint16), out=np.uint16, head=head, also=tuple(also))
         np.testing.assert_array_equal(got.view(np.float16), python(x, y), err_msg=op)
     u, v = ((RNG.uniform(-8, 8, 256).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16) for _ in range(2))
     wide = [(each.astype(np.uint32) << 16).view(np.float32).astype(float) for each in (u, v)]
     for op, exact in (("+", np.add), ("-", np.subtract), ("*", np.multiply)):
-        body = f"o = __bfloat16_as_ushort(__ushort_as_bfloat16(a) {op} __ushort_as_bfloat16(b));"
-        got = mapped(body, u, v, out=np.uint16, head=head)
+        body, *also = (bf16.format(each) for each in (op, *"+-*"))
+        got = mapped(body, u, v, out=np.uint16, head=head, also=tuple(also))
         want = [_bf16_bits(float(np.float32(each))) for each in exact(*wide).tolist()]
         np.testing.assert_array_equal(got, want, err_msg=op)
     body = "auto x = __ushort_as_half(a), y = __ushort_as_half(b); __half2 h = __hfma2({x, x}, {y, y}, {1.0f, 2.0f});"
@@ -231,7 +242,8 @@ def test_half_and_bf16_arithmetic() -> None:
 @pytest.mark.parametrize(("suffix", "rounded"), [("rn", np.rint), ("rz", np.trunc), ("rd", np.floor), ("ru", np.ceil)])
 def test_integers_of_floats_saturate(suffix: str, rounded: Callable[[Reals], Reals]) -> None:
     for name, out in (("int", np.int32), ("uint", np.uint32), ("ll", np.int64), ("ull", np.uint64)):
-        got = mapped(f"o = __float2{name}_{suffix}(a);", FLOATS, out=out)
+        also = tuple(f"o = __float2{name}_{each}(a);" for each in ("rn", "rz", "rd", "ru"))
+        got = mapped(f"o = __float2{name}_{suffix}(a);", FLOATS, out=out, also=also)
         ends = np.iinfo(out)
         exact = [0.0 if math.isnan(each) else each for each in rounded(FLOATS.astype(float)).tolist()]
         want = [ends.max if e >= ends.max else ends.min if e <= ends.min else int(e) for e in exact]

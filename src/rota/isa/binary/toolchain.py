@@ -187,10 +187,8 @@ def _sweep(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, 
 
 
 _COMPILER_SECONDS = 300
-_FRONT = (
-    "-x", "hip", "--cuda-device-only", "-O3", "-std=c++20",
-    "-cuid=0",  # otherwise a hash of the folder enters the code object
-)  # fmt: skip
+_HIP = ("-x", "hip", "--cuda-device-only")
+_WELL = ("-O3", "-std=c++20", "-cuid=0")  # without the last, a hash of the folder enters the code object
 BARE = ("-nogpuinc", "-nogpulib")  # neither headers nor device libraries of ROCm
 _VERSIONS = (22, *range(30, 22, -1), 21, 20)  # 22 is what rota is tested with; gfx950 needs 20
 _ERROR_LINES = 5
@@ -214,8 +212,8 @@ class Toolchain:
         with tempfile.TemporaryDirectory(prefix="rota-") as name:
             folder = Path(name)
             (folder / "kernel.hip").write_text(source, encoding="utf-8")
-            front = (*self.compiler, *_FRONT, *BARE, f"--offload-arch={arch}", "-S", "kernel.hip", "-o", "kernel.s")
-            self._run(front, folder, arch)
+            front = (*self.compiler, *_HIP, *BARE, *_WELL, f"--offload-arch={arch}")
+            self._run((*front, "-S", "kernel.hip", "-o", "kernel.s"), folder, arch)
             return self._assemble(folder, arch)
 
     def compile_file(self, path: Path, arch: str, flags: Sequence[str], *, at: Path) -> CodeObject:
@@ -226,7 +224,7 @@ class Toolchain:
         with tempfile.TemporaryDirectory(prefix="rota-") as name:
             folder = Path(name)
             out = ("-S", str(path.resolve()), "-o", str(folder / "kernel.s"))
-            self._run((*self.compiler, *_FRONT, f"--offload-arch={arch}", *flags, *out), at, arch)
+            self._run((*self.compiler, *_HIP, *_WELL, f"--offload-arch={arch}", *flags, *out), at, arch)
             return self._assemble(folder, arch, "--no-undefined")
 
     def assemble(self, assembly: str, arch: str, path: Path | None = None) -> CodeObject:

@@ -6,7 +6,7 @@
 
 #include "hip_runtime.h"
 
-#define ROTA_BF16 static inline __attribute__((host, device, always_inline, unused))
+#define ROTA_BF16 static inline __attribute__((host, device, always_inline, nodebug, unused))
 
 struct __hip_bfloat16_raw {
   unsigned short x;

@@ -8,7 +8,7 @@
 
 namespace cooperative_groups {
 
-#define ROTA_OF_GROUP __attribute__((device, always_inline))
+#define ROTA_OF_GROUP __attribute__((device, always_inline, nodebug))
 
 ROTA_DEVICE unsigned rota_items() { return blockDim.x * blockDim.y * blockDim.z; }
 ROTA_DEVICE unsigned rota_item() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }

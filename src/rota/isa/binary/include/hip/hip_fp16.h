@@ -6,7 +6,7 @@
 
 #include "hip_runtime.h"
 
-#define ROTA_HALF static inline __attribute__((host, device, always_inline, unused))
+#define ROTA_HALF static inline __attribute__((host, device, always_inline, nodebug, unused))
 
 struct __half_raw {
   unsigned short x;

@@ -4,8 +4,8 @@
 
 #include "rota_math.h"
 
-#define ROTA_MEMBER __attribute__((host, device, always_inline)) constexpr
-#define ROTA_PART static inline __attribute__((host, device, always_inline, unused)) constexpr
+#define ROTA_MEMBER __attribute__((host, device, always_inline, nodebug)) constexpr
+#define ROTA_PART static inline __attribute__((host, device, always_inline, nodebug, unused)) constexpr
 
 // Constructors convert each part, as C does, and leave a vector trivial: it may be in LDS or be copied as bytes.
 

@@ -18,15 +18,16 @@ ROTA_DEVICE unsigned rota_group_size(int axis) {
   return ((const __attribute__((address_space(4))) unsigned short *)__builtin_amdgcn_implicitarg_ptr())[6 + axis];
 }
 
-#define ROTA_PLACE(type, vector, at_x, at_y, at_z)                                \
-  struct type {                                                                   \
-    __declspec(property(get = rota_x)) unsigned x;                                \
-    __declspec(property(get = rota_y)) unsigned y;                                \
-    __declspec(property(get = rota_z)) unsigned z;                                \
-    __attribute__((device, always_inline)) unsigned rota_x() const { return at_x; } \
-    __attribute__((device, always_inline)) unsigned rota_y() const { return at_y; } \
-    __attribute__((device, always_inline)) unsigned rota_z() const { return at_z; } \
-    __attribute__((device, always_inline)) operator vector() const { return vector(at_x, at_y, at_z); } \
+#define ROTA_INLINED __attribute__((device, always_inline, nodebug))
+#define ROTA_PLACE(type, vector, at_x, at_y, at_z)                                  \
+  struct type {                                                                     \
+    __declspec(property(get = rota_x)) unsigned x;                                  \
+    __declspec(property(get = rota_y)) unsigned y;                                  \
+    __declspec(property(get = rota_z)) unsigned z;                                  \
+    ROTA_INLINED unsigned rota_x() const { return at_x; }                            \
+    ROTA_INLINED unsigned rota_y() const { return at_y; }                            \
+    ROTA_INLINED unsigned rota_z() const { return at_z; }                            \
+    ROTA_INLINED operator vector() const { return vector(at_x, at_y, at_z); }        \
   };
 ROTA_PLACE(rota_thread_place, uint3, __builtin_amdgcn_workitem_id_x(), __builtin_amdgcn_workitem_id_y(),
            __builtin_amdgcn_workitem_id_z())
@@ -406,8 +407,9 @@ ROTA_DEVICE void *memcpy(void *to, const void *from, __SIZE_TYPE__ bytes) {
 }
 ROTA_DEVICE void *memset(void *to, int value, __SIZE_TYPE__ bytes) { return __builtin_memset(to, value, bytes); }
 
+// What an assertion would print is dropped, and with it the name of the file.
 extern "C" {
-__attribute__((device, weak, noreturn)) inline void __assert_fail(const char *, const char *, unsigned, const char *) {
+ROTA_INLINED __attribute__((noreturn)) inline void __assert_fail(const char *, const char *, unsigned, const char *) {
   __builtin_trap();
 }
 }

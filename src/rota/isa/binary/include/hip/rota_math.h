@@ -18,8 +18,9 @@
 #define __managed__ __attribute__((managed))
 #define __forceinline__ inline __attribute__((always_inline))
 
-#define ROTA_DEVICE static inline __attribute__((device, always_inline, unused))
-#define ROTA_BOTH static inline __attribute__((host, device, always_inline, unused))
+// Without debug lines of their own, their instructions have the line of the call: findings name the user's source.
+#define ROTA_DEVICE static inline __attribute__((device, always_inline, nodebug, unused))
+#define ROTA_BOTH static inline __attribute__((host, device, always_inline, nodebug, unused))
 
 // Arithmetic that both precisions need, in double.
 
