@@ -25,7 +25,7 @@ from rota.isa.memory.atomic_ops import combine_of
 from rota.isa.memory.lds_ops import source_lanes
 from rota.isa.memory.scalar_memory import signed_offset
 from rota.isa.memory.vector_memory import SHORT_M0
-from rota.isa.opcodes import IsaFlow, IsaUnit, MemSpace, MemVerb, Trait, wait_counts
+from rota.isa.opcodes import IsaFlow, IsaUnit, MemAccess, MemSpace, MemVerb, Trait, wait_counts
 from rota.isa.registers import Rows
 from rota.isa.valu.access import crossing_of
 from rota.isa.valu.vector import lane_bits
@@ -137,15 +137,7 @@ def memory_record(record: Any, instruction: Instruction, architecture: Architect
         return None
     record["offset"], record["buffer"] = instruction.offset, access.buffer
     if access.space is MemSpace.SCALAR:
-        offset = parse_operand(instruction.operands[2], instruction)
-        record["offset"] += signed_offset(offset.literal) if offset.file is File.LITERAL else 0
-        if access.verb is MemVerb.LOAD:
-            return None
-        record["size"], record["returns"] = access.size, "glc" in instruction.modifiers
-        if access.verb is MemVerb.STORE or access.buffer or combine_of(access) is None or access.atomic == "cmpswap":
-            return None
-        record["verb"] = _VERBS.index(access.atomic)
-        return "rota_scalar_atomic"
+        return _scalar_record(record, instruction, access)
     record["size"], record["offen"], record["idxen"] = access.size, "offen" in fields, "idxen" in fields
     if access.space is MemSpace.LDS:
         record["pieces"] = access.pieces
@@ -160,6 +152,18 @@ def memory_record(record: Any, instruction: Instruction, architecture: Architect
     record["align_m0"] = SHORT_M0 - 1 if architecture.lds_bytes.value <= SHORT_M0 else -1
     record["half"], record["high"] = access.half * (1 if architecture.d16_kept.value else _LOST), access.high
     return None
+
+
+def _scalar_record(record: Any, instruction: Instruction, access: MemAccess) -> str | None:  # noqa: ANN401
+    offset = parse_operand(instruction.operands[2], instruction)
+    record["offset"] += signed_offset(offset.literal) if offset.file is File.LITERAL else 0
+    if access.verb is MemVerb.LOAD:
+        return None
+    record["size"], record["returns"] = access.size, "glc" in instruction.modifiers
+    if access.verb is MemVerb.STORE or access.buffer or combine_of(access) is None or access.atomic == "cmpswap":
+        return None
+    record["verb"] = _VERBS.index(access.atomic)
+    return "rota_scalar_atomic"
 
 
 _BY_NUMPY = "rota_numpy"
