@@ -26,6 +26,7 @@ from rota.isa.memory.lds_ops import source_lanes
 from rota.isa.memory.scalar_memory import signed_offset
 from rota.isa.memory.vector_memory import SHORT_M0
 from rota.isa.opcodes import IsaFlow, IsaUnit, MemAccess, MemSpace, MemVerb, Trait, wait_counts
+from rota.isa.races import Scope, scope_of
 from rota.isa.registers import Rows
 from rota.isa.valu.access import crossing_of
 from rota.isa.valu.vector import lane_bits
@@ -54,7 +55,10 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
     "rota_group_start": (None, (_POINTER, ctypes.c_int32)),
     "rota_group_memory": (
         None,
-        (_POINTER, _POINTER, ctypes.c_uint64, _POINTER, _POINTER, ctypes.c_int32, _POINTER, _POINTER),
+        (
+            _POINTER, _POINTER, ctypes.c_uint64, _POINTER, _POINTER, ctypes.c_int32, _POINTER, _POINTER, _POINTER,
+            ctypes.c_int32,
+        ),
     ),
     "rota_group_order": (
         None,
@@ -247,6 +251,7 @@ class Packed(NamedTuple):
     pool: NDArray[np.int32]
     code_at: NDArray[np.int32]  # by dword of the code: the number of the instruction that starts there, or -1
     spacings: PackedSpacings | None = None
+    shared: bool = False  # cache bits or atomics may order accesses of memory
 
 
 def pack(program: KernelProgram) -> Packed | None:
@@ -270,7 +275,15 @@ def pack(program: KernelProgram) -> Packed | None:
         record["fnuz"] = program.architecture.float8 is Float8.FNUZ
         record["touches_at"], record["touches"] = len(pool), len(step.touches)
         pool.extend(sorted(step.touches))
-    return Packed(ops, np.array(pool or [0], np.int32), _places(program), pack_spacings(program))
+    shared = any(_is_shared(step.instruction) for step in program.steps)
+    return Packed(ops, np.array(pool or [0], np.int32), _places(program), pack_spacings(program), shared)
+
+
+def _is_shared(instruction: Instruction) -> bool:
+    access = instruction.spec.access
+    if access is None or access.space is MemSpace.LDS:
+        return False
+    return access.verb is MemVerb.ATOMIC or scope_of(instruction.modifiers) is not Scope.WAVE
 
 
 def pack_spacings(program: KernelProgram) -> PackedSpacings | None:
