@@ -278,16 +278,14 @@ static int32_t store(Wave *wave, const Op *op)
     Judged all = {.count = 0, .wrong = 0};
     addresses_of(wave, op, rest, &to);
     number = begin_store(wave, pc, !(op->size & 3));
-    for (int pass = 0; pass < 2; pass++) { /* all lanes are judged before one stores */
-        for (int lane = 0; lane < LANES; lane++) {
-            if (!(wave->exec >> lane & 1))
-                continue;
-            uint32_t words[4];
-            words_to_store(wave, op, data, lane, words);
-            for (int at = 0; at < op->size; at += unit) {
-                if (to.bounded && to.room[lane] < (uint64_t)(at + unit))
-                    continue;
+    for (int pass = 0; pass < 2; pass++) /* all lanes are judged before one stores, and store a word before the next */
+        for (int at = 0; at < op->size; at += unit)
+            for (int lane = 0; lane < LANES; lane++) {
                 int64_t place = (int64_t)(to.address[lane] + (uint64_t)at - group->base);
+                uint32_t words[4];
+                if (!(wave->exec >> lane & 1) || (to.bounded && to.room[lane] < (uint64_t)(at + unit)))
+                    continue;
+                words_to_store(wave, op, data, lane, words);
                 if (pass == 0) {
                     if (place >= 0 && inside(group, place, place + unit, &near))
                         judge_words(wave, &all, place, words + at / 4, unit);
@@ -299,8 +297,6 @@ static int32_t store(Wave *wave, const Op *op)
                 if (place & 3)
                     group->stores[number].whole = 0;
             }
-        }
-    }
     tell(wave, pc, &all);
     Pending *pending = launch(wave, op, ON_VM, 0, 0);
     pending->kind = NOTHING;
