@@ -62,3 +62,21 @@ def test_an_access_out_of_bounds_fails_at_the_kernels_line(pytester: pytest.Pyte
     assert "double_kernel[(1,)]" in text  # where it is launched
     assert ".py:9" in text  # what it does there
     assert "rota/triton.py" not in text
+
+
+@pytest.mark.thorough  # compiles, or starts commands
+@pytest.mark.parametrize("marked", [True, False])
+def test_what_launches_of_a_passing_test_found_is_in_the_summary(pytester: pytest.Pytester, marked: bool) -> None:
+    """Two waves store the same, in one test of two; by the test's own session or by that of the run."""
+    mark = "@pytest.mark.rota(devices='gfx950')\n@pytest.mark.parametrize('words', [64, 128])"
+    text = TEST.replace("MARK", mark if marked else mark.split("\n")[1])
+    text = text.replace("SIZE=90", "words").replace("torch.zeros(SIZE", "torch.zeros(128")
+    text = text.replace("y_ptr + at, 2 * tl.load(x_ptr + at, mask=at < n), mask=at < n", "y_ptr + at % n, 7.0")
+    text = text.replace("y, 90, BLOCK=128", "y, words, BLOCK=128, num_warps=2")
+    text = text.replace("torch.equal(y, 2 * x[:90])", "(y[:words] == 7).all()")
+    result = run(pytester, text, "--rota-device", "gfx950", "--rota-orders", "1")
+    result.assert_outcomes(passed=2)
+    shown = [line for line in result.outlines if "[I304]" in line]
+    assert len(shown) == 1
+    assert "test_double[" in shown[0]
+    assert "64" in shown[0].partition("]")[0]

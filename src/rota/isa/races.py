@@ -299,6 +299,15 @@ def scope_of(flags: Iterable[str]) -> Scope:
     return Scope.WORKGROUP if "sc0" in given else Scope.WAVE
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneEnd:
+    """One of two accesses of memory that nothing orders."""
+
+    instruction: Instruction
+    workgroup: tuple[int, int, int]
+    wave: int
+
+
 @dataclass(slots=True, eq=False)
 class _Access:
     group: int
@@ -456,30 +465,42 @@ class GlobalOrder:
         return False
 
     def _report_race(self, access: _Access, other: _Access, octets: Places, *, same: bool) -> None:
+        ends = [
+            OneEnd(instruction=each.instruction, workgroup=self._names[each.group], wave=each.wave)
+            for each in (access, other)
+        ]
+        where = int(octets.min()), int(octets.max())
+        if same:
+            self.report_equal_stores(*ends, where)
+            return
         verb = "writes" if access.use.writes else "reads"
         noun = "write" if other.use.writes else "read"
-        across = access.group != other.group
-        if same:
-            code, message = "I304", "writes what another {} has written; nothing orders the two"
-        elif across:
-            code, message = "I303", f"{verb} memory; nothing orders it with another {{}}'s {noun}"
+        if access.group != other.group:
+            self._add("I303", f"{verb} memory; nothing orders it with another {{}}'s {noun}", *ends, where)
         else:
-            code, message = "I302", f"{verb} memory; no wait and barrier keep it after another {{}}'s {noun}"
-        here, there = (", ".join(map(str, self._names[each.group])) for each in (access, other))
-        groups = (("workgroup", here), *((("other workgroup", there),) if across else ()))
-        first, last = int(octets.min()), int(octets.max())
+            self._add("I302", f"{verb} memory; no wait and barrier keep it after another {{}}'s {noun}", *ends, where)
+
+    def report_equal_stores(self, here: OneEnd, there: OneEnd, octets: tuple[int, int]) -> None:
+        """An I304 of two waves, of one workgroup or of two, that write the same to these places."""
+        self._add("I304", "writes what another {} has written; nothing orders the two", here, there, octets)
+
+    def _add(self, code: str, message: str, here: OneEnd, there: OneEnd, octets: tuple[int, int]) -> None:
+        across = here.workgroup != there.workgroup
+        named, other = (", ".join(map(str, each.workgroup)) for each in (here, there))
+        groups = (("workgroup", named), *((("other workgroup", other),) if across else ()))
+        first, last = octets
         buffer = bisect_right(self._starts, first) - 1
         start = self._starts[buffer]
         self._faults.add(
             code,
-            access.instruction,
-            f"{access.instruction.opcode} {message.format('workgroup' if across else 'wave')}",
+            here.instruction,
+            f"{here.instruction.opcode} {message.format('workgroup' if across else 'wave')}",
             *groups,
-            ("wave", access.wave),
-            ("other wave", other.wave),
+            ("wave", here.wave),
+            ("other wave", there.wave),
             ("bytes", f"{first - start} to {last - start} of buffer {buffer}"),
-            other=other.instruction,
-            severity=Severity.WARNING if same else Severity.ERROR,
+            other=there.instruction,
+            severity=Severity.WARNING if code == "I304" else Severity.ERROR,
         )
 
 

@@ -96,14 +96,14 @@ def run(ops: np.ndarray, random: Random, *, checked: bool = True) -> bool:
         return False
     group = core.rota_group_new(*records, pool.ctypes.data, WAVES, LDS, PRIVATE)
     assert group
-    memory, users = np.zeros(MEMORY, np.uint8), np.zeros((2, MEMORY // 4 + 1), np.int32)
+    memory, users = np.zeros(MEMORY, np.uint8), np.zeros((3, MEMORY // 4 + 1), np.int32)
     bounds = np.array([[64, 2048], [1024, MEMORY]], np.int64)
     code_at = np.array([random.randrange(-1, LENGTH) for _ in range(16)], np.int32)
     rank = np.arange(16, dtype=np.int32)
     other = OTHER(lambda *_: -3)
     core.rota_group_memory(
-        group, memory.ctypes.data, BASE, bounds[0].ctypes.data, bounds[1].ctypes.data, 2, users[0].ctypes.data,
-        users[1].ctypes.data,
+        group, memory.ctypes.data, BASE, bounds[0].ctypes.data, bounds[1].ctypes.data, 2,
+        *(each.ctypes.data for each in users), random.randrange(2),
     )  # fmt: skip
     core.rota_group_code(group, code_at.ctypes.data, len(code_at), BASE, other)
     core.rota_group_start(group, 0)

@@ -9,6 +9,7 @@ import pytest
 
 from rota.isa.native import records
 from rota.isa.native.records import library, opcodes, pack
+from rota.isa.wave.wave import Wave
 from tests.isa import matrix_checks, memory_oracles
 from tests.isa.native.both import Tally, compared, watching
 from tests.isa.plain.families import ARCHITECTURES, FAMILIES
@@ -86,6 +87,95 @@ def test_sums_that_depend_on_their_order_are_formed_in_one() -> None:
 @pytest.mark.parametrize("text", ["s_set_gpr_idx_on s0, gpr_idx(SRC0)\nv_mov_b32_e32 v5, v1", "s_movrels_b32 s4, s5"])
 def test_registers_by_index_are_left_to_numpy(text: str) -> None:
     assert pack(loaded(text)) is None
+
+
+EDGES = np.array(
+    [
+        0, 0x8000_0000, 1, 0x8000_0001, 0x007F_FFFF, 0x0080_0000, 0x7F80_0000, 0xFF80_0000, 0x7FC0_0000, 0xFFC0_0001,
+        0x7F80_0001, 0x7F7F_FFFF, 0xFF7F_FFFF, 0x43E0_0000, 0x43E8_0000, 0x43F0_0000, 0x4370_0000, 0x4380_0000,
+        0x4760_0000, 0x4770_0000, 0x3A80_0000, 0x3B00_0000, 0x3B40_0000, 0x437F_0000, 0x437F_8000, 0x3F00_0000,
+        0x3FC0_0000, 0x4020_0000, 0xBF00_0000, 0x3F80_0000, 0xFFFF_FFFF, 0x8080_7F7F,
+    ],
+    np.uint32,
+)  # fmt: skip
+"""As float32: zeros, denormals, infinities, NaNs; ties and the ends of fp8 and bf8, of both kinds, and of u8."""
+MASKS = (0xFFFF_FFFF_FFFF_FFFF, 0, 1, 1 << 63, 0x5555_5555_5555_5555, 0xFFFF_FFFF, 0xF0F0_1234_0000_8001)
+PORTED = (
+    "v_cvt_pk_fp8_f32 v5, v1, v2", "v_cvt_pk_fp8_f32 v5, -v1, |v2| op_sel:[0,0,1]", "v_cvt_pk_fp8_f32 v5, s4, 1.0",
+    "v_cvt_pk_bf8_f32 v5, v1, -|v2|", "v_cvt_pk_bf8_f32 v5, v1, v2 op_sel:[0,0,1]", "v_cvt_pk_u8_f32 v5, v1, v2, v3",
+    "v_cvt_pk_u8_f32 v5, -v1, 2, v5", "v_nop",
+)  # fmt: skip
+SCALED = tuple(
+    f"v_cvt_scalef32_pk_{to}_{of} v5, v1, {scale}{half}"
+    for to in ("bf16", "f16")
+    for of in ("fp8", "bf8")
+    for scale, half in (("v2", ""), ("v2", " op_sel:[1,0,0]"), ("s4", ""))
+)
+
+
+def drawn_wave(random: np.random.Generator, mask: int) -> Wave:
+    """Edge cases of floats in some lanes, anything in the others."""
+    rows = [random.integers(0, 1 << 32, 64, dtype=np.uint32) for _ in range(8)]
+    for row in rows:
+        row[:32] = random.permutation(EDGES)
+    scalars = {4: int(random.choice(EDGES)), 126: mask & 0xFFFF_FFFF, 127: mask >> 32}
+    return fresh(dict(enumerate(rows)), scalars)
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_conversions_to_and_from_8_bits(arch: str) -> None:
+    """Natively, in both kinds of 8-bit floats, for edge cases of numbers and of EXEC."""
+    random, tally = np.random.default_rng(8), Tally()
+    for text in PORTED + SCALED * (arch == "gfx950"):
+        program = loaded(text, arch)
+        for mask in MASKS:
+            wave = drawn_wave(random, mask)
+            wave.architecture = program.architecture
+            compared(program, wave, tally)
+    assert tally.different == []
+    assert tally.ran.total() == len(MASKS) * len(PORTED + SCALED * (arch == "gfx950"))
+
+
+@pytest.mark.parametrize("text", ["v0, s[4:7], 0 idxen offset:4", "v[0:1], s[4:7], s8 idxen offen"])
+@pytest.mark.parametrize("opcode", ["buffer_load_dword v5,", "buffer_load_ubyte v5,", "buffer_store_dwordx2 v[2:3],"])
+@pytest.mark.parametrize("stride", [0, 8, 16])
+def test_buffers_by_index(opcode: str, text: str, stride: int) -> None:
+    """Both bounds agree: an index in range reads and writes, one far outside reads zero."""
+    tally, memory = Tally(), np.arange(512, dtype=np.uint32)
+    index = np.arange(64, dtype=np.uint32) % 40
+    index[50:] = 1 << 20
+    for mask in MASKS:
+        wave = fresh({0: index, 1: 4 * (index % 2), 2: index, 3: index}, {8: 0}, (memory,))
+        at = wave.memory.address(0)
+        wave.s[4:8] = [at & 0xFFFF_FFFF, at >> 32 | stride << 16, 40 * stride or 2048, 0x27000]
+        wave.s[126:128] = mask & 0xFFFF_FFFF, mask >> 32
+        if stride:
+            wave.v[0][:50] %= 40 // stride if "offen" in text else 40
+        wave.update_mask()
+        compared(loaded(f"{opcode} {text}"), wave, tally)
+    assert tally.different == []
+    assert tally.ran.total() == len(MASKS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s_store_dword s8, s[4:5], 0x10", "s_store_dwordx4 s[8:11], s[4:5], s12 glc",
+        "s_atomic_inc s8, s[4:5], 0x8 glc",
+        "s_atomic_dec s8, s[4:5], s12", "s_atomic_add_x2 s[8:9], s[4:5], 0x8 glc", "s_atomic_smax s8, s[4:5], 0x4",
+        "s_bfm_b64 s[8:9], s12, s13",
+    ],
+)  # fmt: skip
+def test_scalar_memory(text: str) -> None:
+    random, tally = np.random.default_rng(9), Tally()
+    for _ in range(6):
+        values = random.choice(np.array([0, 1, 5, 7, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF], np.uint32), 8)
+        wave = fresh({}, {8 + n: int(value) for n, value in enumerate(values)}, (np.arange(16, dtype=np.uint32),))
+        at = wave.memory.address(0)
+        wave.s[4:6], wave.s[12], wave.s[13] = [at & 0xFFFF_FFFF, at >> 32], 16, int(values[0])
+        compared(loaded(f"{text}\ns_waitcnt lgkmcnt(0)"), wave, tally)
+    assert tally.different == []
+    assert tally.ran.total() == 6
 
 
 def test_a_difference_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:

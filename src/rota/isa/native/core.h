@@ -76,6 +76,7 @@ struct Pending {
     int32_t kind, size, pieces; /* what its landing does: see land() */
     uint64_t active, issued;
     int32_t access;             /* its number in the order of LDS accesses; 0 if it is none */
+    int32_t store;              /* its number among stores to memory; 0 if it is none */
     int32_t words[16];          /* a scalar load's */
     int32_t element;            /* bits, if the read transposes */
     int64_t serial;
@@ -136,6 +137,11 @@ typedef struct {
     int32_t plain;              /* writes registers */
 } Access;
 
+typedef struct {
+    int32_t user, workgroup, wave, pc; /* the user counts waves over workgroups */
+    int32_t covered, whole;     /* whole: of aligned dwords */
+} Store;
+
 /* Executes one instruction of a wave that only uses registers; GO_ON, or GAVE_UP if anything was wrong. */
 typedef int32_t (*Other)(int32_t wave, int32_t pc);
 
@@ -148,7 +154,11 @@ struct Group {
     int32_t most_vm, most_lgkm;
     /* global memory: one block, of which buffers with gaps between them may be touched */
     uint8_t *memory;
-    int32_t *users[2];          /* of each dword, the wave that wrote it and one that read it, counted over workgroups */
+    /* of each dword, a wave that read it, counted over workgroups; the last store to it; the last one of workgroups
+     * that ended before that store's began */
+    int32_t *users[3];
+    Store *stores;              /* the first is none */
+    int32_t store_count, store_room, shared; /* shared: cache bits or atomics may order accesses */
     uint64_t base;
     const int64_t *starts, *ends;
     int32_t buffers;
@@ -202,7 +212,7 @@ enum {                          /* faults; Python says them in words */
     F_HELD = 103, F_OUTSIDE = 105, F_LDS_UNDER_WAY = 106, F_ENDLESS = 108, F_RACE = 109, F_LEAVES_LDS = 205,
     F_STRIDE = 305, F_MISALIGNED = 405, F_UNWRITTEN = 301, F_SHARED = 302, F_MEETING = 121, F_OTHER = 102,
     F_ASTRAY = 131, F_LEAVES_PRIVATE = 605, F_FULL = 999,
-    N_EARLY = 104, N_EQUAL = 304, /* notes */
+    N_EARLY = 104, N_EQUAL = 304, N_WITHIN = 305, N_BETWEEN = 306, /* notes; equal values in LDS and in memory */
 };
 
 extern const Opcode INTEGER_OPCODES[], FLOAT_OPCODES[], CONVERT_OPCODES[], VECTOR_OPCODES[], COMPARE_OPCODES[], SCALAR_OPCODES[], CONTROL_OPCODES[], LDS_OPCODES[], GLOBAL_OPCODES[],

@@ -104,6 +104,8 @@ static void drop_oldest(Wave *wave, int counter)
     wave->length[counter]--;
     if (pending->access && !wave->ended) /* no wait covers what a wave has under way when it ends */
         wave->group->accesses[pending->access].covered = wave->epoch;
+    if (pending->store && !wave->ended)
+        wave->group->stores[pending->store].covered = wave->epoch;
     wave->free[wave->free_count++] = number;
 }
 
@@ -126,7 +128,7 @@ Pending *launch(Wave *wave, const Op *op, int counter, int first_row, int rows)
     pending->first_row = first_row;
     pending->rows = rows;
     pending->kind = NOTHING;
-    pending->access = 0;
+    pending->access = pending->store = 0;
     pending->pieces = 0;
     for (int row = first_row; row < first_row + rows; row++) {
         if (wave->busy[row] && wave->pending[wave->busy[row] - 1].counter != counter)
@@ -362,7 +364,7 @@ void rota_group_free(Group *group)
     free(group->atomics), free(group->private);
     free(group->waves), free(group->lds), free(group->mark), free(group->last), free(group->serials);
     free(group->written), free(group->readers), free(group->initialised), free(group->accesses);
-    free(group->faults), free(group->told), free(group->judged), free(group->notes), free(group->note_at), free(group);
+    free(group->faults), free(group->told), free(group->judged), free(group->stores), free(group->notes), free(group->note_at), free(group);
 }
 
 Group *rota_group_new(const Op *ops, int32_t count, const int32_t *pool, int32_t waves, int64_t lds_size,
@@ -392,7 +394,9 @@ Group *rota_group_new(const Op *ops, int32_t count, const int32_t *pool, int32_t
     group->judged = calloc(bytes, 4);
     group->notes = malloc(MOST_NOTES * sizeof *group->notes);
     group->note_at = calloc(NOTE_PLACES, sizeof *group->note_at);
-    whole = whole && group->judged && group->notes && group->note_at;
+    group->store_room = 1024, group->store_count = 1;
+    group->stores = calloc((size_t)group->store_room, sizeof *group->stores);
+    whole = whole && group->judged && group->notes && group->note_at && group->stores;
     if (!whole || !group->accesses || !group->faults || !group->told) {
         rota_group_free(group);
         return NULL;
@@ -423,9 +427,9 @@ void rota_group_start(Group *group, int32_t workgroup)
 }
 
 void rota_group_memory(Group *group, uint8_t *memory, uint64_t base, const int64_t *starts, const int64_t *ends,
-                       int32_t buffers, int32_t *readers, int32_t *writers)
+                       int32_t buffers, int32_t *readers, int32_t *writers, int32_t *earlier, int32_t shared)
 {
-    group->users[0] = readers, group->users[1] = writers;
+    group->users[0] = readers, group->users[1] = writers, group->users[2] = earlier, group->shared = shared;
     group->memory = memory, group->base = base, group->starts = starts, group->ends = ends, group->buffers = buffers;
 }
 void rota_group_order(Group *group, int32_t landing, int32_t drawn, uint64_t seed, const int32_t *rank, int64_t most,

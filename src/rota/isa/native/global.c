@@ -1,4 +1,6 @@
 /* Global memory: loads, stores and loads to LDS, checked against the buffers of the launch. */
+#include <stdlib.h>
+
 #include "core.h"
 
 static int inside(const Group *group, int64_t start, int64_t end, int *near)
@@ -18,12 +20,13 @@ static int inside(const Group *group, int64_t start, int64_t end, int *near)
     return low > 0 && end <= group->ends[low - 1];
 }
 
-/* A dword that one wave writes and another uses is a matter for those who know what keeps the two apart; so is one that
- * is used by atomics and otherwise.  Atomics among themselves are in order. */
+enum { ATOMICS = -2, NO_STORE = 0 };
+
+/* A dword that one wave writes and another uses is a matter for those who know what keeps the two apart, unless
+ * judge_stores() has found that both write the same; so is one that is used by atomics and otherwise.  Atomics among
+ * themselves are in order. */
 static void use(Wave *wave, int pc, int64_t place, int size, int kind)
 {
-    enum { ATOMICS = -2 };
-    const int writes = kind != READS;
     Group *group = wave->group;
     int32_t mine = group->number * MOST_WAVES + wave->number + 1;
     for (int64_t dword = place >> 2; dword <= (place + size - 1) >> 2; dword++) {
@@ -34,11 +37,18 @@ static void use(Wave *wave, int pc, int64_t place, int size, int kind)
             group->users[1][dword] = ATOMICS;
             continue;
         }
-        if ((writer && writer != mine) || (writes && reader && reader != mine))
+        if (kind == WRITES) {
+            const Store *last = writer > NO_STORE ? &group->stores[writer] : NULL;
+            if (writer == ATOMICS || (reader && reader != mine))
+                fault(group, F_SHARED, pc, -1, wave->number, -1, -1, dword * 4, 0);
+            if (last && last->workgroup != group->number)
+                group->users[2][dword] = writer;
+            group->users[1][dword] = group->store_count - 1;
+            continue;
+        }
+        if (writer == ATOMICS || (writer && group->stores[writer].user != mine) || group->users[2][dword])
             fault(group, F_SHARED, pc, -1, wave->number, -1, -1, dword * 4, 0);
-        if (writes)
-            group->users[1][dword] = mine;
-        else if (reader != mine)
+        if (reader != mine)
             group->users[0][dword] = reader ? -1 : mine; /* -1: several */
     }
 }
@@ -53,6 +63,91 @@ uint8_t *reached(Wave *wave, int pc, uint64_t address, int size, int kind, int *
     }
     fault(group, F_OUTSIDE, pc, -1, wave->number, -1, -1, (int64_t)address, 0);
     return NULL;
+}
+
+/* A store is numbered before it is used; 0, and a fault, if there is no room. */
+static int begin_store(Wave *wave, int pc, int whole)
+{
+    Group *group = wave->group;
+    if (group->store_count == group->store_room) {
+        int32_t room = group->store_room * 2;
+        Store *more = realloc(group->stores, (size_t)room * sizeof *more);
+        if (more == NULL) {
+            fault(group, F_FULL, pc, -1, wave->number, -1, -1, room, 0);
+            return group->store_count - 1;
+        }
+        group->stores = more;
+        group->store_room = room;
+    }
+    int32_t user = group->number * MOST_WAVES + wave->number + 1;
+    group->stores[group->store_count] = (Store){user, group->number, wave->number, pc, NEVER, whole};
+    return group->store_count++;
+}
+
+/* Stores to what other waves have stored to: those of this workgroup that nothing keeps apart, and the last one of
+ * earlier workgroups.  It is a note if they are of aligned dwords, and none of the ones in common changes. */
+typedef struct {
+    int32_t store, equal;
+    int64_t first, last;
+} Common;
+enum { MOST_COMMON = 64 };
+typedef struct {
+    Common found[MOST_COMMON];
+    int count, wrong;
+} Judged;
+
+static void compare(const Wave *wave, Judged *all, int store, int64_t place, int equal)
+{
+    const Group *group = wave->group;
+    const Store *other = &group->stores[store];
+    int each = 0;
+    if (store <= NO_STORE || other->user == group->stores[group->store_count - 1].user ||
+        (other->workgroup == group->number && other->covered < wave->epoch))
+        return;
+    while (each < all->count && all->found[each].store != store)
+        each++;
+    if (each == MOST_COMMON || !other->whole || !equal) {
+        all->wrong = 1;
+        return;
+    }
+    if (each == all->count)
+        all->found[all->count++] = (Common){store, 1, place, place + 3};
+    all->found[each].first = place < all->found[each].first ? place : all->found[each].first;
+    all->found[each].last = place + 3 > all->found[each].last ? place + 3 : all->found[each].last;
+}
+
+/* Compares the words that a lane stores, at a place inside a buffer. */
+static void judge_words(const Wave *wave, Judged *all, int64_t place, const uint32_t *words, int size)
+{
+    const Group *group = wave->group;
+    for (int64_t dword = place >> 2; dword <= (place + size - 1) >> 2; dword++) {
+        int32_t writer = group->users[1][dword], earlier = group->users[2][dword];
+        if (writer <= NO_STORE)
+            continue;
+        int equal = !(place & 3) && !(size & 3) && !memcmp(group->memory + 4 * dword, &words[dword - (place >> 2)], 4);
+        compare(wave, all, writer, 4 * dword, equal);
+        if (earlier && group->stores[writer].workgroup == group->number)
+            compare(wave, all, earlier, 4 * dword, equal);
+    }
+}
+
+static void tell(Wave *wave, int pc, const Judged *all)
+{
+    Group *group = wave->group;
+    if (all->wrong || (all->count && group->shared)) {
+        fault(group, F_SHARED, pc, -1, wave->number, -1, -1, 0, 0);
+        return;
+    }
+    for (int last = NO_STORE, left = all->count; left--;) { /* the earliest of the others first */
+        const Common *next = NULL;
+        for (int i = 0; i < all->count; i++)
+            if (all->found[i].store > last && (!next || all->found[i].store < next->store))
+                next = &all->found[i];
+        const Store *other = &group->stores[next->store];
+        int code = other->workgroup == group->number ? N_WITHIN : N_BETWEEN;
+        note(group, &(Fault){code, pc, other->pc, wave->number, other->wave, other->workgroup, next->first, next->last});
+        last = next->store;
+    }
 }
 
 void addresses_of(Wave *wave, const Op *op, const Operand *o, Addresses *to)
@@ -164,31 +259,48 @@ void land_load(Wave *wave, Pending *pending)
     }
 }
 
+/* What a lane stores. */
+static void words_to_store(const Wave *wave, const Op *op, const Operand *data, int lane, uint32_t *words)
+{
+    for (int row = 0; row < (op->size + 3) / 4; row++)
+        words[row] = wave->v[data->first + row][lane];
+    if (op->high)
+        words[0] >>= 16;
+}
+
 static int32_t store(Wave *wave, const Op *op)
 {
     Addresses to;
-    int pc = (int)(op - wave->group->ops), near = -1, unit = op->buffer && op->size > 4 ? 4 : op->size;
+    Group *group = wave->group;
+    int pc = (int)(op - group->ops), near = -1, unit = op->buffer && op->size > 4 ? 4 : op->size, number;
     const Operand *data = op->buffer ? &op->o[0] : &op->o[1];
     Operand rest[3] = {op->buffer ? op->o[1] : op->o[0], op->o[2], op->o[3]};
+    Judged all = {.count = 0, .wrong = 0};
     addresses_of(wave, op, rest, &to);
-    for (int lane = 0; lane < LANES; lane++) {
-        if (!(wave->exec >> lane & 1))
-            continue;
-        uint32_t words[4];
-        for (int row = 0; row < (op->size + 3) / 4; row++)
-            words[row] = wave->v[data->first + row][lane];
-        if (op->high)
-            words[0] >>= 16;
-        for (int at = 0; at < op->size; at += unit) {
-            if (to.bounded && to.room[lane] < (uint64_t)(at + unit))
-                continue;
-            uint8_t *found = reached(wave, pc, to.address[lane] + (uint64_t)at, unit, 1, &near);
-            if (found)
-                memcpy(found, (uint8_t *)words + at, (size_t)unit);
-        }
-    }
+    number = begin_store(wave, pc, !(op->size & 3));
+    for (int pass = 0; pass < 2; pass++) /* all lanes are judged before one stores, and store a word before the next */
+        for (int at = 0; at < op->size; at += unit)
+            for (int lane = 0; lane < LANES; lane++) {
+                int64_t place = (int64_t)(to.address[lane] + (uint64_t)at - group->base);
+                uint32_t words[4];
+                if (!(wave->exec >> lane & 1) || (to.bounded && to.room[lane] < (uint64_t)(at + unit)))
+                    continue;
+                words_to_store(wave, op, data, lane, words);
+                if (pass == 0) {
+                    if (place >= 0 && inside(group, place, place + unit, &near))
+                        judge_words(wave, &all, place, words + at / 4, unit);
+                    continue;
+                }
+                uint8_t *found = reached(wave, pc, to.address[lane] + (uint64_t)at, unit, WRITES, &near);
+                if (found)
+                    memcpy(found, (uint8_t *)words + at, (size_t)unit);
+                if (place & 3)
+                    group->stores[number].whole = 0;
+            }
+    tell(wave, pc, &all);
     Pending *pending = launch(wave, op, ON_VM, 0, 0);
     pending->kind = NOTHING;
+    pending->store = number;
     under_way_now(wave, pending);
     return GO_ON;
 }
@@ -265,11 +377,20 @@ static int32_t s_load(Wave *wave, const Op *op)
 
 static int32_t s_store(Wave *wave, const Op *op)
 {
-    int pc = (int)(op - wave->group->ops), near = -1, count = op->size / 4;
-    uint8_t *to = reached(wave, pc, scalar_address(wave, op) & ~3ull, op->size, WRITES, &near);
+    Group *group = wave->group;
+    int pc = (int)(op - group->ops), near = -1, count = op->size / 4, number = begin_store(wave, pc, 1);
+    uint64_t address = scalar_address(wave, op) & ~3ull;
+    int64_t place = (int64_t)(address - group->base);
+    Judged all = {.count = 0, .wrong = 0};
+    if (place >= 0 && inside(group, place, place + op->size, &near))
+        judge_words(wave, &all, place, wave->s + op->o[0].first, 4 * count);
+    uint8_t *to = reached(wave, pc, address, op->size, WRITES, &near);
     for (int i = 0; to && i < count; i++)
         memcpy(to + 4 * i, &wave->s[op->o[0].first + i], 4);
-    under_way_now(wave, launch(wave, op, ON_SM, 0, 0));
+    tell(wave, pc, &all);
+    Pending *pending = launch(wave, op, ON_SM, 0, 0);
+    pending->store = number;
+    under_way_now(wave, pending);
     return GO_ON;
 }
 

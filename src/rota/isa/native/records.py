@@ -25,7 +25,8 @@ from rota.isa.memory.atomic_ops import combine_of
 from rota.isa.memory.lds_ops import source_lanes
 from rota.isa.memory.scalar_memory import signed_offset
 from rota.isa.memory.vector_memory import SHORT_M0
-from rota.isa.opcodes import IsaFlow, IsaUnit, MemSpace, MemVerb, Trait, wait_counts
+from rota.isa.opcodes import IsaFlow, IsaUnit, MemAccess, MemSpace, MemVerb, Trait, wait_counts
+from rota.isa.races import Scope, scope_of
 from rota.isa.registers import Rows
 from rota.isa.valu.access import crossing_of
 from rota.isa.valu.vector import lane_bits
@@ -54,7 +55,10 @@ _SIGNATURES: dict[str, tuple[object, tuple[object, ...]]] = {
     "rota_group_start": (None, (_POINTER, ctypes.c_int32)),
     "rota_group_memory": (
         None,
-        (_POINTER, _POINTER, ctypes.c_uint64, _POINTER, _POINTER, ctypes.c_int32, _POINTER, _POINTER),
+        (
+            _POINTER, _POINTER, ctypes.c_uint64, _POINTER, _POINTER, ctypes.c_int32, _POINTER, _POINTER, _POINTER,
+            ctypes.c_int32,
+        ),
     ),
     "rota_group_order": (
         None,
@@ -137,15 +141,7 @@ def memory_record(record: Any, instruction: Instruction, architecture: Architect
         return None
     record["offset"], record["buffer"] = instruction.offset, access.buffer
     if access.space is MemSpace.SCALAR:
-        offset = parse_operand(instruction.operands[2], instruction)
-        record["offset"] += signed_offset(offset.literal) if offset.file is File.LITERAL else 0
-        if access.verb is MemVerb.LOAD:
-            return None
-        record["size"], record["returns"] = access.size, "glc" in instruction.modifiers
-        if access.verb is MemVerb.STORE or access.buffer or combine_of(access) is None or access.atomic == "cmpswap":
-            return None
-        record["verb"] = _VERBS.index(access.atomic)
-        return "rota_scalar_atomic"
+        return _scalar_record(record, instruction, access)
     record["size"], record["offen"], record["idxen"] = access.size, "offen" in fields, "idxen" in fields
     if access.space is MemSpace.LDS:
         record["pieces"] = access.pieces
@@ -160,6 +156,18 @@ def memory_record(record: Any, instruction: Instruction, architecture: Architect
     record["align_m0"] = SHORT_M0 - 1 if architecture.lds_bytes.value <= SHORT_M0 else -1
     record["half"], record["high"] = access.half * (1 if architecture.d16_kept.value else _LOST), access.high
     return None
+
+
+def _scalar_record(record: Any, instruction: Instruction, access: MemAccess) -> str | None:  # noqa: ANN401
+    offset = parse_operand(instruction.operands[2], instruction)
+    record["offset"] += signed_offset(offset.literal) if offset.file is File.LITERAL else 0
+    if access.verb is MemVerb.LOAD:
+        return None
+    record["size"], record["returns"] = access.size, "glc" in instruction.modifiers
+    if access.verb is MemVerb.STORE or access.buffer or combine_of(access) is None or access.atomic == "cmpswap":
+        return None
+    record["verb"] = _VERBS.index(access.atomic)
+    return "rota_scalar_atomic"
 
 
 _BY_NUMPY = "rota_numpy"
@@ -243,6 +251,7 @@ class Packed(NamedTuple):
     pool: NDArray[np.int32]
     code_at: NDArray[np.int32]  # by dword of the code: the number of the instruction that starts there, or -1
     spacings: PackedSpacings | None = None
+    shared: bool = False  # cache bits or atomics may order accesses of memory
 
 
 def pack(program: KernelProgram) -> Packed | None:
@@ -266,7 +275,15 @@ def pack(program: KernelProgram) -> Packed | None:
         record["fnuz"] = program.architecture.float8 is Float8.FNUZ
         record["touches_at"], record["touches"] = len(pool), len(step.touches)
         pool.extend(sorted(step.touches))
-    return Packed(ops, np.array(pool or [0], np.int32), _places(program), pack_spacings(program))
+    shared = any(_is_shared(step.instruction) for step in program.steps)
+    return Packed(ops, np.array(pool or [0], np.int32), _places(program), pack_spacings(program), shared)
+
+
+def _is_shared(instruction: Instruction) -> bool:
+    access = instruction.spec.access
+    if access is None or access.space is MemSpace.LDS:
+        return False
+    return access.verb is MemVerb.ATOMIC or scope_of(instruction.modifiers) is not Scope.WAVE
 
 
 def pack_spacings(program: KernelProgram) -> PackedSpacings | None:

@@ -2,7 +2,7 @@
 
 The core says whether a run is clean; where it has doubts, the memory is restored, and NumPy runs the launch and says
 what is wrong. So both must agree on what is clean. Three things don't end a run, because the core records all that
-their findings say: waves at different barriers, equal values written to LDS, and missing wait states. Single
+their findings say: waves at different barriers, equal values written to LDS or memory, and missing wait states. Single
 instructions that only use registers, and that the core lacks, NumPy executes in place, on the core's registers.
 """
 
@@ -29,7 +29,7 @@ from rota.isa.launch.kernarg import Triple
 from rota.isa.launch.processes import MIN_FORK_SECONDS, Tell, check_time, run_forked
 from rota.isa.memory.memories import BASE, MOST_WAVES, Memory
 from rota.isa.native.records import FAULT, NEED, OP, OPERAND, OTHER, PAIR, SPACING, Packed, library, pack
-from rota.isa.races import describe_range, report_equal_values
+from rota.isa.races import OneEnd, describe_range, report_equal_values
 from rota.isa.registers import EXEC
 from rota.isa.wave.wave import INDEXED, ROWS, START, Faults, Wave
 
@@ -44,7 +44,7 @@ ENDLESS, UNWANTED = -1, -2  # returned instead of a number of instructions
 _GO_ON, _GAVE_UP = -3, -4
 _SCALARS = 128  # of a NumPy wave
 _MEETING = 121  # a barrier opened for waves at different s_barrier: a note, not a fault
-_EARLY, _EQUAL = 104, 304  # notes of the core
+_EARLY, _EQUAL, _WITHIN, _BETWEEN = 104, 304, 305, 306  # notes of the core; equal values in LDS, and in memory
 _PIECES = 4  # per process, so that none waits long for the others
 _KEPT = 8  # programs whose records are kept
 _packed: dict[int, tuple[KernelProgram, Packed | None]] = {}
@@ -210,13 +210,15 @@ class _Core:
         if packed.spacings is not None:
             core.rota_group_spacings(self._group, packed.spacings.pointers.ctypes.data)
         starts, ends = self._bounds = memory.bounds()
-        self._users = np.zeros((2, len(memory.block) // 32 * 8 + 8), np.int32)  # for each dword; whole bytes of bits
+        self._users = np.zeros((3, len(memory.block) // 32 * 8 + 8), np.int32)  # for each dword; whole bytes of bits
         block, low, high, *users = (each.ctypes.data for each in (memory.block, starts, ends, *self._users))
-        core.rota_group_memory(self._group, block, BASE, low, high, len(starts), *users)
+        core.rota_group_memory(self._group, block, BASE, low, high, len(starts), *users, packed.shared)
+        self._order = memory.order
+        self._places: dict[int, Triple] = {}  # of workgroups, by number
 
     def used(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """The dwords read and written so far, atomics included: processes work on copies of memory."""
-        read, written = self._users != 0
+        read, written = self._users[:2] != 0
         return read, written
 
     def __enter__(self) -> Self:
@@ -227,6 +229,7 @@ class _Core:
 
     def run(self, group: WaveGroup, interleaving: Interleaving, most: int) -> bool:
         core = self._core
+        self._places[group.number] = group.waves[0].workgroup
         core.rota_group_start(self._group, group.number)
         rank = np.array([interleaving.rank(number) for number in range(MOST_WAVES)], np.int32)
         held = [self._program.architecture.no_wait(each.counter) for each in self._program.architecture.queues]
@@ -311,17 +314,26 @@ class _Core:
             return False
         for each in found:
             group.note_barriers({int(each["other"]): int(each["other_wave"]), int(each["pc"]): int(each["wave"])})
-        for each in self._read(self._core.rota_notes):
-            self._explain(group.faults, each)
+        notes = self._read(self._core.rota_notes)
+        for kind in ((_EARLY, _EQUAL), (_WITHIN,), (_BETWEEN,)):  # NumPy judges memory when a workgroup ends
+            for each in notes[np.isin(notes["code"], kind)]:
+                self._explain(group, each)
         return True
 
-    def _explain(self, faults: Faults, note: Any) -> None:  # noqa: ANN401  # a record of an array
+    def _explain(self, group: WaveGroup, note: Any) -> None:  # noqa: ANN401  # a record of an array
         """Adds the finding that NumPy would add for it."""
         here, there = (self._program.steps[note[end]].instruction for end in ("pc", "other"))
-        wave, spacings = ("wave", int(note["wave"])), self._packed.spacings
+        faults, wave, spacings = group.faults, ("wave", int(note["wave"])), self._packed.spacings
+        octets = int(note["detail"]), int(note["detail1"])
         if note["code"] == _EARLY and spacings is not None:
             need, short = spacings.needs[note["detail"]], int(note["detail1"])
             faults.add("I104", here, early_message(here, need, short), wave, *early_evidence(need, short), other=there)
         elif note["code"] == _EQUAL:
-            octets = describe_range(int(note["row"]), int(note["detail"]), int(note["detail1"]))
-            report_equal_values(faults, here, there, wave, ("other wave", int(note["other_wave"])), ("bytes", octets))
+            described = ("bytes", describe_range(int(note["row"]), *octets))
+            report_equal_values(faults, here, there, wave, ("other wave", int(note["other_wave"])), described)
+        else:
+            ends = [
+                OneEnd(instruction=each, workgroup=self._places[number], wave=int(note[name]))
+                for each, number, name in ((here, group.number, "wave"), (there, int(note["row"]), "other_wave"))
+            ]
+            self._order.report_equal_stores(*ends, octets)
