@@ -86,6 +86,43 @@ def test_what_is_no_gemm_is_a_finding() -> None:
     assert data("emit attention --set instructions=false", status=1)["findings"][0]["code"] == "T203"
 
 
+@pytest.mark.parametrize(
+    ("kernel", "form", "works"),
+    [
+        ("gemm_small", "mojo", "--set instructions=false"),
+        ("gemm_fp8", "gluon", "--set instructions=false"),
+        ("ping_pong", "gluon", "--set target.pipeline.warp_stagger.enabled=false"),
+    ],
+)
+def test_a_refusal_names_the_setting_that_works(kernel: str, form: str, works: str) -> None:
+    (finding,) = data(f"emit {kernel} --form {form}", status=1)["findings"]
+    assert finding["code"] == "T203"
+    assert any(f"`{works}`" in fix for fix in finding["fixes"])
+    assert data(f"emit {kernel} --form {form} {works}")["source"]
+
+
+@pytest.mark.parametrize("form", ["hip", "gluon", "flydsl", "mojo"])
+def test_attention_is_written_in_the_form_that_a_refusal_names(form: str) -> None:
+    whole = "rota.kernels.attention:SMALL_TILE --set time_limit=0"
+    (loop,) = data(f"emit attention --set instructions=false --form {form}", status=1)["findings"]
+    assert any("`rota emit rota.kernels.attention:HEAD_128 --form kernel`" in fix for fix in loop["fixes"])
+    (finding,) = data(f"emit {whole} --form {form}", status=1)["findings"]
+    assert finding["code"] == "T203"
+    assert "`--form kernel`" in finding["fixes"][0]
+    assert data(f"emit {whole} --form kernel")["source"]
+
+
+def test_a_refusal_says_how_a_geometry_is_given(tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    (text,) = [each for each in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "my_gemm.py" in each]
+    (tmp_path / "my_gemm.py").write_text(text)
+    asked = f"emit {tmp_path / 'my_gemm.py'}:MyGemm"
+    (finding,) = data(asked, status=1)["findings"]
+    assert finding["code"] == "T202"
+    settings = next(found[1] for fix in finding["fixes"] if (found := re.search(r"`(--set geometry[^`]*)`", fix)))
+    assert data(f"{asked} {settings}")["source"]
+
+
 def test_the_matrix_instruction_of_a_body_in_tiles_is_the_one_that_was_set() -> None:
     assert "v_mfma_f32_16x16x32_f16 " in data("emit four_wave --set instruction=v_mfma_f32_16x16x32_f16")["source"]
     other = data("emit four_wave --set instruction=v_mfma_f32_32x32x16_bf16", status=1)

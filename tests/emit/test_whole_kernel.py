@@ -183,7 +183,15 @@ def test_the_host_sees_a_name_alone(tmp_path: Path) -> None:
 def test_a_project_compiles_as_far_as_there_is_a_compiler(tmp_path: Path) -> None:
     asked = parse_options({"output": "bf16", "epilogue": "alpha,gated_silu,column_bias"})
     found = emit_project(loop_of("small"), LOOPS["small"][0].geometry, asked)
-    assert set(found) > {"CMakeLists.txt", "test.cpp", "bench.cpp", "binding.cpp", "setup.py", "test_torch.py"}
+    assert set(found) > {
+        "CMakeLists.txt",
+        "test.cpp",
+        "bench.cpp",
+        "binding.cpp",
+        "setup.py",
+        "test_torch.py",
+        "README.md",
+    }
     for name, text in found.items():
         (tmp_path / name).write_text(text, "utf-8")
         assert not re.search(r"@[A-Z_]+@", text), name
@@ -193,6 +201,35 @@ def test_a_project_compiles_as_far_as_there_is_a_compiler(tmp_path: Path) -> Non
     for name in ("test.cpp", "bench.cpp", "binding.cpp"):
         command = (*find_toolchain().compiler, *flags, f"-I{STAND_IN.with_name('torch_stand_in')}", name)
         assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stderr == ""
+
+
+def test_a_benchmark_launches_on_matrices_that_no_cache_holds(tmp_path: Path) -> None:
+    """Executed against the stand-in, whose launches do nothing."""
+    found = emit_project(loop_of("small"), LOOPS["small"][0].geometry, parse_options({"output": "bf16"}))
+    for name in found.keys() & {"bench.cpp", "problem.h", *(each for each in found if each.endswith(".h"))}:
+        (tmp_path / name).write_text(found[name], "utf-8")
+    (header,) = [text for name, text in found.items() if name.endswith(".h") and name != "problem.h"]
+    stubs = [f"{each} {{}}" for each in re.findall(r'extern "C" __global__ void \w+\([^)]*\)', header)]
+    (tmp_path / "stubs.cpp").write_text("\n".join(("#include <hip/hip_runtime.h>", *stubs)), "utf-8")
+    flags = ("-x", "c++", "-std=c++17", "-O1", f"-I{STAND_IN}", "bench.cpp", "stubs.cpp", "-o", "bench")
+    subprocess.run((*find_toolchain().compiler, *flags), cwd=tmp_path, check=True, capture_output=True)
+    m, n, k = 1024, 1024, 512
+    run = subprocess.run(("./bench", *map(str, (m, n, k))), cwd=tmp_path, check=True, capture_output=True, text=True)
+    head, row = (line.split(",") for line in run.stdout.splitlines())
+    printed = dict(zip(head, row, strict=True))
+    assert [int(printed[each]) for each in "mnk"] == [m, n, k]
+    cache = 256 << 20
+    assert (int(printed["copies"]) - 1) * 2 * (m * k + n * k + 2 * m * n) >= 2 * cache
+    assert {"cold_us", "warm_us"} <= printed.keys()
+
+
+def test_a_binding_says_what_it_expected_and_what_it_found() -> None:
+    text = emit_project(loop_of("small"), LOOPS["small"][0].geometry)["binding.cpp"]
+    checks = re.findall(r"TORCH_CHECK\((.*?)\);", text, re.DOTALL)
+    silent = [each for each in checks if not re.search(r"(it is|it has|they are|found|has no|why)\b", each)]
+    assert len(checks) > 10
+    assert [each for each in silent if "hipGetErrorString" not in each] == []
+    assert "unsqueeze(0)" in text  # a matrix is a batch of one
 
 
 def test_sums_that_don_t_fit_into_lds_are_refused() -> None:

@@ -86,6 +86,29 @@ def test_stretching_time_shows_more_names(tmp_path: Path) -> None:
     assert _width(wide) == pytest.approx(16 * _width(narrow), rel=0.01)
 
 
+def test_the_headline_wraps_on_a_narrow_screen(tmp_path: Path) -> None:
+    """The picture may be scrolled; what it is must be readable without."""
+    compiled, timeline = four_wave()
+    shown = show(compiled, timeline)
+    measure = """
+        const ends = [...document.querySelectorAll('h1,.facts')].map(each => {
+          const range = document.createRange();
+          range.selectNodeContents(each);
+          return Math.max(...[...range.getClientRects()].map(line => line.right));
+        });
+        document.body.dataset.ends = ends.join();
+        document.body.dataset.hidden = document.querySelector('.head .title').getClientRects().length;
+    """
+    page = shown.html().replace("</body>", f"<script>{measure}</script></body>")
+    drawn = _drawn(page, tmp_path, "--window-size=600,900")
+    ends = re.search(r'data-ends="([^"]+)"', drawn)
+    assert ends is not None
+    assert [float(each) <= 600 for each in ends[1].split(",")] == [True, True]
+    assert 'data-hidden="0"' in drawn  # the picture's own would say it a second time
+    for fact in shown.scene.facts:
+        assert fact in re.sub(r"<svg.*</svg>", "", shown.html(), flags=re.DOTALL)
+
+
 def test_a_click_keeps_the_story_and_lights_the_operands(tmp_path: Path) -> None:
     compiled, timeline = four_wave()
     shown = show(compiled, timeline)
@@ -100,11 +123,11 @@ def test_a_click_keeps_the_story_and_lights_the_operands(tmp_path: Path) -> None
     assert all("dim" in style for key, style in states.items() if key not in {bar.key, *bar.needs})
 
 
-def _drawn(page: str, folder: Path) -> str:
+def _drawn(page: str, folder: Path, *flags: str) -> str:
     """The document after its script has run."""
     path = folder / "page.html"
     path.write_text(page, encoding="utf-8")
-    command = ["chromium", *OFFLINE, f"--user-data-dir={folder / 'profile'}", "--dump-dom", path.as_uri()]
+    command = ["chromium", *OFFLINE, f"--user-data-dir={folder / 'profile'}", *flags, "--dump-dom", path.as_uri()]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
 

@@ -74,6 +74,15 @@ class Addition:
 
 
 SKELETON = "`rota emit KERNEL --form skeleton` writes the order of any loop, with calls of your own functions"
+GEOMETRY = (
+    "give the geometry and the waves that it was made for: `--set geometry.BM=128 --set geometry.BN=128 --set waves=4`,"
+    " or KernelGeometry(BM=128, BN=128) and waves=4 in Python; `rota kernels KERNEL` lists all fields"
+)
+WHOLE_SLICES = "`--set instructions=false` schedules a shipped GEMM in whole slices instead of single instructions"
+ATTENTION = (
+    "attention forward is a whole kernel of its own: `rota emit rota.kernels.attention:HEAD_128 --form kernel`, or a"
+    " ForwardShape of yours"
+)
 _DOCUMENT = "`rota emit KERNEL --form json` writes any schedule, for an emitter of your own"
 
 Evidence = Iterable[tuple[str, str | int]]

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypedDict
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import Emission, Emitter, refuse_count
+from rota.emit.emission import Emission, Emitter, refuse_count, unfit
 from rota.emit.gemm.gemm_words import macros
 from rota.emit.gemm.program_form import ProgramForm, form_of
 from rota.emit.planning import plan_schedule
@@ -126,6 +126,7 @@ def hip(asked: Emission) -> str:
     from rota.emit.gemm.hip_gemm import emit_gemm
 
     _no_options(asked, "hip")
+    refuse_attention(asked, "hip")
     return emit_gemm(asked.named, asked.kernel.geometry(), **gemm_form(asked.kernel.shape()))
 
 
@@ -134,6 +135,15 @@ def is_attention(compiled: CompiledSchedule) -> bool:
     from rota.emit.attention.attention_kernel import shape_of
 
     return shape_of(compiled) is not None
+
+
+def refuse_attention(asked: Emission, form: str) -> None:
+    """Refuse a form of GEMMs for a loop of attention forward."""
+    if is_attention(asked.compiled):
+        raise unfit(
+            f"the form {form} writes GEMMs, and {asked.compiled.name} is an attention forward",
+            fixes=("`--form kernel` writes it as a whole kernel, `--form launcher` the header that launches it",),
+        )
 
 
 def kernel(asked: Emission) -> str:

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import Emission
-from rota.emit.forms import gemm_form
+from rota.emit.forms import gemm_form, refuse_attention
 from rota.emit.gemm.gemm_plan import Statement, gemm_plan
 from rota.emit.gemm.gemm_tile import Dma, Element, Factor, LdsRead, Mfma
 from rota.emit.text import Template, identifier, sync_text
@@ -48,6 +48,7 @@ def emit_flydsl(
 
 def flydsl(asked: Emission) -> str:
     """A module with a FlyDSL kernel, for `rota emit`."""
+    refuse_attention(asked, "flydsl")
     return emit_flydsl(asked.named, asked.kernel.geometry(), **gemm_form(asked.kernel.shape()))
 
 

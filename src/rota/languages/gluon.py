@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import Addition, Emission, unfit
-from rota.emit.forms import gemm_form
+from rota.emit.emission import WHOLE_SLICES, Addition, Emission, unfit
+from rota.emit.forms import gemm_form, refuse_attention
 from rota.emit.gemm.gemm_binding import InterleavedBinding
 from rota.emit.gemm.gemm_plan import GemmPlan, Statement, gemm_plan
 from rota.emit.gemm.gemm_tile import Dma, Element, Factor, LdsRead, Mfma, Register
@@ -142,7 +142,10 @@ def gluon_plan(
             raise unfit(
                 f"{entry.op} is executed by one group of waves alone; in Gluon all waves execute every statement",
                 concerns=(entry.concern(),),
-                fixes=("give the schedule without stagger",),
+                fixes=(
+                    "give the schedule without stagger: `--set target.pipeline.warp_stagger.enabled=false`",
+                    "`--form hip`, `--form flydsl` and `--form mojo` write groups of waves",
+                ),
             )
     return plan
 
@@ -164,6 +167,7 @@ def emit_gluon(
 
 def gluon(asked: Emission) -> str:
     """A module with a Gluon kernel, for `rota emit`."""
+    refuse_attention(asked, "gluon")
     return emit_gluon(asked.named, asked.kernel.geometry(), **gemm_form(asked.kernel.shape()))
 
 
@@ -271,7 +275,10 @@ class _GluonKernel(PlainKernel):
             elif isinstance(each, Mfma):
                 yield self._mfma(each)
         if waiting:
-            raise unfit("a read of less than a step of K can't be written in Gluon: a tensor is whole steps")
+            raise unfit(
+                "a read of less than a step of K can't be written in Gluon: a tensor is whole steps",
+                fixes=(WHOLE_SLICES,),
+            )
 
     def _dma(self, dma: Dma, phase: Phase) -> str:
         operand, tile, terms = dma.operand, self.tile, self.plan.offset(dma, phase)

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import Emission, unfit
-from rota.emit.forms import gemm_form
+from rota.emit.emission import WHOLE_SLICES, Emission, unfit
+from rota.emit.forms import gemm_form, refuse_attention
 from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
 from rota.emit.gemm.gemm_tile import BoundInstruction, Dma, Element, Factor, LdsRead, Mfma
 from rota.emit.gemm.program_form import form_of
@@ -81,6 +81,7 @@ def table_rows(plan: GemmPlan) -> Mapping[Phase, tuple[TableRow, ...]]:
                 raise unfit(
                     f"{entry.op} is no whole slice of A or B, which is what a row of a table represents",
                     concerns=(entry.concern(),),
+                    fixes=(WHOLE_SLICES,),
                 )
             rows.append(row)
         found[phase] = tuple(rows)
@@ -255,6 +256,7 @@ def emit_mojo(
 
 def mojo(asked: Emission) -> str:
     """A Mojo program, for `rota emit`."""
+    refuse_attention(asked, "mojo")
     return emit_mojo(asked.named, asked.kernel.geometry(), **gemm_form(asked.kernel.shape()))
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from xml.sax.saxutils import escape, quoteattr
 
 from rota.cycles.timeline import Lane
-from rota.view.scene import PREDICTED, Bar, Buffer, Curve, Mark, Scene, Stripe, clip, ticks
+from rota.view.scene import Bar, Buffer, Curve, Mark, Scene, Stripe, clip, ticks
 
 # The hues are of Okabe and Ito's set (Color Universal Design, 2008). A unit's bars are in a lane of their own, and a
 # stage's shade differs in lightness, so nothing depends on hue.
@@ -270,7 +270,7 @@ class _Drawing:
             f"{axis}{''.join(self.plot.parts)}</svg>"
             f'<g class="names"><rect class="ground" width="{LEFT - 6}" height="{height:g}"/>{"".join(self.names)}</g>'
             f'<g class="head"><text x="16" y="26" class="title">{escape(self.scene.title)}</text>'
-            f'<text x="16" y="46" class="faint">{escape(" · ".join((*self.scene.facts, PREDICTED)))}</text>'
+            f'<text x="16" y="46" class="faint">{escape(self.scene.described)}</text>'
             f"{foot}</g></svg>\n"
         )
 

@@ -56,8 +56,8 @@ class _Row(NamedTuple):
 
 
 def page(scene: Scene, compiled: Lowerable) -> str:
-    values = {"headline": scene.headline, "picture": draw(scene), "phases": _phases(compiled)}
-    return render("page.html", **values, margin=LEFT + RIGHT)
+    said = {"headline": scene.headline, "title": scene.title, "facts": scene.described}
+    return render("page.html", **said, picture=draw(scene), phases=_phases(compiled), margin=LEFT + RIGHT)
 
 
 def fragment(scene: Scene, compiled: Lowerable) -> str:

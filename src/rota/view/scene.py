@@ -298,7 +298,12 @@ class Scene:
     @property
     def headline(self) -> str:
         """Title and facts on one line, ending in what kind of numbers these are."""
-        return " · ".join((self.title, *self.facts, PREDICTED))
+        return f"{self.title} · {self.described}"
+
+    @property
+    def described(self) -> str:
+        """The facts, and what kind of numbers these are."""
+        return " · ".join((*self.facts, PREDICTED))
 
 
 def clip(start: float, end: float, scene: Scene) -> tuple[float, float] | None:

@@ -106,11 +106,13 @@ def run(
 
     The emitted GEMM goes through a compiler, and its instructions are executed one by one: waves interleaved
     adversarially and at random, memory landing as late as waits allow, registers and LDS poisoned until then.  C must
-    equal NumPy's; numbers of full precision, in 2 x 3 workgroups, within the rounding of fp32 sums.
+    equal NumPy's: exactly for small integers, whose sums are exact; for numbers of full precision, in 2 x 3
+    workgroups, within K u / (1 - K u) times the sum of the products' sizes (u = 2^-24), which fp32 may lose in any
+    order.
 
     With --launch, KERNEL is a code object (or a HIP source) of any origin, as in rota run kernel.hsaco --launch
     launches.py:matmul.  The function returns a dict with args, grid, block and, optionally, dynamic_lds and expected:
-    arrays by the number of their argument.
+    arrays by the number of their argument, which must be equal, or within rtol and atol as numpy.isclose has them.
     """
     if launch is not None:
         right = run_launched(kernel, launch, name=name, device=device, compiler=compiler, orders=orders)

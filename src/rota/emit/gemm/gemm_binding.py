@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from rota.emit.emission import no_gemm_op, no_product, refuse_count, unfit
+from rota.emit.emission import GEOMETRY, no_gemm_op, no_product, refuse_count, unfit
 from rota.emit.gemm.gemm_loop import Verb, gemm_ops, packs_of
 from rota.emit.gemm.gemm_tile import (
     HALVES,
@@ -275,7 +275,7 @@ class GemmBinding:
             raise unfit(
                 f"the schedule takes {program.lds_bytes} bytes of LDS, the tiles of this geometry {self.lds_bytes}",
                 evidence=(("the schedule", program.lds_bytes), ("this geometry", self.lds_bytes)),
-                fixes=("give the geometry that the schedule was made for",),
+                fixes=(GEOMETRY,),
             )
         check_semantics(self, program)
 
@@ -360,10 +360,7 @@ class GemmBinding:
                     ("needed", due),
                     ("here", f"a tile of {geometry.BM}x{geometry.BN}x{geometry.BK} by {self.tile.waves} waves"),
                 ),
-                fixes=[
-                    self._operands.fix(entry, due),
-                    "or give the geometry and the waves that the schedule was made for",
-                ],
+                fixes=[self._operands.fix(entry, due), f"or {GEOMETRY}"],
             )
         return found
 

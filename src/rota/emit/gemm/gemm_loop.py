@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from rota.emit.emission import no_gemm_op, no_product, refuse_count, unfit
+from rota.emit.emission import ATTENTION, GEOMETRY, no_gemm_op, no_product, refuse_count, unfit
 from rota.emit.gemm.gemm_tile import ColumnPair, Element, Factor, GemmTile, PairPack, Piece
 from rota.errors import Concern, several
 from rota.program.kinds import Home, OpKind, takes_formats
@@ -484,7 +484,7 @@ class GemmLoop:
                             ("of this geometry", due),
                             (operand.name, f"{tile.rows(operand)}x{tile.geometry.BK} elements in {len(names)} slices"),
                         ),
-                        fixes=("give the geometry that the loop was made for",),
+                        fixes=(GEOMETRY,),
                     )
         for op in self.loop.ops:
             if op.kind is not OpKind.DMA or op.writes[0] in self.scales.tiles:
@@ -578,7 +578,7 @@ def _slices(loop: LoopSpec) -> Mapping[Factor, Sequence[str]]:
                 raise unfit(
                     f"the LDS tile {value.name} is neither A's nor B's: the full form writes GEMMs, C = A x B^T, alone",
                     concerns=map(_concern, loop.writers(value.name)),
-                    fixes=(_SAY,),
+                    fixes=(_SAY, ATTENTION),
                 )
             found[Factor[value.operand]].append(value.name)
     for operand, names in found.items():

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.check import bad_field, check_types
-from rota.emit.emission import unfit
+from rota.emit.emission import GEOMETRY, unfit
 from rota.pipeline.geometry import FLOAT_BLOCK, SCALED_BLOCK, WAVE_GRIDS, KernelGeometry, check_waves
 from rota.program.entry import Space
 from rota.program.kinds import OpKind, takes_scales
@@ -237,6 +237,7 @@ class GemmTile:
                 f"no kernel is written for a tile of {geometry.BM}x{geometry.BN}x{geometry.BK} (BM, BN, BK) by "
                 f"{self.waves} waves with {self.instruction}",
                 evidence=(("must hold, but doesn't", rule) for rule in broken),
+                fixes=(GEOMETRY,),
             )
 
     def by_columns(self, operand: Factor) -> bool:
@@ -470,6 +471,7 @@ def gemm_tile(
         raise unfit(
             f"the loop is declared for {program.waves} waves, and is asked to be written for {waves}",
             evidence=(("declared", program.waves), ("asked", str(waves))),
+            fixes=(f"`--set waves={program.waves}`, or waves={program.waves} in Python",),
         )
     if waves is None:
         waves = program.waves or rates_of(program.machine).simds.value * len(program.roles)
@@ -527,7 +529,7 @@ def element_of(instruction: str, geometry: KernelGeometry) -> Element:
             for element in Element
             if (element.bytes, element.packed) == (geometry.elem_bytes, geometry.packed)
         ),
-        fixes=("give the geometry the shape of the instruction",),
+        fixes=("give the geometry the shape of the instruction: `--set geometry.MMA_M=16`, MMA_N, MMA_K",),
     )
 
 

@@ -299,6 +299,8 @@ def _words(name: str, plan: GemmPlan, asked: WholeGemm) -> dict[str, str]:
         "PRODUCT": plan.product,
         "B_INDEX": "(std::size_t)k * p.N + column" if by_columns else "(std::size_t)column * p.K + k",
         "B_SIZES": "k, n" if by_columns else "n, k",
+        "ONE_B": "(65, 33)" if by_columns else "(33, 65)",
+        "ONE_BIAS": "17" if by_row else "33",
         "B_COLUMNS": "2" if by_columns else "1",
         "B_FACTOR": "" if by_columns else ".transpose(1, 2)",
         "NAME": name,

@@ -15,7 +15,7 @@ struct dim3 {
 };
 
 enum hipError_t { hipSuccess = 0, hipErrorInvalidValue = 1, hipErrorOutOfMemory = 2 };
-enum hipMemcpyKind { hipMemcpyHostToDevice = 1, hipMemcpyDeviceToHost = 2 };
+enum hipMemcpyKind { hipMemcpyHostToDevice = 1, hipMemcpyDeviceToHost = 2, hipMemcpyDeviceToDevice = 3 };
 typedef struct ihipStream_t* hipStream_t;
 typedef struct stand_in_event* hipEvent_t;
 struct stand_in_event {

@@ -8,6 +8,7 @@ namespace c10 {
 using std::optional;
 enum class ScalarType { Byte, BFloat16, Half, Float, Float8_e4m3fn, Float8_e4m3fnuz };
 struct Device {};
+struct IntArrayRef {};
 }  // namespace c10
 
 namespace at {
@@ -17,6 +18,11 @@ struct TensorOptions {
 struct Tensor {
   bool is_cuda() const;
   bool is_contiguous() const;
+  c10::Device device() const;
+  c10::IntArrayRef sizes() const;
+  c10::IntArrayRef strides() const;
+  Tensor unsqueeze(int64_t) const;
+  Tensor squeeze(int64_t) const;
   c10::ScalarType scalar_type() const;
   int64_t dim() const;
   int64_t numel() const;
