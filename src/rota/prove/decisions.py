@@ -390,3 +390,84 @@ _PARTS: dict[tuple[str, int], Callable[..., Span]] = {
     ("v_and_b32", 2): lambda one, other: (0, min(one[1], other[1])),
     ("v_or_b32", 2): lambda one, other: (0, (1 << max(one[1], other[1]).bit_length()) - 1),
 }
+
+
+# Conditions as the author of a kernel would write them.
+
+_INFIX = {"mul": "*", "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr_u": ">>"}
+_SIGNS = {"eq": ("==", "!="), "lt_i": ("<", ">="), "lt_u": ("<", ">=")}
+_MIRRORED = {"<": ">", ">=": "<="}
+_DEEPEST = 4  # operations inside each other that a reader still follows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spelling:
+    """Spells conditions: arguments have the names of the notes, by their offset; `flat` if the block has one axis."""
+
+    names: Mapping[int, str] = field(default_factory=dict)
+    flat: bool = False
+
+    def describe(self, condition: Symbol, *, holds: bool, place: str) -> str:
+        """What a path decides at an instruction; only its place if there are no words for the condition."""
+        found = self._spell(condition, holds=holds)
+        return f"a condition {'holds' if holds else 'fails'} at {place}" if found is None else f"{found} at {place}"
+
+    def _spell(self, condition: Symbol, *, holds: bool) -> str | None:
+        if condition.op in _SIGNS:
+            return self._spell_comparison(condition, _SIGNS[condition.op][not holds])
+        mask = condition.args[0] if condition.op == "any" else None
+        if not isinstance(mask, Mask) or mask.atom is None or mask.high is None or mask.low is None:
+            return None
+        lanes = "some lane" if holds else "no lane"
+        if mask.atom.op == "left":
+            return f"{lanes} goes on in the loop"
+        if mask.high.leaf is None or mask.low.leaf is None or any(mask.high.leaf) == any(mask.low.leaf):
+            return None
+        inner = self._spell(mask.atom, holds=any(mask.high.leaf))
+        return None if inner is None else f"{lanes} has {inner}"
+
+    def _spell_comparison(self, condition: Symbol, sign: str) -> str | None:
+        first, second = condition.args[:2]
+        if condition.op == "eq" and second == 0 and isinstance(first, tuple) and isinstance(first[-1], int):
+            first, second = (*first[:-1], 0), -first[-1] & M32  # rows == 5 instead of rows - 5 == 0
+        one, other = (self._term(each, signed=condition.op != "lt_u") for each in (first, second))
+        if one is None or other is None:
+            return None
+        if isinstance(condition.args[0], int):  # as people write it
+            return f"{other} {_MIRRORED.get(sign, sign)} {one}"
+        return f"{one} {sign} {other}"
+
+    def _term(self, key: Hashable, *, signed: bool = False, depth: int = 0) -> str | None:
+        if isinstance(key, int):
+            return str(key - (1 << 32) if signed and key >= _TOP else key)
+        if depth > _DEEPEST or not isinstance(key, tuple):
+            return None
+        if len(key) == 2 and isinstance(key[1], bytes):  # an array
+            return self._lanes(*key)
+        base, scale, offset = key
+        name = self._symbol(base, depth)
+        more = self._term(offset, signed=True, depth=depth + 1) if offset != 0 else ""
+        if name is None or more is None:
+            return None
+        factor = scale - (1 << 32) if scale >= _TOP else scale
+        text = {1: name, -1: f"-{name}"}.get(factor, f"{factor} * {name}")
+        if not more:
+            return text
+        return f"{text} - {more[1:]}" if more.startswith("-") else f"{text} + {more}"
+
+    def _symbol(self, symbol: Symbol, depth: int) -> str | None:
+        if symbol.op == "argument":
+            return self.names.get(symbol.args[0]) if isinstance(symbol.args[0], int) else None
+        if symbol.op == "workgroup":
+            return f"blockIdx.{symbol.args[0]}"
+        if symbol.op in _INFIX:
+            parts = [self._term(each, depth=depth + 1) for each in symbol.args if each is not None]
+            return None if None in parts else f"({f' {_INFIX[symbol.op]} '.join(map(str, parts))})"
+        return None
+
+    def _lanes(self, shape: tuple[int, ...], octets: bytes) -> str | None:
+        rows = np.frombuffer(octets, np.int64).reshape(shape)
+        first = rows[:, :1]
+        if not self.flat or shape[1] == 1 or (rows != first + np.arange(shape[1])).any() or (first % shape[1]).any():
+            return None
+        return "threadIdx.x"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from rota.errors import Finding, Severity, several
@@ -425,12 +425,23 @@ class Judge:
             ends = ((number, ""), (other, "the other one"))[: 1 + (number != other)]
             concerns = tuple(self._operations[each].instruction.concern(role) for each, role in ends)
             trail = () if known is None else known.trail[-_MOST_DECISIONS:]
-            decided = (("decisions", "; ".join(trail)),) if trail else ()
+            decided = (("path", "; ".join(_join_waves(trail))),) if trail else ()
             finding = Finding(code, message, severity=severity, concerns=concerns, evidence=(*evidence, *decided))
             self._found[key] = FoundPair(finding=finding, number=number, other=other, rule=rule, gap=gap)
         self._found[key].add(path)
         if self._stops and severity is Severity.ERROR:
             raise FirstError
+
+
+def _join_waves(trail: Sequence[str]) -> Iterator[str]:
+    """Decisions in their order; what several waves decide alike, one after the other, is one."""
+    for text, same in groupby(trail, key=lambda each: each.partition(": ")[2]):
+        found = list(same)
+        if not text or len(found) == 1:
+            yield from found
+            continue
+        waves = [each.partition(": ")[0].removeprefix("wave ") for each in found]
+        yield f"waves {', '.join(waves[:-1])} and {waves[-1]}: {text}"
 
 
 def _describe_distance(one: LdsUse, other: LdsUse) -> tuple[tuple[str, str], ...]:

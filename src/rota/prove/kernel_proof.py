@@ -25,7 +25,7 @@ from rota.isa.opcodes import IsaFlow
 from rota.isa.registers import SCALAR, rows_in
 from rota.prove.agreement import Agreement
 from rota.prove.causes import LEVEL, UNDECIDED, Alarm, FoundPair, RankedFinding, rank_causes
-from rota.prove.decisions import Decisions, StateGraph
+from rota.prove.decisions import Decisions, Spelling, StateGraph
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import FirstError, Judge
 from rota.prove.memory_steps import MemorySteps
@@ -421,6 +421,9 @@ class _Proof:
         )
         explorer = self.explorer = Explorer(
             operations, sliced, evaluator, memory, judge, kernarg_row, waves, self.meter, self.recorder
+        )
+        explorer.spelling = Spelling(
+            names={each.offset: each.name for each in self.facts.arguments}, flat=self.block.sizes[1:] == (1, 1)
         )
         ending: tuple[Finding, ...] = ()
         try:

@@ -16,7 +16,7 @@ from rota.isa.binary.elf import CODE_BASE
 from rota.isa.opcodes import IsaFlow
 from rota.isa.registers import M0, SCALAR
 from rota.isa.wave.operand import named_register
-from rota.prove.decisions import Decisions, StateGraph
+from rota.prove.decisions import Decisions, Spelling, StateGraph
 from rota.prove.evaluation import Evaluator, WaveView
 from rota.prove.judge import Judge
 from rota.prove.memory_steps import MemorySteps
@@ -315,6 +315,8 @@ class Explorer:
         self._open: list[tuple[int, int, int, ProductState]] = []
         self._pushed = 0
         self.steps = self.states = self.paths = 0
+        self.spelling = Spelling()
+        self._described: dict[tuple[Symbol, bool, str], str] = {}
 
     def _join_points(self) -> frozenset[int]:
         """Join points: after the waits at a branch target, which make paths more alike, and never before a barrier."""
@@ -552,13 +554,22 @@ class Explorer:
         product.forks += 1
         self._spend(0, self.operations[wave_set.at])
         condition, wave = fork.condition, fork.waves[0] if fork.waves else None
-        name = f"condition {condition.number} ({condition.op})"
-        where = f"{'' if wave is None else f' in wave {wave}'} at line {self.operations[wave_set.at].instruction.line}"
+        at = self.operations[wave_set.at].instruction
+        place = f"line {at.line}" if at.address is None else f"{at.address:#x}"
+        who = "" if wave is None else f"wave {wave}: "
         other = product.copy()
         for each, holds in ((product, False), (other, True)):
             each.known.decide(condition, holds=holds, epoch=each.epoch, wave=wave)
-            each.known.trail = (*each.known.trail[-11:], f"{name} is {str(holds).lower()}{where}")
+            decided = self._describe(condition, holds, place)
+            each.known.trail = (*each.known.trail[-11:], f"{who}{decided}")
         self._push(other)
+
+    def _describe(self, condition: Symbol, holds: bool, place: str) -> str:
+        found = self._described.get((condition, holds, place))
+        if found is None:
+            found = self.spelling.describe(condition, holds=holds, place=place)
+            self._described[condition, holds, place] = found
+        return found
 
     def _split(self, wave_set: WaveSet) -> list[WaveSet]:
         masks, accesses = self.evaluator.masks, self.memory.accesses

@@ -217,7 +217,7 @@ def _descriptor(octets: bytes) -> Descriptor:
 
 def _arguments(notes: object) -> Iterator[Argument]:
     for number, argument in enumerate(get_optional(notes, ".args", list) or ()):
-        name = get_optional(argument, ".name", str) or f"arg{number}"
+        name = (get_optional(argument, ".name", str) or f"arg{number}").removesuffix(".coerce")
         offset, size = (get_required(argument, key, int) for key in (".offset", ".size"))
         yield Argument(name=name, offset=offset, size=size, kind=get_required(argument, ".value_kind", str))
 

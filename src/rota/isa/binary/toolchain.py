@@ -188,7 +188,11 @@ def _sweep(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, 
 
 _COMPILER_SECONDS = 300
 _HIP = ("-x", "hip", "--cuda-device-only")
-_WELL = ("-O3", "-std=c++20", "-cuid=0")  # without the last, a hash of the folder enters the code object
+_WELL = (
+    "-O3", "-std=c++20",
+    "-cuid=0",  # otherwise a hash of the folder enters the code object
+    "-fno-discard-value-names",  # so that the notes have the names of arguments
+)  # fmt: skip
 BARE = ("-nogpuinc", "-nogpulib")  # neither headers nor device libraries of ROCm
 _VERSIONS = (22, *range(30, 22, -1), 21, 20)  # 22 is what rota is tested with; gfx950 needs 20
 _ERROR_LINES = 5
