@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.campaigns.pages.doors import EXTRAS, FIRST_SCREEN, LANDING, Door, doors, is_late, type_door
+from tests.campaigns.pages.doors import EXTRAS, FIRST_SCREEN, LANDING, Door, doors, install_line, is_late, type_door
 from tests.docs.blocks import ROOT, blocks_of
 
 pytestmark = pytest.mark.no_cover  # what pages run counts as covered where it is tested by itself
@@ -32,6 +33,17 @@ def test_a_door_that_takes_long_is_noticed() -> None:
     screen, other = Door(FIRST_SCREEN, ""), Door("I try", "")
     assert [is_late(screen, took, typing) for took, typing in ((200, 59), (200, 61), (301, 10))] == [False, True, True]
     assert [is_late(other, took, typing) for took, typing in ((200, 61), (301, 10))] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("extras", "asked"), [((), "dist/rota-9.whl"), (("hip", "prove"), "dist/rota-9.whl[hip,prove]")]
+)
+def test_the_shell_finds_the_wheel_with_extras_or_without(tmp_path: Path, extras: tuple[str, ...], asked: str) -> None:
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "rota-9.whl").touch()
+    line = install_line(extras).replace("pip ", "printf '%s\\n' ", 1)
+    typed = subprocess.run(("bash", "-c", line), cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert typed.stdout.split() == ["install", "--quiet", asked]
 
 
 def test_what_differs_is_noticed(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ LANDING = ("i_want_a_schedule", "i_have_a_kernel", "i_write_triton", "i_have_a_t
 EXTRAS = {"I have a kernel": ("hip", "prove"), "I write Triton": ("triton",)}
 BESIDE = {"I write Triton": ("pytest",)}
 """What a door's reader has already."""
+_PLAIN = "pip install --quiet dist/rota-*.whl"
 
 
 class Door(NamedTuple):
@@ -110,10 +111,17 @@ def installed(wheel: Path, door: Door, venv: Path) -> Path:
     """The interpreter of a clean environment with the wheel and the door's extras."""
     _run(sys.executable, "-m", "venv", str(venv), at=ROOT)
     python = venv / "bin" / "python"
-    extras = f"[{','.join(EXTRAS[door.name])}]" if door.name in EXTRAS else ""
-    quiet = ("--quiet", "--disable-pip-version-check", "-c", str(ROOT / "constraints.txt"))
-    _run(str(python), "-m", "pip", "install", *quiet, f"{wheel}{extras}", *BESIDE.get(door.name, ()), at=ROOT)
+    line = f"{install_line(EXTRAS.get(door.name, ()))} -c {ROOT / 'constraints.txt'}"
+    _run("bash", "-c", " ".join((line, *BESIDE.get(door.name, ()))), at=wheel.parents[1], binaries=python.parent)
     return python
+
+
+def install_line(extras: Sequence[str] = ()) -> str:
+    """How the README installs the wheel from where it was built, with extras or without.
+
+    A shell doesn't expand the pattern if brackets follow it: they are part of the pattern.
+    """
+    return f'pip install --quiet "$(ls dist/rota-*.whl)[{",".join(extras)}]"' if extras else _PLAIN
 
 
 def type_door(door: Door, folder: Path, binaries: Path) -> Iterator[Typed]:
@@ -146,8 +154,10 @@ def _typed(line: str, shown: str, folder: Path, binaries: Path) -> Typed:
     return Typed(line, perf_counter() - started, matches(shown, done.stdout), done.stdout)
 
 
-def _run(*command: str, at: Path) -> None:
+def _run(*command: str, at: Path, binaries: Path | None = None) -> None:
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    if binaries is not None:
+        kept["PATH"] = os.pathsep.join((str(binaries), kept["PATH"]))
     done = subprocess.run(command, cwd=at, env=kept, check=False, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)[:300]}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
