@@ -44,7 +44,7 @@ def test_a_command_has_help_with_an_example_that_names_it(name: str) -> None:
 def test_an_example_runs(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     _skip_without_a_compiler(line)
-    _make_kernels(tmp_path)
+    _make_kernels(tmp_path, line)
     words = line.removeprefix("rota ")
     result = rota(words)
     assert result.exit_code == (1 if "--replay" in words or "sync=strict" in words else 0), result.output
@@ -56,19 +56,21 @@ def test_an_example_runs(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("name", COMMANDS)
 def test_json_is_all_that_stands_on_stdout(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    _make_kernels(tmp_path)
     first = next(examples(COMMANDS[name])).removeprefix("rota ")
+    _make_kernels(tmp_path, first)
     _skip_without_a_compiler(f"rota {first}")
     json.loads(rota(f"{first} --json").stdout)
 
 
-def _make_kernels(folder: Path) -> None:
-    """The files that examples name."""
+def _make_kernels(folder: Path, line: str) -> None:
+    """The files that an example names."""
     right = shared("kernels/compiled/races/raw_sync_ok.gfx950.hsaco").read_bytes()
     (folder / "build/kernels").mkdir(parents=True)
     for name in ("kernel.hsaco", "build/kernels/one.hsaco", "build/kernels/two.hsaco"):
         (folder / name).write_bytes(right)
     (folder / "kernel.hip").write_text('extern "C" __attribute__((global)) void k(float* x) { *x = 1; }')
+    if "report" in line:
+        assert rota("check build/kernels --store verdicts").exit_code == 0
 
 
 def _skip_without_a_compiler(line: str) -> None:
