@@ -131,6 +131,50 @@ def test_powers_of_special_numbers() -> None:
     )
 
 
+def _next_up(x: float) -> float:
+    return math.nextafter(x, 100.0)
+
+
+OTHERS: list[tuple[str, Callable[[float], float], float]] = [
+    # body, what it gives, absolute and relative error
+    ("o = sinpi(a);", lambda x: math.sin(math.pi * math.remainder(x, 2)), 1e-14),
+    ("o = cospi(a);", lambda x: math.cos(math.pi * math.remainder(x, 2)), 1e-14),
+    ("o = normcdf(a);", lambda x: 0.5 * math.erfc(-x / math.sqrt(2)), 1e-12),
+    ("o = rcbrt(a);", lambda x: 1 / math.cbrt(x), 1e-14),
+    ("o = ldexp(a, 5);", lambda x: math.ldexp(x, 5), 0),
+    ("o = scalbn(a, -1000);", lambda x: math.ldexp(x, -1000), 0),
+    ("int e; double m = frexp(a, &e); o = m + 100 * e;", lambda x: math.frexp(x)[0] + 100 * math.frexp(x)[1], 1e-13),
+    ("double w, f = modf(a, &w); o = w * 1000 + f;", lambda x: math.modf(x)[1] * 1000 + math.modf(x)[0], 1e-13),
+    ("o = nextafter(a, 100.0);", _next_up, 0),
+    ("o = ilogb(a);", lambda x: math.frexp(x)[1] - 1, 0),
+    ("o = logb(a);", lambda x: math.frexp(x)[1] - 1, 0),
+    ("o = lrint(a);", round, 0),
+    ("o = lround(a);", lambda x: math.copysign(math.floor(abs(x) + 0.5), x), 0),
+    ("o = round(a);", lambda x: math.copysign(math.floor(abs(x) + 0.5), x), 0),
+    ("double s, c; sincos(a, &s, &c); o = s + 2 * c;", lambda x: math.sin(x) + 2 * math.cos(x), 1e-14),
+    ("o = fdim(a, 1.0);", lambda x: max(x - 1, 0), 0),
+    ("o = powi(a, 3);", lambda x: x**3, 1e-14),
+]
+
+
+@pytest.mark.parametrize(("body", "python", "error"), OTHERS, ids=[each[0] for each in OTHERS])
+def test_other_functions(body: str, python: Callable[[float], float], error: float) -> None:
+    x = np.concatenate([RNG.uniform(-8, 8, 240), np.array([1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 4.0, -0.75] * 2)])
+    got = mapped(body, x, out=np.float64, also=tuple(each[0] for each in OTHERS)).astype(np.float64)
+    np.testing.assert_allclose(got, [python(each) for each in x.tolist()], rtol=error, atol=error)
+
+
+def test_functions_of_halves() -> None:
+    x = RNG.uniform(0.1, 4, 256).astype(np.float16)
+    head = "#include <hip/hip_fp16.h>\n#include <hip/hip_bfloat16.h>\n"
+    names = ("exp", "exp2", "log", "log2", "sqrt", "sin", "cos", "floor", "ceil", "rint")
+    also = tuple(f"o = __half_as_ushort(h{name}(__ushort_as_half(a)));" for name in names)
+    for name, body in zip(names, also, strict=True):
+        got = mapped(body, x.view(np.uint16), out=np.uint16, head=head, also=also).view(np.float16).astype(float)
+        want = getattr(np, name)(x.astype(np.float64))
+        np.testing.assert_allclose(got, want, rtol=2**-11 * 1.01, atol=2**-24, err_msg=name)
+
+
 def test_hardware_approximations() -> None:
     x = RNG.uniform(0.1, 8, 256).astype(np.float32)
     for name, python in (("__expf", np.exp), ("__logf", np.log), ("__log2f", np.log2), ("__sinf", np.sin)):
