@@ -465,10 +465,7 @@ class GlobalOrder:
         return False
 
     def _report_race(self, access: _Access, other: _Access, octets: Places, *, same: bool) -> None:
-        ends = [
-            OneEnd(instruction=each.instruction, workgroup=self._names[each.group], wave=each.wave)
-            for each in (access, other)
-        ]
+        ends = self._end_of(access), self._end_of(other)
         where = int(octets.min()), int(octets.max())
         if same:
             self.report_equal_stores(*ends, where)
@@ -479,6 +476,9 @@ class GlobalOrder:
             self._add("I303", f"{verb} memory; nothing orders it with another {{}}'s {noun}", *ends, where)
         else:
             self._add("I302", f"{verb} memory; no wait and barrier keep it after another {{}}'s {noun}", *ends, where)
+
+    def _end_of(self, access: _Access) -> OneEnd:
+        return OneEnd(instruction=access.instruction, workgroup=self._names[access.group], wave=access.wave)
 
     def report_equal_stores(self, here: OneEnd, there: OneEnd, octets: tuple[int, int]) -> None:
         """An I304 of two waves, of one workgroup or of two, that write the same to these places."""

@@ -126,10 +126,10 @@ struct Wave {
     int32_t held;               /* rows that are held */
     int32_t queue[3][MOST_PENDING], head[3], length[3];
     int32_t free[MOST_PENDING], free_count;
-    Clock clock;
     int32_t odd;                /* MODE is another than compilers set, or registers are indexed */
     Pending pending[MOST_PENDING];
     uint32_t v[ROWS + SPARE][LANES];
+    Clock clock;
 };
 
 typedef struct {
@@ -172,7 +172,7 @@ struct Group {
     uint8_t *initialised;
     Access *accesses;
     int32_t access_count, access_room;
-    int32_t *judged;            /* the last write that was compared with others at this byte */
+    int32_t *judged, judgements; /* of each byte, in which comparison with other writes it was last */
     /* faults end a run, notes do not; of those each pair of instructions has one */
     Fault *faults;
     int32_t fault_count, fault_room;

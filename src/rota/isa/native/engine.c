@@ -413,12 +413,12 @@ void rota_group_start(Group *group, int32_t workgroup)
     memset(group->serials, 0, 8 * bytes), memset(group->written, 0, 4 * bytes), memset(group->readers, 0, 2 * bytes);
     memset(group->initialised, 0, bytes), memset(group->atomics, 0, 2 * bytes);
     memset(group->private, 0xFF, (size_t)group->wave_count * LANES * (size_t)group->private_size);
-    memset(group->judged, 0, 4 * bytes);
     group->serial = 0, group->access_count = 1, group->note_start = group->note_count;
     for (int number = 0; number < group->wave_count; number++) {
         Wave *wave = &group->waves[number];
         memset(wave, 0, offsetof(Wave, pending)); /* what is under way is written before it is read */
         memset(wave->v, 0xFF, sizeof wave->v), memset(wave->s, 0xFF, sizeof wave->s);
+        memset(&wave->clock, 0, offsetof(Clock, recent));
         wave->group = group, wave->number = number, wave->exec = ~0ull;
         wave->free_count = MOST_PENDING;
         for (int i = 0; i < MOST_PENDING; i++)

@@ -204,8 +204,9 @@ static void judge_writes(Wave *wave, const Pending *pending, const uint32_t *equ
     enum { MOST_OVERLAPS = 64 };
     Overlap found[MOST_OVERLAPS];
     Group *group = wave->group;
-    int count = 0, number = pending->access, over = 0; /* a write that is over */
-    const Access *now = &group->accesses[number];
+    int count = 0, over = 0; /* a write that is over */
+    const Access *now = &group->accesses[pending->access];
+    group->judgements++;
     for (int piece = 0; piece < pending->pieces; piece++)
         for (int lane = 0; lane < LANES; lane++) {
             int which = piece * LANES + lane;
@@ -227,8 +228,8 @@ static void judge_writes(Wave *wave, const Pending *pending, const uint32_t *equ
                 if (each == count)
                     found[count++] = (Overlap){.earlier = earlier, .equal = 1, .first = at, .last = at};
                 found[each].equal &= equal[which] >> byte & 1;
-                found[each].bytes += group->judged[at] != number;
-                group->judged[at] = number;
+                found[each].bytes += group->judged[at] != group->judgements;
+                group->judged[at] = group->judgements;
                 found[each].first = at < found[each].first ? at : found[each].first;
                 found[each].last = at > found[each].last ? at : found[each].last;
             }

@@ -332,8 +332,6 @@ class _Core:
             described = ("bytes", describe_range(int(note["row"]), *octets))
             report_equal_values(faults, here, there, wave, ("other wave", int(note["other_wave"])), described)
         else:
-            ends = [
-                OneEnd(instruction=each, workgroup=self._places[number], wave=int(note[name]))
-                for each, number, name in ((here, group.number, "wave"), (there, int(note["row"]), "other_wave"))
-            ]
-            self._order.report_equal_stores(*ends, octets)
+            one = OneEnd(instruction=here, workgroup=self._places[group.number], wave=int(note["wave"]))
+            other = OneEnd(instruction=there, workgroup=self._places[int(note["row"])], wave=int(note["other_wave"]))
+            self._order.report_equal_stores(one, other, octets)
