@@ -110,6 +110,8 @@ def test_a_function_that_is_never_defined_is_named(tmp_path: Path) -> None:
     text = "__device__ int elsewhere(int); __global__ void k(int* o) { o[0] = elsewhere(o[1]); }"
     assert lacking(tmp_path, text) == ["elsewhere(int)"]
     assert lacking(tmp_path, "__global__ void k(float* o) { o[0] = __builtin_cbrtf(o[1]); }") == ["cbrtf"]
+    visible = f'__attribute__((visibility("default"))) {text}'  # the linker would leave it to whoever loads the file
+    assert lacking(tmp_path, visible) == ["elsewhere(int)"]
 
 
 def test_a_lacking_header_is_named(tmp_path: Path) -> None:
