@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rota.prove.decisions import Decisions, join_decisions
+from rota.prove.kernel_proof import prove_object
+from rota.prove.seen_states import SeenStates
 from rota.prove.symbol import GROUP, M32, Linear, Symbols
 from tests.prove.written import codes, judged
+from tests.shared import shared
 
 # Each wave writes its own words and reads those of the other one.
 START = """
@@ -267,3 +270,10 @@ def test_states_whose_accesses_barriers_order_differently_stay_apart() -> None:
     assert {dict(each.evidence)["rule"] for each in verdict.findings} == {"no synchronisation", "policy"}
     right = judged(START + BEFORE_OR_AFTER.format(barrier="s_endpgm"))
     assert {dict(each.evidence)["rule"] for each in right.findings} == {"policy"}
+
+
+def test_states_without_a_list_that_is_filled_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop whose lists of states were all emptied by joins ended in an exception."""
+    monkeypatch.setattr(SeenStates, "max_places", 0)
+    (verdict,) = prove_object(shared("kernels/compiled/races/raw_sync_ok.gfx950.hsaco"), block=256)
+    assert verdict.proved

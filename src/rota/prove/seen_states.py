@@ -448,8 +448,9 @@ class SeenStates:
 
     def _find_too_many(self, place: _Place) -> tuple[Hashable, _Entry] | None:
         """Where states differ so often that one general state replaces them, and the last of them."""
-        if len(group := self._groups[place.group]) > self.max_places:
-            return place.group, next(each for each in group.values() if each)[-1]
+        group = self._groups[place.group]
+        if len(group) > self.max_places and (filled := [each for each in group.values() if each]):
+            return place.group, filled[0][-1]  # lists are emptied where states are joined, all of them at times
         if len(others := self._outlined[place.outline]) >= self.max_masks:
             return place.outline, others[-1]
         busy = self._idle[place.idle]
