@@ -7,7 +7,7 @@ import pytest
 
 from rota.cli.output import format_baseline, read_baseline
 from rota.errors import Concern, Finding, Severity, SourceLine
-from rota.fleet.identity import identify, new_findings, split_subject
+from rota.fleet.known_finding import identify, new_findings, split_subject
 from tests.wording.golden import mentions, worded
 
 

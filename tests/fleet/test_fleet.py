@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rota.errors import TuneError
-from rota.fleet.check_fleet import LIMITS, FleetTally, Subject, check_fleet, compare_runs
+from rota.fleet.check_fleet import LIMITS, FleetFile, FleetTally, check_fleet, compare_runs
 from rota.fleet.kernel_job import FAILED, NOT_READ, KernelJob, ProofOptions, job_of, judge_version, key_of, row_of
 from rota.fleet.verdict_store import FleetRow, FleetRun, VerdictStore, table_of
 from rota.isa.binary.code_object import read_kernels
@@ -28,8 +28,8 @@ def contents(name: str) -> bytes:
     return shared(f"kernels/compiled/races/{name}.gfx950.hsaco").read_bytes()
 
 
-def subjects(*names: str) -> list[Subject]:
-    return [Subject(f"{name}.co", lambda name=name: contents(name)) for name in names]  # type: ignore[misc]  # mypy on lambdas
+def subjects(*names: str) -> list[FleetFile]:
+    return [FleetFile(f"{name}.co", lambda name=name: contents(name)) for name in names]  # type: ignore[misc]  # mypy on lambdas
 
 
 def job(name: str, options: ProofOptions = OPTIONS) -> KernelJob:
@@ -69,7 +69,7 @@ def test_a_second_run_reads(tmp_path: Path) -> None:
 
 
 def test_the_same_code_in_two_files_is_judged_once(tmp_path: Path) -> None:
-    pool, twice = Here(), [Subject(f"{name}.co", lambda: contents(RIGHT)) for name in "ab"]
+    pool, twice = Here(), [FleetFile(f"{name}.co", lambda: contents(RIGHT)) for name in "ab"]
     tallies: list[FleetTally] = []
     with VerdictStore(tmp_path, write=True) as store:
         found = check_fleet(twice, lambda *_: OPTIONS, pool, store, progress=tallies.append)
@@ -118,7 +118,11 @@ def test_a_worker_that_would_compute_something_else_says_so() -> None:
 def test_a_file_that_cant_be_read_is_a_row(tmp_path: Path) -> None:
     with VerdictStore(tmp_path, write=True) as store:
         found = check_fleet(
-            [*subjects(RIGHT), Subject("x.co", lambda: b"junk"), Subject("y.co", lambda: contents(RIGHT), "no kernel")],
+            [
+                *subjects(RIGHT),
+                FleetFile("x.co", lambda: b"junk"),
+                FleetFile("y.co", lambda: contents(RIGHT), "no kernel"),
+            ],
             lambda *_: OPTIONS,
             Here(),
             store,

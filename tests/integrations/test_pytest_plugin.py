@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 
 import pytest
 
@@ -16,6 +18,8 @@ from tests.wording.golden import mentions, worded
 pytestmark = pytest.mark.thorough  # compiles, or starts commands
 
 pytest.importorskip("numpy")  # now: what a run in this process imports is forgotten after it
+if find_spec("triton"):
+    import_module("triton")  # which can't be imported twice
 pytest_plugins = ["pytester"]
 
 MODULE = "rota.integrations.pytest_plugin"

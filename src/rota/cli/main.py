@@ -36,6 +36,7 @@ _MODULES = {
     "kernels": "look_up",
     "explain": "look_up",
     "targets": "look_up",
+    "report": "verdict_report",
 }
 """Commands that are defined in a module of another name.  A module is imported when its command is asked for."""
 

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import click
 
 from rota.errors import CODES, Finding, Severity, SourceLine
-from rota.fleet.identity import FORMAT, KnownFinding, identify, relative, split_subject
+from rota.fleet.known_finding import FORMAT, KnownFinding, identify, relative, split_subject
 from rota.version import __version__
 
 # Annotations for GitHub.

@@ -14,8 +14,8 @@ from time import perf_counter
 from typing import NamedTuple
 
 from rota.errors import Finding, RotaError, ToolchainError
-from rota.fleet.identity import KnownFinding, identify
 from rota.fleet.kernel_job import FAILED, NOT_READ, KernelJob, KernelRow, ProofOptions, key_of
+from rota.fleet.known_finding import KnownFinding, identify
 from rota.fleet.verdict_store import FleetRow, FleetRun, VerdictStore
 from rota.isa.binary.code_object import read_kernels
 from rota.isa.binary.elf import unbundle
@@ -26,7 +26,7 @@ LIMITS = JobLimits(seconds=300.0, megabytes=8192)
 _TO_TRY_AGAIN = frozenset({"S301", "S304", "S305"})
 
 
-class Subject(NamedTuple):
+class FleetFile(NamedTuple):
     """A file to be judged, by its name; `contents` gives its code object, or raises what is wrong with it."""
 
     file: str
@@ -61,7 +61,7 @@ class FleetTally:
 
 
 def check_fleet(
-    subjects: Sequence[Subject],
+    subjects: Sequence[FleetFile],
     options_for: OptionsFor,
     pool: Pool,
     store: VerdictStore | None,
@@ -98,7 +98,7 @@ def check_fleet(
     return run if store is None else run._replace(number=store.record(run))
 
 
-def _find_kernels(subject: Subject, options_for: OptionsFor) -> Iterator[tuple[str, KernelJob | KernelRow]]:
+def _find_kernels(subject: FleetFile, options_for: OptionsFor) -> Iterator[tuple[str, KernelJob | KernelRow]]:
     """A job for each kernel of a file, else a row that says why there is none."""
     try:
         contents = unbundle(subject.contents(), None)

@@ -18,7 +18,7 @@ class JobLimits(NamedTuple):
     megabytes: int = 4096
 
 
-class Row(Protocol):
+class JobRow(Protocol):
     """What a job becomes; a failure is a row, too."""
 
     @property
@@ -36,8 +36,8 @@ class Row(Protocol):
         ...
 
 
-RowT = TypeVar("RowT", bound=Row)
-RowT_co = TypeVar("RowT_co", bound=Row, covariant=True)
+RowT = TypeVar("RowT", bound=JobRow)
+RowT_co = TypeVar("RowT_co", bound=JobRow, covariant=True)
 
 
 class Job(Protocol[RowT_co]):
@@ -75,9 +75,9 @@ class Trade(Protocol):
         """Loads what every job needs, once, and not under a job's limit of memory."""
         ...
 
-    def job_of(self, line: str) -> Job[Row]: ...
+    def job_of(self, line: str) -> Job[JobRow]: ...
 
-    def row_of(self, line: str) -> Row: ...
+    def row_of(self, line: str) -> JobRow: ...
 
 
 def find_trade(name: str) -> Trade:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import IO, Any, cast
 
-from rota.workers.job import Job, JobLimits, Row, RowT, find_trade
+from rota.workers.job import Job, JobLimits, JobRow, RowT, find_trade
 
 DEATHS = 3
 """Of workers over one job, before it is given up."""
@@ -38,7 +38,7 @@ class Nursery:
             into.write(job.line())
             into.flush()
 
-    def row(self) -> Row | None:
+    def row(self) -> JobRow | None:
         """The next row; None if it died."""
         line = self.rows.readline()
         if not line.endswith("\n"):

@@ -20,7 +20,7 @@ import traceback
 from time import perf_counter
 from typing import NoReturn, cast
 
-from rota.workers.job import Job, JobLimits, Row, RowT, find_trade
+from rota.workers.job import Job, JobLimits, JobRow, RowT, find_trade
 
 ATTEMPTS = 3
 """Of a job whose process somebody else killed."""
@@ -83,7 +83,7 @@ def _explain(limits: JobLimits, ended: int, noise: str, took: float) -> tuple[st
     )
 
 
-def _in_child(job: Job[Row], limits: JobLimits) -> tuple[int, str, str]:
+def _in_child(job: Job[JobRow], limits: JobLimits) -> tuple[int, str, str]:
     """The wait status of a child that computes a job, the line that it wrote, and what it said on stderr."""
     with tempfile.TemporaryFile() as noise:
         reader, writer = os.pipe()
@@ -106,7 +106,7 @@ def _in_child(job: Job[Row], limits: JobLimits) -> tuple[int, str, str]:
         return ended, said.decode(errors="replace"), noise.read().decode(errors="replace")
 
 
-def _compute_and_exit(job: Job[Row], limits: JobLimits, writer: int, noise: int) -> NoReturn:
+def _compute_and_exit(job: Job[JobRow], limits: JobLimits, writer: int, noise: int) -> NoReturn:
     status = 1
     try:
         os.dup2(noise, 2)

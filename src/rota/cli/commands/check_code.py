@@ -25,8 +25,8 @@ from rota.prove.verdict import STEPS_PER_SECOND, Budget, Edit
 
 if TYPE_CHECKING:
     from rota.fleet.check_fleet import FleetTally, RunChange
-    from rota.fleet.identity import KnownFinding
     from rota.fleet.kernel_job import KernelRow, ProofOptions
+    from rota.fleet.known_finding import KnownFinding
     from rota.fleet.verdict_store import FleetRow, FleetRun
     from rota.isa.binary.code_object import CodeObject
     from rota.isa.binary.hip_source import HipFlags
@@ -167,7 +167,7 @@ def proof_options(command: Command) -> Command:
     return wished  # type: ignore[return-value]  # of the same kind as the command
 
 
-class Plan(NamedTuple):
+class CheckPlan(NamedTuple):
     """What is asked for, with what the project says where nothing was typed."""
 
     wishes: Wishes
@@ -219,7 +219,7 @@ def check_machine_code(
 ) -> None:
     """Proves every kernel; the exit status is 1 if one has a finding that is sure enough, or can't be read."""
     project = find_project(Path.cwd())
-    plan = Plan(_merge(wishes, typed, dict(project.settings)), typed, project, flags)
+    plan = CheckPlan(_merge(wishes, typed, dict(project.settings)), typed, project, flags)
     wishes = plan.wishes
     files = _find_files(places, plan)
     known = () if wishes.baseline is None else read_baseline(wishes.baseline)
@@ -240,7 +240,7 @@ class CodeFile(NamedTuple):
     flags: HipFlags | None = None
 
 
-def _find_files(places: Sequence[str], plan: Plan) -> list[CodeFile]:
+def _find_files(places: Sequence[str], plan: CheckPlan) -> list[CodeFile]:
     found: list[CodeFile] = []
     for text in places:
         place, name = split_name(text)
@@ -261,11 +261,11 @@ def _find_files(places: Sequence[str], plan: Plan) -> list[CodeFile]:
     return found
 
 
-def _read(each: CodeFile, plan: Plan) -> CodeObject:
+def _read(each: CodeFile, plan: CheckPlan) -> CodeObject:
     return read_code(each.file, plan.compilation_for(str(each.file), each.flags))
 
 
-def _check_here(files: Sequence[CodeFile], plan: Plan) -> tuple[FleetRun, list[Advice]]:
+def _check_here(files: Sequence[CodeFile], plan: CheckPlan) -> tuple[FleetRun, list[Advice]]:
     """In this process: what a single file needs, and advice."""
     from rota.fleet.kernel_job import NOT_READ, KernelRow, judge_kernel
     from rota.fleet.verdict_store import FleetRow, FleetRun
@@ -297,8 +297,8 @@ def _unread(error: BaseException | None) -> KernelRow:
     return KernelRow(key="", kernel="", status=NOT_READ, findings=ToolchainError.of("T103", message).findings)
 
 
-def _check_fleet(files: Sequence[CodeFile], plan: Plan, place: str) -> FleetRun:
-    from rota.fleet.check_fleet import Subject, check_fleet
+def _check_fleet(files: Sequence[CodeFile], plan: CheckPlan, place: str) -> FleetRun:
+    from rota.fleet.check_fleet import FleetFile, check_fleet
     from rota.fleet.verdict_store import VerdictStore, default_store
 
     def contents(each: CodeFile) -> Callable[[], bytes]:
@@ -313,7 +313,7 @@ def _check_fleet(files: Sequence[CodeFile], plan: Plan, place: str) -> FleetRun:
     from rota.cli.code_file import OBJECTS
     from rota.isa.binary.toolchain import read_file
 
-    subjects = [Subject(str(each.file), contents(each), each.kernel) for each in files]
+    subjects = [FleetFile(str(each.file), contents(each), each.kernel) for each in files]
     with VerdictStore(plan.wishes.store or default_store(), write=True) as store:
         return check_fleet(
             subjects,
@@ -366,7 +366,7 @@ def _last_run(folder: Path) -> FleetRun:
 
 def _answer(
     run: FleetRun,
-    plan: Plan,
+    plan: CheckPlan,
     known: Sequence[KnownFinding],
     before: FleetRun | None,
     advice: list[Advice],
@@ -374,7 +374,7 @@ def _answer(
     single: bool,
 ) -> None:
     from rota.fleet.check_fleet import compare_runs
-    from rota.fleet.identity import identify, new_findings
+    from rota.fleet.known_finding import identify, new_findings
 
     wishes, rows = plan.wishes, run.rows
     found = [(each.subject, finding) for each in rows for finding in each.row.findings]
@@ -421,7 +421,7 @@ def _fails(finding: Finding, least: int) -> bool:
 
 
 def _data(each: FleetRow) -> dict[str, Any]:
-    from rota.fleet.identity import identify
+    from rota.fleet.known_finding import identify
     from rota.isa.binary.code_object import demangle
 
     verdict = each.row.verdict
@@ -456,7 +456,7 @@ def _report(rows: Sequence[FleetRow], wishes: Wishes) -> str:
 
 def shorten_paths(finding: Finding) -> Finding:
     """A finding whose files are named from here, as a reader would."""
-    from rota.fleet.identity import relative
+    from rota.fleet.known_finding import relative
 
     ends = (
         each if each.source is None else replace(each, source=each.source._replace(file=relative(each.source.file)))
@@ -547,7 +547,7 @@ class Advice(NamedTuple):
     text: str
 
 
-def advise(code: CodeObject, row: KernelRow, plan: Plan, file: str) -> Advice:
+def advise(code: CodeObject, row: KernelRow, plan: CheckPlan, file: str) -> Advice:
     """What is needed of a proved kernel, or what would mend one with a finding, as far as it is asked for."""
     from rota.prove.advice import find_needed, mend_cause, suggest
 

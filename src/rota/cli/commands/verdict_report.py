@@ -23,7 +23,7 @@ def report(*, store: Path, output: Path) -> None:
     file: index.html with a table of all kernels, and a page for each kernel with findings.  verdicts.csv, and
     verdicts.parquet where pyarrow is installed, have the same table for programs.
     """
-    from rota.fleet.report import build_site
+    from rota.fleet.verdict_pages import build_site
     from rota.fleet.verdict_store import VerdictStore, table_of
     from rota.workers.parquet import write_parquet
 
