@@ -62,6 +62,7 @@ class Compilation(NamedTuple):
     device: str | None = None
     compiler: str | None = None
     flags: HipFlags | None = None
+    processors: tuple[str, ...] = ()  # that a build compiles it for: the first one that is known, without a device
 
 
 def read_code(file: Path, how: Compilation = Compilation()) -> CodeObject:  # noqa: B008  # frozen
@@ -75,7 +76,7 @@ def read_code(file: Path, how: Compilation = Compilation()) -> CodeObject:  # no
     from rota.isa.binary.toolchain import find_toolchain
 
     text = file.read_text(encoding="utf-8", errors="replace")
-    arch = _arch(file, text, how.device)
+    arch = _arch(file, text, how)
     if file.suffix == ".s":
         return find_toolchain(how.compiler).assemble(text, arch, file)
     from rota.isa.binary.hip_source import HipFlags, compile_hip
@@ -85,11 +86,14 @@ def read_code(file: Path, how: Compilation = Compilation()) -> CodeObject:  # no
     return read_object(made.hsaco)  # again, with its lines
 
 
-def _arch(file: Path, text: str, device: str | None) -> str:
-    from rota.targets.registry import device_named
+def _arch(file: Path, text: str, how: Compilation) -> str:
+    from rota.targets.registry import device_named, list_architectures
 
-    if device is not None:
-        return device_named(device).arch
+    if how.device is not None:
+        return device_named(how.device).arch
+    known = {each.toolchain for each in list_architectures()}
+    if (built := next((each for each in how.processors if each in known), None)) is not None:
+        return built
     named = _TARGET.search(text) if file.suffix == ".s" else None
     if named is None:
         raise click.UsageError(f"{file.name} is source: --device says what it is compiled for")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rota.fleet.known_finding import KnownFinding
     from rota.fleet.verdict_store import FleetRow, FleetRun
     from rota.isa.binary.code_object import CodeObject
-    from rota.isa.binary.hip_source import HipFlags
+    from rota.isa.binary.hip_source import BuildEntry
     from rota.isa.disassembly import Instruction
     from rota.prove.advice import Needed, Suggestion
     from rota.workers.job import Pool
@@ -188,11 +188,11 @@ class CheckPlan(NamedTuple):
         """The rank of the least sure findings that fail the run."""
         return EvidenceLevel(self._for(file, kernel).fail_on.replace("-", " ")).rank
 
-    def compilation_for(self, file: str, built: HipFlags | None = None) -> Compilation:
+    def compilation_for(self, file: str, entry: BuildEntry | None = None) -> Compilation:
         """What was typed comes before and after what the build says: its folders are searched first, its flags win."""
         from rota.isa.binary.hip_source import HipFlags
 
-        own, built = self._for(file, ""), built or HipFlags()
+        own, built = self._for(file, ""), HipFlags() if entry is None else entry.flags
         flags = replace(
             built,
             include=(*(os.path.abspath(each) for each in own.include), *built.include),  # noqa: PTH100  # keeps links
@@ -200,7 +200,8 @@ class CheckPlan(NamedTuple):
             standard=own.std or built.standard,
             clang=(*self.project.settings.get("flags", ()), *built.clang, *self.flags),
         )
-        return Compilation(device=own.device, compiler=own.compiler, flags=flags)
+        processors = () if entry is None else entry.processors
+        return Compilation(device=own.device, compiler=own.compiler, flags=flags, processors=processors)
 
     def _for(self, file: str, kernel: str) -> Wishes:
         return _merge(self.wishes, self.typed, self.project.settings_for(file, kernel))
@@ -237,7 +238,7 @@ class CodeFile(NamedTuple):
 
     file: Path
     kernel: str | None = None
-    flags: HipFlags | None = None
+    built: BuildEntry | None = None
 
 
 def _find_files(places: Sequence[str], plan: CheckPlan) -> list[CodeFile]:
@@ -252,17 +253,17 @@ def _find_files(places: Sequence[str], plan: CheckPlan) -> list[CodeFile]:
         from rota.isa.binary.hip_source import read_build
 
         build = read_build(folder)
-        own = {each.file.resolve(): each.flags for each in build}
-        found = [each._replace(flags=own.get(each.file.resolve())) for each in found]
+        own = {each.file.resolve(): each for each in build}
+        found = [each._replace(built=own.get(each.file.resolve())) for each in found]
         if not places:
-            found = [CodeFile(each.file, None, each.flags) for each in build]
+            found = [CodeFile(each.file, None, each) for each in build]
         if not found:
             raise click.UsageError(f"{folder} compiles no HIP source")
     return found
 
 
 def _read(each: CodeFile, plan: CheckPlan) -> CodeObject:
-    return read_code(each.file, plan.compilation_for(str(each.file), each.flags))
+    return read_code(each.file, plan.compilation_for(str(each.file), each.built))
 
 
 def _check_here(files: Sequence[CodeFile], plan: CheckPlan) -> tuple[FleetRun, list[Advice]]:

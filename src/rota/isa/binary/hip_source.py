@@ -127,10 +127,11 @@ def _name_lacking(error: ToolchainError) -> ToolchainError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildEntry:
-    """A HIP file of a build, and what its device code is compiled with."""
+    """A HIP file of a build, what its device code is compiled with, and for which processors."""
 
     file: Path
     flags: HipFlags
+    processors: tuple[str, ...] = ()
 
 
 def read_build(build: Path) -> tuple[BuildEntry, ...]:
@@ -165,7 +166,8 @@ def _read_entry(database: Path, number: int, entry: object) -> BuildEntry | None
     words = [word for given in words for word in _expand(given, folder)]
     if not _is_hip(file, words):
         return None
-    return BuildEntry(file=file, flags=_device_flags(words, folder))
+    named = (found[1] for word in words if (found := _PROCESSOR.match(word)) is not None)
+    return BuildEntry(file=file, flags=_device_flags(words, folder), processors=tuple(dict.fromkeys(named)))
 
 
 def _words(database: Path, where: str, entry: dict[str, object]) -> list[str]:
@@ -196,6 +198,7 @@ def _is_hip(file: Path, words: Sequence[str]) -> bool:
     return not file.is_file() or b"__global__" in file.read_bytes()
 
 
+_PROCESSOR = re.compile(r"--(?:offload|cuda-gpu)-arch=(gfx\w+)")
 _WITH_VALUE = ("-isystem", "-iquote", "-idirafter", "-include", "-imacros", "-I", "-D", "-U", "-mllvm")
 _KEPT = ("-isystem", "-iquote", "-idirafter", "-include", "-imacros", "-I", "-D", "-U", "-O", "-f", "-m")
 _HOST = (
