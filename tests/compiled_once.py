@@ -30,8 +30,13 @@ def compiled_once() -> Iterator[None]:
     """Within, equal sources are compiled and assembled once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Toolchain, "compile", lambda self, source, arch: _made(self, "compile", source, arch))
-        patch.setattr(Toolchain, "assemble", lambda self, assembly, arch: _made(self, "assemble", assembly, arch))
+        patch.setattr(Toolchain, "assemble", _assemble_once)
         yield
+
+
+def _assemble_once(self: Toolchain, assembly: str, arch: str, path: Path | None = None) -> CodeObject:
+    """A file is assembled each time: its own name is in the result."""
+    return _made(self, "assemble", assembly, arch) if path is None else _assemble(self, assembly, arch, path)
 
 
 @lru_cache(maxsize=32)  # the others are in the folder
