@@ -273,7 +273,6 @@ def excerpt(instructions: Sequence[Instruction], finding: Finding, around: int =
         if before is not None and at != before + 1:
             lines.append(f"{'...':>14}")
         each = instructions[at]
-        place = f"line {each.line}" if each.address is None else f"{each.address:#x}"
         source = "" if each.source is None else f"   ; {Path(each.source.file).name}:{each.source.line}"
-        lines.append(f"{'>' if at in marked else ' '} {place:>12}  {each.text}{source}")
+        lines.append(f"{'>' if at in marked else ' '} {each.place:>12}  {each.text}{source}")
     return "\n".join(lines)

@@ -440,8 +440,13 @@ class Instruction:
         """True for a memory instruction that writes registers."""
         return self.spec.access is not None and returns_value(self.spec.access, self.modifiers)
 
+    @property
+    def place(self) -> str:
+        """Its address, else its line of the listing."""
+        return f"line {self.line}" if self.address is None else f"{self.address:#x}"
+
     def concern(self, role: str = "") -> Concern:
-        place = "" if self.address is None else f"{self.address:#x}"
+        place = "" if self.address is None else self.place
         role = role or ("" if place else "line of the listing")
         return Concern(label=self.text, index=self.line, role=role, source=self.source, place=place)
 

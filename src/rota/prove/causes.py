@@ -207,7 +207,7 @@ def group_by_cause(found: Iterable[FoundPair], operations: Sequence[Operation]) 
             alarm = alarms.setdefault((kind, written, least, ends), Alarm())
             alarm.found += hit
             at = operations[place].instruction
-            alarm.places += (f"line {at.line}" if at.address is None else f"{at.address:#x}",)
+            alarm.places += (at.place,)
     return [*alarms.values()]
 
 

@@ -218,10 +218,10 @@ class Judge:
         counter, last = self._counter(flight.number), self._last_count(flight)
         if last is None:
             return f"{counter}({flight.younger}) before the barrier"
-        line = self._operations[flight.last_wait].instruction.line
+        place = self._operations[flight.last_wait].instruction.place
         if last <= flight.younger:
-            return f"{counter}({flight.younger}) between it and the barrier; the wait at line {line} comes before it"
-        return f"{counter}({last}) at line {line} must be at most {flight.younger}"
+            return f"{counter}({flight.younger}) between it and the barrier; the wait at {place} comes before it"
+        return f"{counter}({last}) at {place} must be at most {flight.younger}"
 
     def _report_race(self, conflict: Conflict, rule: str, epoch: int, known: Decisions) -> None:
         first, then = conflict.first, conflict.then
@@ -324,7 +324,7 @@ class Judge:
             rule, wait = "off by one", self._operations[flight.near_wait]
             last = dict(wait.waits).get(counter)
             most = -1 if last is None else last - 1
-            missing = f"{counter}({last}) at line {wait.instruction.line} must be at most {most}"
+            missing = f"{counter}({last}) at {wait.instruction.place} must be at most {most}"
             fixes = (*strengthen(wait.number, counter, most), *fixes)
         else:
             rule, missing = "no synchronisation", f"{counter}({count}) before it"

@@ -554,8 +554,7 @@ class Explorer:
         product.forks += 1
         self._spend(0, self.operations[wave_set.at])
         condition, wave = fork.condition, fork.waves[0] if fork.waves else None
-        at = self.operations[wave_set.at].instruction
-        place = f"line {at.line}" if at.address is None else f"{at.address:#x}"
+        place = self.operations[wave_set.at].instruction.place
         who = "" if wave is None else f"wave {wave}: "
         other = product.copy()
         for each, holds in ((product, False), (other, True)):

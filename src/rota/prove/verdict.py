@@ -37,13 +37,12 @@ class Edit:
 
     def describe(self, instructions: Sequence[Instruction]) -> str:
         at = instructions[self.number]
-        place = f"line {at.line}" if at.address is None else f"{at.address:#x}"
         source = "" if at.source is None else f" ({at.source.file.rpartition('/')[2]}:{at.source.line})"
         if self.inserted:
-            return f"at {place}{source} insert `{'; '.join(self.texts)}` before `{at.text}`"
+            return f"at {at.place}{source} insert `{'; '.join(self.texts)}` before `{at.text}`"
         if self.most is None:
-            return f"at {place}{source} `{at.text}`" + ("" if self.what in BARRIERS else f": its {self.what}")
-        return f"at {place}{source} strengthen `{at.text}` to {self.what}({self.most})"
+            return f"at {at.place}{source} `{at.text}`" + ("" if self.what in BARRIERS else f": its {self.what}")
+        return f"at {at.place}{source} strengthen `{at.text}` to {self.what}({self.most})"
 
 
 def apply_edits(instructions: Sequence[Instruction], edits: Iterable[Edit]) -> tuple[Instruction, ...]:

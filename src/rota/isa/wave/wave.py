@@ -319,7 +319,7 @@ class Wave:
     def report_early_use(self, instruction: Instruction, row: int) -> None:
         holder = self.busy[row].instruction
         message = f"{instruction.opcode} uses {row_name(row)}, but no wait covers the {holder.opcode} in flight to it"
-        under_way = ("under way", f"{holder.text} (line {holder.line})")
+        under_way = ("under way", f"{holder.text} ({holder.place})")
         self.faults.add("I103", instruction, message, under_way, ("wave", self.number))
 
     def wait(self, counter: str, most: int) -> None:
