@@ -64,5 +64,5 @@ def test_seventy_eight_pairs_of_a_published_race_are_two_findings() -> None:
     races = [finding for finding in verdict.findings if finding.code == "I109"]
     assert [{end.source.line for end in finding.concerns if end.source} for finding in races] == [{17}, {18}]
     told = [str(dict(finding.evidence)["more like it"]) for finding in races]
-    numbers = [(14, "#503", "#511", "#437", "#452"), (64, "#513", "#521", "#440", "#447")]
+    numbers = [(14, "0x2118", "0x2154", "0x1f30", "0x1fa8"), (64, "0x2160", "0x219c", "0x1f48", "0x1f80")]
     assert [mentions(each, *names) for each, names in zip(told, numbers, strict=True)] == [True, True]

@@ -572,8 +572,8 @@ def cause_of(finding: Finding, stretch: dict[int, int]) -> Hashable:
 
 def summarise_races(findings: Sequence[Finding]) -> str:
     """Sums up races with one cause: how many pairs, and their instructions, bytes and waves."""
-    lines = [sorted({finding.concerns[end].index or 0 for finding in findings}) for end in (0, 1)]
-    ends = [f"#{each[0]}" if len(each) == 1 else f"#{each[0]} to #{each[-1]}" for each in lines]
+    places = [{each.concerns[end].index or 0: each.concerns[end].number for each in findings} for end in (0, 1)]
+    ends = [" to ".join(dict.fromkeys((each[min(each)], each[max(each)]))) for each in places]
     evidence = [dict(finding.evidence) for finding in findings]
     waves = []
     for role in ("wave", "other wave"):

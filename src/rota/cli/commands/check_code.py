@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 from click.core import ParameterSource
 
-from rota.cli.code_file import Block, Compilation, code_files, read_code, split_name
+from rota.cli.code_file import OBJECTS, Block, Compilation, code_files, read_code, split_name
 from rota.cli.output import format_baseline, give, in_full, progress, read_baseline, write
 from rota.cli.project import Project, find_project
 from rota.errors import Finding, RotaError, SourceLine, ToolchainError, several
@@ -279,42 +279,32 @@ def _check_here(files: Sequence[CodeFile], plan: CheckPlan) -> tuple[FleetRun, l
                 code = _read(each, plan)
                 kernels = [code.kernel(each.kernel).name] if each.kernel else [facts.name for facts in code.kernels]
                 found = [judge_kernel(code, kernel, plan.options_for(name, kernel)) for kernel in kernels]
-            except click.UsageError:
-                if len(files) == 1:
+            except (RotaError, click.UsageError) as error:  # one damaged file doesn't hide the others
+                if len(files) == 1 and isinstance(error, click.UsageError):
                     raise
-                found = [_unread(sys.exc_info()[1])]
-            except RotaError as error:  # one damaged file doesn't hide the others
-                found = [KernelRow(key="", kernel="", status=NOT_READ, findings=error.findings)]
+                found = [KernelRow(key="", kernel="", status=NOT_READ, findings=_as_findings(error))]
         rows += [FleetRow(name, row) for row in found]
         if plan.wishes.needed or plan.wishes.suggest:
             advice += [advise(code, row, plan, name) for row in found if row.verdict is not None]
     return FleetRun(tuple(rows)), advice
 
 
-def _unread(error: BaseException | None) -> KernelRow:
-    from rota.fleet.kernel_job import NOT_READ, KernelRow
-
-    message = getattr(error, "message", str(error))
-    return KernelRow(key="", kernel="", status=NOT_READ, findings=ToolchainError.of("T103", message).findings)
+def _as_findings(error: RotaError | click.UsageError) -> tuple[Finding, ...]:
+    return error.findings if isinstance(error, RotaError) else (Finding("T103", error.message),)
 
 
 def _check_fleet(files: Sequence[CodeFile], plan: CheckPlan, place: str) -> FleetRun:
     from rota.fleet.check_fleet import FleetFile, check_fleet
     from rota.fleet.verdict_store import VerdictStore, default_store
-
-    def contents(each: CodeFile) -> Callable[[], bytes]:
-        def read() -> bytes:
-            try:
-                return _read(each, plan).hsaco if each.file.suffix not in OBJECTS else read_file(each.file)
-            except click.UsageError as error:
-                raise ToolchainError.of("T103", error.message) from error
-
-        return read
-
-    from rota.cli.code_file import OBJECTS
     from rota.isa.binary.toolchain import read_file
 
-    subjects = [FleetFile(str(each.file), contents(each), each.kernel) for each in files]
+    def read_contents(each: CodeFile) -> bytes:
+        try:
+            return read_file(each.file) if each.file.suffix in OBJECTS else _read(each, plan).hsaco
+        except click.UsageError as error:
+            raise ToolchainError(*_as_findings(error)) from error
+
+    subjects = [FleetFile(str(each.file), functools.partial(read_contents, each), each.kernel) for each in files]
     with VerdictStore(plan.wishes.store or default_store(), write=True) as store:
         return check_fleet(
             subjects,
