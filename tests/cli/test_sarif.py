@@ -11,6 +11,7 @@ from sarif_pydantic import Sarif
 
 from rota.cli.output import as_sarif
 from rota.errors import Concern, Finding, Severity, SourceLine
+from rota.version import __version__
 
 BOTH_ENDS = Finding(
     "I109",
@@ -63,3 +64,13 @@ def test_names_of_files_elsewhere_are_escaped(name: str, tmp_path: Path) -> None
     assert uri.startswith("file:///")
     assert " " not in uri
     assert uri.endswith(name.replace("%", "%25").replace(" ", "%20"))
+
+
+def test_the_tool_has_a_version_and_an_instruction_its_address() -> None:
+    early = Finding("I104", "too early", concerns=(Concern(label="s_nop 0", index=3, place="0x1a40"),))
+    (run,) = log(("build/k.hsaco:reverse", early)).runs
+    assert run.tool.driver.version == __version__
+    address = run.results[0].locations[0].physical_location.address
+    assert (address.absolute_address, address.kind) == (0x1A40, "instruction")
+    (written,) = as_sarif([("build/k.hsaco:reverse", NO_LINES)])["runs"][0]["results"]
+    assert "address" not in written["locations"][0]["physicalLocation"]
