@@ -118,6 +118,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "T101": "no toolchain for the target was found",
         "T102": "the compiler refused the source",
         "T103": "a code object can't be read",
+        "T104": "a code object holds no kernel",
         "T201": "a name can't be used in source",
         "T202": "what an op states is not what is emitted for it",
         "T203": "a schedule and a geometry don't make a kernel that rota can write",

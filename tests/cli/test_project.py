@@ -105,12 +105,24 @@ def test_a_baseline_of_the_project_is_used(project: Path) -> None:
 
 def test_a_file_that_cant_be_read_or_compiled_fails_the_run(project: Path) -> None:
     (project / "rota.toml").write_text("block = 64\n")
-    (project / "broken.hip").write_text("extern int no_kernel;")
+    (project / "broken.hip").write_text("int broken(")
     (project / "junk.co").write_text("junk")
     told = data("check .", status=1)
     assert sorted(each["file"] for each in told["unread"]) == ["broken.hip", "junk.co"]
     assert [each["file"] for each in told["kernels"]] == ["k.hsaco"]
     assert told["new"]
+
+
+def test_a_source_without_a_kernel_is_a_row_and_fails_only_a_run_that_judges_nothing(project: Path) -> None:
+    (project / "rota.toml").write_text('block = 256\nfail-on = "shown"\n')
+    right = shared("kernels/compiled/races/raw_sync_ok.gfx950.hsaco").read_bytes()
+    (project / "k.hsaco").write_bytes(right)
+    (project / "host.hip").write_text("int host() { return 1; }\n")
+    told = data("check . --device mi355x --fail-on undecided", status=0)
+    assert [(each["file"], each["findings"][0]["code"]) for each in told["unread"]] == [("host.hip", "T104")]
+    assert (told["proved"], told["new"]) == (True, [])
+    alone = data("check host.hip --device mi355x", status=1)
+    assert (alone["ok"], alone["proved"], alone["kernels"]) == (False, False, [])
 
 
 def test_what_changed_since_a_run_of_a_store(project: Path) -> None:

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from rota.errors import Finding, RotaError, ToolchainError
-from rota.fleet.kernel_job import FAILED, NOT_READ, KernelJob, KernelRow, ProofOptions, key_of
+from rota.fleet.kernel_job import FAILED, KernelJob, KernelRow, ProofOptions, key_of, row_without_kernels
 from rota.fleet.known_finding import KnownFinding, identify
 from rota.fleet.verdict_store import FleetRow, FleetRun, VerdictStore
 from rota.isa.binary.code_object import read_kernels
@@ -108,7 +108,7 @@ def _find_kernels(subject: FleetFile, options_for: OptionsFor) -> Iterator[tuple
                 raise ToolchainError.of("T103", f"the code object has no kernel named {subject.kernel!r:.200}")
             names = [subject.kernel]
     except RotaError as error:
-        yield subject.file, KernelRow(key="", kernel="", status=NOT_READ, findings=error.findings)
+        yield subject.file, row_without_kernels(error.findings)
         return
     for name in names:
         options = options_for(subject.file, name)

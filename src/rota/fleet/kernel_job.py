@@ -32,8 +32,9 @@ from rota.solver.memory import code_digest
 from rota.version import __version__
 
 FORMAT = 1
-FAILED, NOT_READ = "failed", "not read"
-"""What a row says instead of a verdict's status: its process ended without one; its file holds no kernel."""
+FAILED, NOT_READ, NO_KERNEL = "failed", "not read", "no kernel"
+"""What a row says instead of a verdict's status: its process ended without one; its file can't be read, or compiled; it
+holds nothing to judge."""
 _DECIDE = ("isa", "prove", "targets")
 _AROUND = 3  # instructions of the listing before and after each end
 
@@ -151,6 +152,11 @@ class KernelRow:
     def judged(self) -> bool:
         return self.verdict is not None
 
+    @property
+    def fails(self) -> bool:
+        """True if there should be a verdict, and is none."""
+        return self.verdict is None and self.status != NO_KERNEL
+
     def after(self, attempts: int) -> KernelRow:
         return replace(self, attempts=attempts)
 
@@ -170,6 +176,12 @@ class KernelRow:
 
     def line(self) -> str:
         return json.dumps(self.data()) + "\n"
+
+
+def row_without_kernels(findings: tuple[Finding, ...]) -> KernelRow:
+    """The row of a file from which no kernel was read; `findings` say why."""
+    is_empty = {finding.code for finding in findings} == {"T104"}
+    return KernelRow(key="", kernel="", status=NO_KERNEL if is_empty else NOT_READ, findings=findings)
 
 
 @cache

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rota.errors import CODES, several
-from rota.fleet.kernel_job import FAILED, NOT_READ
+from rota.fleet.kernel_job import FAILED, NO_KERNEL, NOT_READ
 from rota.fleet.verdict_store import FleetRow, FleetRun, table_of
 from rota.isa.binary.code_object import demangle
 from rota.prove.verdict import Status
@@ -20,7 +20,7 @@ MOST_LISTED = 2_000  # kernels in the table of the first page; the other files h
 _TONES = {
     Status.REFUTED.value: "error", Status.ALARM.value: "warning", Status.BROKEN.value: "warning", FAILED: "error",
     NOT_READ: "error", Status.UNDECIDED.value: "note", Status.INCONCLUSIVE.value: "note",
-    Status.ONE_SOURCE.value: "note", Status.PROVED.value: "ok",
+    Status.ONE_SOURCE.value: "note", NO_KERNEL: "note", Status.PROVED.value: "ok",
 }  # fmt: skip
 """Statuses in the order of the page: what needs a look comes first."""
 

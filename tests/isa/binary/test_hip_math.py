@@ -292,3 +292,17 @@ def test_integers_of_floats_saturate(suffix: str, rounded: Callable[[Reals], Rea
         exact = [0.0 if math.isnan(each) else each for each in rounded(FLOATS.astype(float)).tolist()]
         want = [ends.max if e >= ends.max else ends.min if e <= ends.min else int(e) for e in exact]
         np.testing.assert_array_equal(got, np.array(want, out), err_msg=name)
+
+
+def test_halves_and_bf16_become_any_integer() -> None:
+    """By a cast, truncated; conversions to float and _Float16 don't compete with it."""
+    x = np.arange(-60, 68, 0.5).astype(np.float16)
+    head = "#include <hip/hip_fp16.h>\n#include <hip/hip_bf16.h>"
+    kinds = ("char", "signed char", "short", "int", "long", "long long")
+    half = tuple(f"o = (int)static_cast<{kind}>(__ushort_as_half(a));" for kind in kinds)
+    bf16 = tuple(
+        f"o = (int)static_cast<{kind}>(__float2bfloat16(__half2float(__ushort_as_half(a))));" for kind in kinds
+    )
+    for body in (*half, *bf16):
+        got = mapped(body, x.view(np.uint16), out=np.int32, head=head, also=(*half, *bf16))
+        np.testing.assert_array_equal(got, np.trunc(x.astype(float)).astype(np.int32), err_msg=body)

@@ -268,7 +268,7 @@ def _read(each: CodeFile, plan: CheckPlan) -> CodeObject:
 
 def _check_here(files: Sequence[CodeFile], plan: CheckPlan) -> tuple[FleetRun, list[Advice]]:
     """In this process: what a single file needs, and advice."""
-    from rota.fleet.kernel_job import NOT_READ, KernelRow, judge_kernel
+    from rota.fleet.kernel_job import judge_kernel, row_without_kernels
     from rota.fleet.verdict_store import FleetRow, FleetRun
 
     rows, advice = [], []
@@ -282,7 +282,7 @@ def _check_here(files: Sequence[CodeFile], plan: CheckPlan) -> tuple[FleetRun, l
             except (RotaError, click.UsageError) as error:  # one damaged file doesn't hide the others
                 if len(files) == 1 and isinstance(error, click.UsageError):
                     raise
-                found = [KernelRow(key="", kernel="", status=NOT_READ, findings=_as_findings(error))]
+                found = [row_without_kernels(_as_findings(error))]
         rows += [FleetRow(name, row) for row in found]
         if plan.wishes.needed or plan.wishes.suggest:
             advice += [advise(code, row, plan, name) for row in found if row.verdict is not None]
@@ -378,11 +378,13 @@ def _answer(
         (each.subject, finding)
         for each in rows
         for finding in each.row.findings
-        if not each.row.judged or _fails(finding, plan.least_for(each.file, each.row.kernel))
+        if each.row.fails or (each.row.judged and _fails(finding, plan.least_for(each.file, each.row.kernel)))
     ]
     new = new_findings(sure, known)
     compares = wishes.baseline is not None or wishes.write_baseline is not None or before is not None
-    failed = [each for each in rows if not each.row.judged]
+    unread = [each for each in rows if not each.row.judged]
+    # A file without kernels fails nothing beside others, but a run that judged nothing hasn't passed.
+    failed = [each for each in unread if each.row.fails] if len(unread) < len(rows) else unread
     passes = not failed and not new
     changes = None if before is None else compare_runs(before, run)
     lines = [_report(rows, wishes)] if single else (_table(rows) if changes is None else _list_changes(changes))
@@ -393,12 +395,12 @@ def _answer(
         "\n\n".join(("\n".join(lines), *(each.text for each in advice))),
         {
             "ok": passes,
-            "proved": not failed and all(each.row.status == "proved" for each in rows),
+            "proved": not failed and all(each.row.status == "proved" for each in rows if each.row.judged),
             "kernels": [_data(each) for each in rows if each.row.judged],
             "new": [{"about": subject, "code": finding.code, "message": finding.message} for subject, finding in new],
             **({"advice": advice} if advice else {}),
             **({"changes": changes} if changes is not None else {}),
-            "unread": [{"file": each.subject, "findings": each.row.findings} for each in failed],
+            "unread": [{"file": each.subject, "findings": each.row.findings} for each in unread],
         },
         new if compares else found,
     )
@@ -475,7 +477,7 @@ def _count_rest(findings: list[Finding]) -> str:
 
 
 def _table(rows: Sequence[FleetRow]) -> list[str]:
-    from rota.fleet.kernel_job import NOT_READ
+    from rota.fleet.kernel_job import FAILED, NO_KERNEL
     from rota.isa.binary.code_object import demangle
 
     lines = []
@@ -499,7 +501,8 @@ def _table(rows: Sequence[FleetRow]) -> list[str]:
     parts += [f"{count} {status}" for status, count in sorted(counts.items())]
     unread = Counter(each.row.status for each in rows if not each.row.judged)
     for status, count in sorted(unread.items()):
-        parts.append(f"{several(count, 'file' if status == NOT_READ else 'kernel')} {status}")
+        what = "without a kernel" if status == NO_KERNEL else status
+        parts.append(f"{several(count, 'kernel' if status == FAILED else 'file')} {what}")
     return [*lines, ", ".join(parts)]
 
 

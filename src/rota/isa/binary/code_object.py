@@ -140,7 +140,17 @@ def kernels_of(file: ElfFile) -> tuple[KernelFacts, ...]:  # noqa: C901
         if symbol not in addresses:
             raise damaged(f"no symbol {symbol:.80}")
     if not addresses:
-        raise damaged("neither the notes nor the symbols name a kernel")
+        if get_optional(notes, "amdhsa.kernels", list) is None:
+            raise damaged("neither the notes nor the symbols name a kernel")
+        raise ToolchainError.of(
+            "T104",
+            "the code object holds no kernel: its notes list none",
+            evidence=(("target", arch),),
+            fixes=(
+                "if a macro selects the kernels of a source, define it: -D NAME",
+                "a template is a kernel only where it is instantiated, by a launch or explicitly",
+            ),
+        )
     symbols = (*noted, *(symbol for symbol in addresses if symbol not in noted))
     return tuple(_facts(file, arch, symbol, addresses[symbol], noted.get(symbol, {})) for symbol in symbols)
 

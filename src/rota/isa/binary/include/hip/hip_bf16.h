@@ -25,8 +25,8 @@ struct __hip_bfloat16 {
   ROTA_MEMBER operator __hip_bfloat16_raw() const { return {rota_bits}; }
   ROTA_MEMBER operator float() const { return __builtin_bit_cast(float, (unsigned)rota_bits << 16); }
   ROTA_MEMBER explicit operator double() const { return (float)*this; }
-  ROTA_MEMBER explicit operator int() const { return (int)(float)*this; }
-  ROTA_MEMBER explicit operator unsigned() const { return (unsigned)(float)*this; }
+  template <typename T, typename = typename rota_integer<T>::type>
+  ROTA_MEMBER explicit operator T() const { return (T)(float)*this; }
   ROTA_MEMBER explicit operator bool() const { return (float)*this != 0.0f; }
 
  private:

@@ -34,8 +34,8 @@ struct __half {
   ROTA_MEMBER operator float() const { return (float)data; }
   ROTA_MEMBER operator __half_raw() const { return {__builtin_bit_cast(unsigned short, data)}; }
   ROTA_MEMBER explicit operator double() const { return (double)data; }
-  ROTA_MEMBER explicit operator int() const { return (int)data; }
-  ROTA_MEMBER explicit operator unsigned() const { return (unsigned)data; }
+  template <typename T, typename = typename rota_integer<T>::type>
+  ROTA_MEMBER explicit operator T() const { return (T)data; }
   ROTA_MEMBER explicit operator bool() const { return data != 0; }
   ROTA_MEMBER __half &operator+=(const __half &x) { return data += x.data, *this; }
   ROTA_MEMBER __half &operator-=(const __half &x) { return data -= x.data, *this; }

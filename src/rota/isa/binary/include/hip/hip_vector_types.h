@@ -7,6 +7,12 @@
 #define ROTA_MEMBER __attribute__((host, device, always_inline, nodebug)) constexpr
 #define ROTA_PART static inline __attribute__((host, device, always_inline, nodebug, unused)) constexpr
 
+// The integer types, of which a conversion is wanted that no other one competes with.
+template <typename T, bool = __is_integral(T) && !__is_same(T, bool)> struct rota_integer {};
+template <typename T> struct rota_integer<T, true> {
+  using type = T;
+};
+
 // Constructors convert each part, as C does, and leave a vector trivial: it may be in LDS or be copied as bytes.
 
 #define ROTA_VECTOR1(type, part)                                  \
