@@ -60,6 +60,9 @@ def test_no_file_no_settings(tmp_path: Path) -> None:
         "kernels = [3]",
         '[[kernels]]\nbaseline = "x"',
         "jobs = true",
+        'assume = ["lds-in-bond"]',
+        "assume = [[]]",
+        "flags = [3]",
         "device =",
     ],
 )

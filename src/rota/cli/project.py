@@ -30,6 +30,7 @@ _WORDS = {
     "lds-reads": {"strict", "lenient"},
     "vmcnt": {"in-order", "any-order"},
     "fail-on": _LEVELS,
+    "assume": {"lds-in-bounds"},
 }  # fmt: skip
 _KINDS: dict[str, tuple[type, ...]] = {
     "block": (int, str, list), "device": (str,), "fail-on": (str,), "lds-reads": (str,), "vmcnt": (str,),
@@ -116,8 +117,11 @@ def _check(file: Path, said: Mapping[str, Any], known: Mapping[str, tuple[type, 
             raise click.UsageError(f"{file}: {where}{name!r} is no setting; {'; '.join(did_you_mean(name, known))}")
         if not isinstance(value, known[name]) or isinstance(value, bool):
             raise click.UsageError(f"{file}: {where}{name} is {value!r}, which is no {known[name][0].__name__}")
-        if name in _WORDS and value not in _WORDS[name]:
-            raise click.UsageError(f"{file}: {where}{name} is {value!r}; known: {', '.join(sorted(_WORDS[name]))}")
+        for word in value if isinstance(value, list) and name != "kernels" else [value]:
+            if name in _WORDS and word not in sorted(_WORDS[name]):  # a word that can't be hashed is none, either
+                raise click.UsageError(f"{file}: {where}{name} is {word!r}; known: {', '.join(sorted(_WORDS[name]))}")
+            if name == "flags" and not isinstance(word, str):
+                raise click.UsageError(f"{file}: {where}{name} has {word!r}, which is no text")
         found[name] = value
     if "block" in found:
         from rota.cli.code_file import BlockType
