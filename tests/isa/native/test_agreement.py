@@ -48,6 +48,31 @@ def test_memory_instructions() -> None:
     assert len(tally.ran) > 60
 
 
+SKIPS = """
+v_mov_b32_e32 v1, 1
+s_setvskip s2, s3
+v_mov_b32_e32 v1, 2
+s_cmp_eq_u32 s4, 5
+s_cbranch_scc1 over
+v_add_u32_e32 v1, 3, v1
+s_add_u32 s4, s4, 1
+over:
+v_add_u32_e32 v1, 16, v1
+s_setvskip s3, 0
+v_add_u32_e32 v1, 32, v1
+"""
+
+
+@pytest.mark.parametrize("bits", [0, 1, 4, 0xFFFF_FFFB])
+@pytest.mark.parametrize("place", [0, 2, 33, 34])
+def test_skipped_instructions(bits: int, place: int) -> None:
+    """The second s_setvskip leaves it on if `place` is odd."""
+    tally = Tally()
+    for taken in (4, 5):
+        compared(loaded(SKIPS), fresh(scalars={2: bits, 3: place, 4: taken}), tally)
+    assert (tally.different, sum(tally.refused.values()), sum(tally.ran.values())) == ([], 0, 2)
+
+
 def test_matrix_instructions() -> None:
     tally = Tally()
     with watching(tally):

@@ -182,6 +182,8 @@ BRANCH(vccz, (wave->s[VCC] | wave->s[VCC + 1]) == 0)
 BRANCH(vccnz, (wave->s[VCC] | wave->s[VCC + 1]) != 0)
 BRANCH(execz, wave->exec == 0)
 BRANCH(execnz, wave->exec != 0)
+/* To the copy of the code without vector instructions, or back from it. */
+BRANCH(setvskip, (scalar32(wave, &op->o[0]) >> (scalar32(wave, &op->o[1]) & 31) & 1) == (uint32_t)op->immediate)
 
 /* Calls: the program counter holds the address behind the instruction. */
 static int32_t jump(Wave *wave, const Op *op, uint64_t address)
@@ -230,7 +232,8 @@ const Opcode CONTROL_OPCODES[] = {
     {"s_icache_inv", nothing, 0},
     {"s_barrier", s_barrier, 0}, {"s_endpgm", s_endpgm, 0}, {"s_branch", s_branch, 0}, {"s_cbranch_scc0", scc0, 0},
     {"s_cbranch_scc1", scc1, 0}, {"s_cbranch_vccz", vccz, 0}, {"s_cbranch_vccnz", vccnz, 0},
-    {"s_cbranch_execz", execz, 0}, {"s_cbranch_execnz", execnz, 0}, {0, 0, 0},
+    {"s_cbranch_execz", execz, 0}, {"s_cbranch_execnz", execnz, 0},
+    {"s_setvskip", setvskip, 0}, {0, 0, 0},
 };
 
 static void too_early(Wave *wave, const Op *op, int pc)

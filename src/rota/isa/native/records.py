@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rota.isa.binary.elf import CODE_BASE
 from rota.isa.binary.kernel_facts import LANES
 from rota.isa.decoded import KernelProgram
-from rota.isa.disassembly import Instruction
+from rota.isa.disassembly import SKIPPING, Instruction
 from rota.isa.hazards.spacing import NOTHING, Need
 from rota.isa.hazards.wait_states import SpacingWalk, needs
 from rota.isa.matrix import BITS, fields_of, index_start
@@ -357,6 +357,9 @@ def _fill_rest(record: Any, instruction: Instruction, architecture: Architecture
         counts = wait_counts(spec, instruction.text, architecture)
         record["immediate"], record["immediate1"] = (counts.get(each.counter, -1) for each in architecture.queues)
         return True
+    if Trait.SKIPS in spec.traits:
+        record["immediate"] = SKIPPING not in instruction.modifiers
+        return _fill_operands(record, instruction, accepts=0)
     calls = spec.flow.is_call or spec.flow.is_indirect or spec.name == "s_getpc_b64"
     if (spec.unit is IsaUnit.CONTROL and not calls) or spec.is_hint or accepts == _ANY:
         return True
