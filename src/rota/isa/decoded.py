@@ -85,9 +85,13 @@ def load_program(
     )
 
 
+_COUNTED = frozenset({Traffic.LOAD, Traffic.STORE, Traffic.TO_LDS, Traffic.LDS, Traffic.SCALAR})
+
+
 def _is_supported(architecture: Architecture) -> bool:
     """True if it says which counters count its memory instructions; then the interpreter can execute its code."""
-    return {traffic for queue in architecture.queues for traffic in queue.counts} == set(Traffic)
+    counted = {traffic for queue in architecture.queues for traffic in queue.counts}
+    return not architecture.unmodelled and counted >= _COUNTED
 
 
 def decode(
@@ -113,7 +117,7 @@ def _decode(instruction: Instruction, architecture: Architecture, places: Mappin
     opcode = instruction.mnemonic
     if opcode in _extensions() and opcode not in architecture.extensions:
         raise unknown(instruction, f"place on {architecture.name}, which lacks it, so it")
-    if not instruction.spec.known:
+    if not instruction.spec.is_modelled:
         raise unknown(instruction)
     try:
         step = (
@@ -137,7 +141,7 @@ def _returns_in_order(instruction: Instruction, architecture: Architecture) -> b
     access, traffic = instruction.spec.access, instruction.traffic
     if access is None or traffic is None or access.verb is not MemVerb.LOAD or access.half or instruction.is_flat:
         return False
-    return traffic in architecture.queue_of(traffic).in_order
+    return architecture.queue_of(traffic).orders(traffic)
 
 
 # Which waves reach an instruction. A wave starts with its lanes' numbers in v0, in a workgroup of one dimension;

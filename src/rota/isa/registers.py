@@ -1,17 +1,17 @@
 """Registers by name and by row.
 
 A wave's registers are numbered in rows: 0 to 255 the VGPRs, 256 to 511 the AGPRs, and from 512 on the scalar registers,
-by their number in the encoding.
+by their number in the encoding. From 1,024 on are the VGPRs above v255, where an architecture has them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-ACC, SCALAR = 256, 512
+ACC, SCALAR, WIDE = 256, 512, 1024
 VCC, M0, EXEC, SCC = 106, 124, 126, 253
 NAMED = {
     "vcc": (VCC, 2), "vcc_lo": (VCC, 1), "vcc_hi": (VCC + 1, 1), "m0": (M0, 1),
@@ -43,8 +43,10 @@ class RegisterRange(NamedTuple):
     size: int
 
     @property
-    def rows(self) -> range:
+    def rows(self) -> Sequence[int]:
         start = self.first + {"v": 0, "a": ACC, "s": SCALAR}[self.file]
+        if self.file == "v" and self.first + self.size > ACC:
+            return tuple(each if each < ACC else each + WIDE - ACC for each in range(start, start + self.size))
         return range(start, start + self.size)
 
 
@@ -80,14 +82,16 @@ def flags_in(text: str) -> Rows:
 
 
 def vector_rows(rows: Rows) -> Rows:
-    return frozenset(row for row in rows if row < SCALAR)
+    return frozenset(row for row in rows if not SCALAR <= row < WIDE)
 
 
 def scalar_rows(rows: Rows) -> Rows:
-    return frozenset(row for row in rows if row >= SCALAR)
+    return frozenset(row for row in rows if SCALAR <= row < WIDE)
 
 
 def row_name(row: int) -> str:
+    if row >= WIDE:
+        return f"v{row - WIDE + ACC}"
     if row < SCALAR:
         return f"v{row}" if row < ACC else f"a{row - ACC}"
     return _NAMES.get(row - SCALAR, f"s{row - SCALAR}")

@@ -360,6 +360,8 @@ class _Proof:
             return False, [], (_make_finding("I401", f"the proof doesn't know {self.facts.arch}"),)
         if (too_many := self._check_size()) is not None:
             return False, [], (too_many,)
+        if architecture.unmodelled:
+            return False, [], self._refuse_machine(architecture)
         self.broken_rules = _group(check_spacing(self.instructions, architecture))
         if self.broken_rules and self.stops:
             return False, [], ()
@@ -367,13 +369,24 @@ class _Proof:
             instructions = expand_vskip(self.instructions)
             operations = self._read_operations(instructions, architecture)
         except IsaError as error:  # the proof can't model it, which is no error of the kernel
-            refused = [(each, each.message.replace("the interpreter", "the proof")) for each in error.findings]
-            return False, [], tuple(replace(each, code="I401", message=message) for each, message in refused)
+            return False, [], _refuse(error)
         judge, ending = self._explore(operations, architecture)
         self.remedies = tuple(judge.remedies.values())
         if any(each.first.code == "I304" for each in judge.alarms()):
             self.assumptions.append(_SAME_WORDS)
         return not ending, judge.alarms(), ending
+
+    def _refuse_machine(self, architecture: Architecture) -> tuple[Finding, ...]:
+        """The instructions that the proof doesn't know, and the rules of the machine that it doesn't have."""
+        machine = tuple(
+            _make_finding("I401", f"the proof doesn't model {rule}; code for {architecture.arch} depends on it")
+            for rule in architecture.unmodelled
+        )
+        try:
+            self._read_operations(expand_vskip(self.instructions), architecture)
+        except IsaError as error:
+            return (*_refuse(error), *machine)
+        return machine
 
     def _read_operations(self, instructions: Sequence[Instruction], architecture: Architecture) -> list[Operation]:
         operations: list[Operation] = []
@@ -519,6 +532,11 @@ class _Proof:
         full = tuple((1 << min(items - lanes * wave, lanes)) - 1 for wave in range(waves))
         wave_set = WaveSet(waves=tuple(range(waves)), at=0, registers=registers, exec=evaluator.masks.leaf(full))
         return wave_set, max(kernarg_row, 0)
+
+
+def _refuse(error: IsaError) -> tuple[Finding, ...]:
+    refused = [(each, each.message.replace("the interpreter", "the proof")) for each in error.findings]
+    return tuple(replace(each, code="I401", message=message) for each, message in refused)
 
 
 def _group(findings: Sequence[Finding]) -> list[Alarm]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rota.errors import IsaError
 from rota.isa.disassembly import Instruction
 from rota.isa.opcodes import IsaFlow, IsaUnit, MemAccess, MemSpace, MemVerb, Opcode, Trait, wait_counts
-from rota.isa.registers import EXEC, M0, SCALAR, SCC, rows_in
+from rota.isa.registers import EXEC, EXEC_ROWS, M0, SCALAR, SCC, WIDE, rows_in
 from rota.isa.wave.operand import Operand, parse_operand
 from rota.targets.architecture import Architecture, Traffic
 
@@ -135,11 +135,15 @@ _LEAST_TO_LDS = 4  # bytes per lane
 
 def read_operation(instruction: Instruction, number: int, architecture: Architecture) -> Operation:
     """Read one instruction; raises UnknownOperationError for one that the proof doesn't know."""
-    spec = instruction.spec
-    if not spec.known:
+    spec, traffic = instruction.spec, instruction.traffic
+    if not spec.is_modelled:
         raise UnknownOperationError(instruction)
+    if traffic is not None and not any(traffic in queue.counts for queue in architecture.queues):
+        raise UnknownOperationError(instruction, "counter")
     try:
         registers = instruction.registers
+        if any(row >= WIDE for row in registers.reads | registers.writes):
+            raise UnknownOperationError(instruction, "register above v255")
         reads = _mask(registers.reads) | (EXEC_BITS if spec.obeys_exec else 0)
         make = partial(
             Operation, number=number, instruction=instruction, name=spec.name, reads=reads,
@@ -228,6 +232,8 @@ def _read_value(make: Callable[..., Operation], instruction: Instruction) -> Ope
     if spec.unit is IsaUnit.SALU:
         count = 1 if Trait.READS_MODE in spec.traits else None
         return make(kind=OperationKind.VALUE, operands=_parse_operands(instruction, count))
+    if Trait.COMPARES_EXEC in spec.traits and not registers.writes > EXEC_ROWS:  # it names no mask
+        raise UnknownOperationError(instruction, "form")
     keeps_target = bool(registers.kept)
     parts = _read_parts(instruction)
     is_modelled = (spec.name, tuple(instruction.fields)) in _MODELLED or bool(parts)
@@ -296,8 +302,8 @@ def mark_spills(operations: list[Operation]) -> list[Operation]:
 
 def list_queues(architecture: Architecture) -> dict[tuple[Traffic, bool], CountedBy]:
     """How the machine counts each kind of memory op, plain or flat: those in order first, flat ones last."""
-    queues = {each: architecture.queue_of(each) for each in Traffic}
-    plain = {(each, False): CountedBy((queue.counter,), each in queue.in_order) for each, queue in queues.items()}
+    queues = {each: queue for queue in architecture.queues for each in Traffic if each in queue.counts}
+    plain = {(each, False): CountedBy((queue.counter,), queue.orders(each)) for each, queue in queues.items()}
     flat = {}
     for each in (Traffic.LOAD, Traffic.STORE):
         flat[each, True] = CountedBy(tuple(dict.fromkeys((queues[each].counter, queues[Traffic.LDS].counter))))
