@@ -30,7 +30,7 @@ s_endpgm
 amdhsa.version: [1, 2]
 amdhsa.target: amdgcn-amd-amdhsa--{arch}
 amdhsa.kernels:
-  - {{.name: k, .symbol: k.kd, .kernarg_segment_size: 0, .kernarg_segment_align: 8, .group_segment_fixed_size: 0,
+  - {{.name: k, .symbol: k.kd, .kernarg_segment_size: 0, .kernarg_segment_align: 8, .group_segment_fixed_size: {lds},
      .private_segment_fixed_size: 0, .wavefront_size: 32, .sgpr_count: 32, .vgpr_count: {vgprs},
      .max_flat_workgroup_size: 64{noted}}}
 ...
@@ -39,10 +39,10 @@ amdhsa.kernels:
 
 
 def assembled(
-    *body: str, arch: str = ARCH, vgprs: int = 256, version: int = 6, more: str = "", noted: str = ""
+    *body: str, arch: str = ARCH, vgprs: int = 256, version: int = 6, more: str = "", noted: str = "", lds: int = 0
 ) -> CodeObject:
     """One kernel k; `more` are directives of its descriptor, `noted` further keys of its notes."""
-    text = _TEXT.format(body="\n".join(body), arch=arch, vgprs=vgprs, version=version, more=more, noted=noted)
+    text = _TEXT.format(body="\n".join(body), arch=arch, vgprs=vgprs, version=version, more=more, noted=noted, lds=lds)
     return find_toolchain().assemble(text, arch)
 
 

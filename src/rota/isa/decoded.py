@@ -18,7 +18,7 @@ from rota.isa.memory.lds_ops import decode_shared
 from rota.isa.memory.memories import Lds, Memory
 from rota.isa.memory.vector_memory import decode_memory
 from rota.isa.opcodes import IsaFlow, IsaUnit, MemVerb, Trait
-from rota.isa.registers import EXEC_ROWS, SCALAR
+from rota.isa.registers import EXEC_ROWS, SCALAR, TRAP_ROWS, rows_in
 from rota.isa.valu.vector import decode_vector
 from rota.isa.wave.control import check_float_mode, decode_control
 from rota.isa.wave.operand import unknown
@@ -91,7 +91,7 @@ _COUNTED = frozenset({Traffic.LOAD, Traffic.STORE, Traffic.TO_LDS, Traffic.LDS, 
 def _is_supported(architecture: Architecture) -> bool:
     """True if it says which counters count its memory instructions; then the interpreter can execute its code."""
     counted = {traffic for queue in architecture.queues for traffic in queue.counts}
-    return not architecture.unmodelled and counted >= _COUNTED
+    return not (architecture.unmodelled or architecture.assumed) and counted >= _COUNTED
 
 
 def decode(
@@ -119,6 +119,9 @@ def _decode(instruction: Instruction, architecture: Architecture, places: Mappin
         raise unknown(instruction, f"place on {architecture.name}, which lacks it, so it")
     if not instruction.spec.is_modelled:
         raise unknown(instruction)
+    for operand in instruction.operands:
+        if not rows_in(operand).isdisjoint(TRAP_ROWS):
+            raise unknown(instruction, f"operand {operand!r}")
     try:
         step = (
             decode_control(instruction, places, architecture)

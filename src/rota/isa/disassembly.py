@@ -28,6 +28,7 @@ from rota.isa.opcodes import (
     Trait,
     fields_of,
     goes_to_lds,
+    halves_of,
     is_dpp,
     is_sdwa,
     op_kind_of,
@@ -554,6 +555,42 @@ def _split_instruction(text: str) -> tuple[str, list[str], list[str]]:
     if not spec.is_wide:  # of 32 bits, a number is the same wherever it is encoded
         operands = [_LITERAL.sub(r"\1", operand) for operand in operands]
     return name, operands, modifiers
+
+
+def expand_pairs(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    """Replaces each pair by its two instructions, in an order in which neither reads what the other has written.
+
+    A pair without such an order, which exchanges registers, stays one instruction.
+    """
+    if not any(PAIRED in each.opcode for each in instructions):
+        return tuple(instructions)
+    expanded: list[Instruction] = []
+    places: list[int] = []
+    for each in instructions:
+        places.append(len(expanded))
+        expanded += _split_pair(each) if PAIRED in each.opcode else [each]
+    return tuple(each if each.target is None else replace(each, target=places[each.target]) for each in expanded)
+
+
+_SELECTS, _WITHOUT_MASK = "v_cndmask_b32", 3
+# A table of two operands is one of three, as far as it is about a third operand that is 0.
+_COMBINES, _COMBINES_THREE, _WITH_THIRD = "v_bitop2_b32", "v_bitop3_b32", 0b10101010
+
+
+def _split_pair(pair: Instruction) -> list[Instruction]:
+    halves = []
+    for name, (_, operands, modifiers) in zip(halves_of(pair.opcode), split_line(pair.text), strict=True):
+        opcode = name
+        if name == _SELECTS and len(operands) == _WITHOUT_MASK:
+            operands.append("vcc_lo")
+        elif name == _COMBINES and not int(fields_of(tuple(modifiers)).get("bitop3", "1"), 0) & _WITH_THIRD:
+            opcode = _COMBINES_THREE
+            operands.append("0")
+        halves.append(replace(pair, opcode=opcode, operands=tuple(operands), modifiers=tuple(modifiers)))
+    first, second = halves
+    if second.registers.reads.isdisjoint(first.registers.writes):
+        return [first, second]
+    return [second, first] if first.registers.reads.isdisjoint(second.registers.writes) else [pair]
 
 
 def find_endless(instructions: Sequence[Instruction]) -> frozenset[int]:

@@ -762,9 +762,10 @@ def _synchronisation(name: str) -> Opcode | None:
     if name in _BARRIERS:
         flow, writes = _BARRIERS[name]
         return Opcode(name=name, unit=IsaUnit.CONTROL, flow=flow, writes=writes, modelled=False)
-    if name in {"s_wait_idle", "s_wait_alu"}:  # for everything; for the registers of the vector units
-        flow = IsaFlow.WAIT if name == "s_wait_idle" else IsaFlow.NEXT
-        return Opcode(name=name, unit=IsaUnit.CONTROL, flow=flow, modelled=False)
+    if name == "s_wait_idle":  # for everything
+        return Opcode(name=name, unit=IsaUnit.CONTROL, flow=IsaFlow.WAIT, modelled=False)
+    if name == "s_wait_alu":  # for registers that vector units use, where a mode says that hardware doesn't
+        return Opcode(name=name, unit=IsaUnit.CONTROL)
     if name.startswith("s_wait_"):
         counters = tuple(word for word in name.removeprefix("s_wait_").split("_"))
         known = all(each.endswith("cnt") for each in counters)
@@ -906,10 +907,14 @@ def _vector(name: str) -> Opcode:
     )
 
 
+def halves_of(name: str) -> tuple[str, ...]:
+    """The two instructions of a pair, by the names that they have alone."""
+    return tuple(f"v_{each.removeprefix(_DUAL)}" for each in name.split(PAIRED))
+
+
 def _pair(name: str) -> Opcode:
     """Two VALU instructions in one: both read before either writes.  Both targets come first among its operands."""
-    parts = [each.removeprefix(_DUAL) for each in name.split(PAIRED)]
-    both = [opcode_named(f"v_{each}") for each in parts]
+    both = [opcode_named(each) for each in halves_of(name)]
     known = len(both) == 2 and name.count(_DUAL) == 2  # as many as a pair has
     return Opcode(
         name=name,

@@ -18,6 +18,7 @@ NAMED = {
     "exec": (EXEC, 2), "exec_lo": (EXEC, 1), "exec_hi": (EXEC + 1, 1),
     "flat_scratch": (102, 2), "flat_scratch_lo": (102, 1), "flat_scratch_hi": (103, 1),
     "xnack_mask": (104, 2), "xnack_mask_lo": (104, 1), "xnack_mask_hi": (105, 1),
+    **{f"ttmp{number}": (108 + number, 1) for number in range(16)},
 }  # fmt: skip
 """Scalar registers that have names: first number and count."""
 FLAGS = {"src_scc": (SCC, 1), "src_vccz": (VCC, 2), "src_execz": (EXEC, 2)}
@@ -26,6 +27,8 @@ FLAGS = {"src_scc": (SCC, 1), "src_vccz": (VCC, 2), "src_execz": (EXEC, 2)}
 Rows = frozenset[int]
 NO_ROWS: Rows = frozenset()
 VCC_ROWS: Rows = frozenset({SCALAR + VCC, SCALAR + VCC + 1})
+# Trap handlers write them, and launches of some machines.
+TRAP_ROWS: Rows = frozenset(range(SCALAR + 108, SCALAR + 124))
 EXEC_ROWS: Rows = frozenset({SCALAR + EXEC, SCALAR + EXEC + 1})
 M0_ROWS: Rows = frozenset({SCALAR + M0})
 SCC_ROWS: Rows = frozenset({SCALAR + SCC})

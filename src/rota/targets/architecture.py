@@ -374,7 +374,8 @@ class Architecture(Machine):
     a `wait_encoding` no source is written for it.  `d16_kept` is 1 if a load of half a register (d16) leaves the other
     half as it was, 0 if that is lost.  `queues` say which counter counts which memory instructions of machine code.
     `listing` is there if its code can be listed only in a special way.  What is `unmodelled` are rules of the machine
-    that neither proof nor interpreter has yet: both refuse its kernels, and name them.
+    that neither proof nor interpreter has yet: both refuse its kernels, and name them.  What is `assumed` of them, a
+    verdict says; then the proof refuses the instructions that it knows to depend on more, and the interpreter all.
     """
 
     toolchain: str
@@ -393,6 +394,7 @@ class Architecture(Machine):
     descriptor: DescriptorLayout = DescriptorLayout()
     listing: ListingRules | None = None
     unmodelled: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # Not super(): a class with slots is not the one that super() without arguments refers to.
@@ -402,6 +404,7 @@ class Architecture(Machine):
         lists = {
             "bank_rules": BankRule, "transposed_reads": str, "extensions": str, "matrix_forms": MatrixForm,
             "queues": Queue, "unmodelled": str,
+            "assumed": str,
         }  # fmt: skip
         for name, kind in lists.items():
             check_elements(name, getattr(self, name), kind)

@@ -1,7 +1,8 @@
 """CDNA5 as far as its machine code is read: gfx1250, and gfx1201 of RDNA4, which has most of its instructions.
 
 Waves have 32 lanes, each class of memory instruction has a counter and a wait of its own, and barriers are split. No
-device is here: nobody has published rates. What the proof would need beside this is listed as `unmodelled`.
+device is here: nobody has published rates. What the proof would need beside this is listed as `unmodelled`, and what it
+takes for granted as `assumed`.
 """
 
 from __future__ import annotations
@@ -79,9 +80,6 @@ RESPELLINGS = (
     ),
 )  # fmt: skip
 
-_LAUNCH = "the registers that a launch fills: ids of workgroups and waves in ttmp"
-_EXPERT = "expert scheduling (HW_REG_WAVE_SCHED_MODE), where s_wait_alu orders registers"
-
 CDNA5 = Architecture(
     name="gfx1250",
     arch="gfx1250",
@@ -119,7 +117,11 @@ CDNA5 = Architecture(
         preload_prologue=0, float_modes=False, named_barriers=True,
     ),
     listing=ListingRules(options=("--mattr=+real-true16",), respellings=RESPELLINGS),
-    unmodelled=(_LAUNCH, _EXPERT, "instructions that have to stand apart: WMMA and transcendentals beside VALU"),
+    assumed=(
+        "hardware keeps instructions apart that have to stand apart, WMMA and transcendentals excepted",
+        "no memory access is replayed after a page fault (xnack), so that no wait for xcnt is needed",
+        "a kernel starts in scheduling mode 0, where hardware waits for results of the vector units",
+    ),
 )  # fmt: skip
 """MI400 series."""
 
@@ -138,6 +140,7 @@ RDNA4 = replace(
     transposed_reads=(),
     descriptor=replace(CDNA5.descriptor, vector_granule=8, user_bits=5, named_barriers=False),
     listing=ListingRules(options=("--mattr=+real-true16",)),
-    unmodelled=(_LAUNCH, _EXPERT),
+    unmodelled=("instructions that have to stand apart, and copies of registers by halves",),
+    assumed=(),
 )
 """RX 9070."""
