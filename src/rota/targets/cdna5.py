@@ -140,7 +140,7 @@ RDNA4 = replace(
     transposed_reads=(),
     descriptor=replace(CDNA5.descriptor, vector_granule=8, user_bits=5, named_barriers=False),
     listing=ListingRules(options=("--mattr=+real-true16",)),
-    unmodelled=("instructions that have to stand apart, and copies of registers by halves",),
+    unmodelled=("which instructions have to stand apart",),
     assumed=(),
 )
 """RX 9070."""
