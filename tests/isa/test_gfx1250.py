@@ -318,6 +318,7 @@ def test_transposing_reads(element: int) -> None:
         "global_inv scope:SCOPE_DEV", "v_s_rcp_f32 s2, s3", "v_exp_f32_e32 v1, v2", "ds_bpermute_b32 v1, v2, v3",
         "v_wmma_f32_16x16x32_f16 v[2:9], v[10:17], v[18:25], v[26:33]", "flat_load_b32 v1, v[2:3]",
         "scratch_load_b32 v1, off, s4", "s_mov_b32 ttmp9, 0", ".long 0x7e6a39b1",
+        "s_cmp_lt_f32 s2, s3", "s_cmp_eq_f16 s2, s3", "s_mul_f32 s4, s2, s3", "s_cvt_f32_u32 s4, s2",
         "s_setreg_imm32_b32 hwreg(HW_REG_WAVE_SCHED_MODE, 0, 2), 2",
         "s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 24, 1), 1",
         "buffer_atomic_add_u32 v300, v2, s[4:7], null offen",

@@ -821,8 +821,9 @@ def _scalar(name: str) -> Opcode | None:
         traits = Trait.SETS_MODE | Trait.READS_MODE
         return Opcode(name=name, unit=IsaUnit.SALU, traits=traits, words=words, types=types)
     reads = SCC_ROWS if _READS_SCC.match(name) else NO_ROWS
+    floats = any("f" in each for each in types)  # what compares them compares no bits
     if _COMPARES.match(name):
-        return Opcode(name=name, unit=IsaUnit.SALU, writes=SCC_ROWS, words=words, types=types)
+        return Opcode(name=name, unit=IsaUnit.SALU, writes=SCC_ROWS, words=words, types=types, modelled=not floats)
     if not _SCALAR.match(name):
         return None
     writes = NO_ROWS if _KEEPS_SCC.match(name) else SCC_ROWS
@@ -835,7 +836,7 @@ def _scalar(name: str) -> Opcode | None:
         traits |= Trait.READS_MODE
     return Opcode(
         name=name, unit=IsaUnit.SALU, targets=1, tied=_TIED_SCALAR.match(name) is not None, reads=reads, writes=writes,
-        traits=traits, words=words, types=types,
+        traits=traits, words=words, types=types, modelled=not floats,
     )  # fmt: skip
 
 
