@@ -353,6 +353,15 @@ def test_a_verdict_says_what_it_takes_for_granted() -> None:
     assert set(CDNA5.assumed) <= set(verdict.assumptions)
 
 
+@pytest.mark.parametrize(
+    "line", ["v_add_co_u32 v1, null, v2, v3", "v_add_co_ci_u32_e64 v1, null, v2, v3, s4",
+             "v_mad_co_u64_u32 v[2:3], null, v4, v5, v[6:7]", "v_div_scale_f32 v1, null, v2, v3, v4"],
+)  # fmt: skip
+def test_a_carry_may_go_nowhere(line: str) -> None:
+    (verdict,) = prove_object(assembled(line))
+    assert verdict.status is Status.PROVED
+
+
 @pytest.mark.parametrize("arch", [ARCH, OLDER])
 def test_the_interpreter_refuses_the_machine(arch: str) -> None:
     code = assembled(arch=arch)
