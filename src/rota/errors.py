@@ -143,6 +143,8 @@ CODES: Mapping[str, str] = MappingProxyType(
         "I109": "LDS accesses of two waves are not separated by a wait and a barrier",
         "I110": "the machine code's result is not the product of its inputs",
         "I111": "a code object is for an unknown architecture, or for a different one than expected",
+        "I112": "the disassembler doesn't know words of a kernel's code",
+        "I113": "which vector register an operand is depends on the path, or can't be followed",
         "I121": "waves of a workgroup don't meet at the same barriers",
         "I122": "the outputs of a launch depend on the order in which waves run",
         "I123": "an output of a launch is not what is expected",

@@ -64,7 +64,7 @@ def test_flags_and_notes_that_name_two_architectures() -> None:
 def test_an_architecture_that_is_not_known() -> None:
     finding = raised("I111", lambda: read_kernels(flagged(object_for("gfx942").hsaco, GFX90A)))
     assert dict(finding.evidence)["ELF flags"] == "0x3f, unknown"
-    assert finding.fixes == ("known: gfx942, gfx950",)
+    assert finding.fixes == ("known: gfx1201, gfx1250, gfx942, gfx950",)
     finding = raised("I111", lambda: load_program(facts("gfx90a"), listing("s_nop 0")))
     assert "gfx90a" in finding.message
 

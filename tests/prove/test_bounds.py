@@ -30,6 +30,14 @@ def test_nothing_bounds_an_address_that_was_loaded() -> None:
     assert [concern.label for concern in verdict.findings[0].concerns] == ["ds_read_b32 v3, v2"]
 
 
+def test_a_wave_without_active_lanes_touches_nothing() -> None:
+    """It was given a list of all addresses, of 32 GiB."""
+    first = "v_cmp_gt_u32_e64 s[8:9], 64, v0\ns_and_saveexec_b64 s[6:7], s[8:9]"  # lanes of the first wave alone
+    load = "global_load_dword v2, v0, s[2:3]\ns_waitcnt vmcnt(0)"
+    verdict = judged(f"{load}\n{first}\nds_read_b32 v3, v2\ns_mov_b64 exec, s[6:7]", lds_bytes=SIZE)
+    assert codes(verdict) == ["I105"]
+
+
 def test_an_execution_with_other_data_decides_nothing() -> None:
     assert judged(text(OWN, READ), lds_bytes=SIZE, witness=True).status is Status.UNDECIDED
 

@@ -91,9 +91,10 @@ def _arch(file: Path, text: str, how: Compilation) -> str:
 
     if how.device is not None:
         return device_named(how.device).arch
-    known = {each.toolchain for each in list_architectures()}
-    if (built := next((each for each in how.processors if each in known), None)) is not None:
-        return built
+    known = {each.toolchain: bool(each.unmodelled or each.assumed) for each in list_architectures()}
+    built = sorted((each for each in how.processors if each in known), key=known.__getitem__)
+    if built:  # one that is modelled whole, before those that are in part
+        return built[0]
     named = _TARGET.search(text) if file.suffix == ".s" else None
     if named is None:
         raise click.UsageError(f"{file.name} is source: --device says what it is compiled for")

@@ -18,7 +18,7 @@ from rota.isa.memory.lds_ops import decode_shared
 from rota.isa.memory.memories import Lds, Memory
 from rota.isa.memory.vector_memory import decode_memory
 from rota.isa.opcodes import IsaFlow, IsaUnit, MemVerb, Trait
-from rota.isa.registers import EXEC_ROWS, SCALAR
+from rota.isa.registers import EXEC_ROWS, SCALAR, TRAP_ROWS, rows_in
 from rota.isa.valu.vector import decode_vector
 from rota.isa.wave.control import check_float_mode, decode_control
 from rota.isa.wave.operand import unknown
@@ -85,9 +85,13 @@ def load_program(
     )
 
 
+_COUNTED = frozenset({Traffic.LOAD, Traffic.STORE, Traffic.TO_LDS, Traffic.LDS, Traffic.SCALAR})
+
+
 def _is_supported(architecture: Architecture) -> bool:
     """True if it says which counters count its memory instructions; then the interpreter can execute its code."""
-    return {traffic for queue in architecture.queues for traffic in queue.counts} == set(Traffic)
+    counted = {traffic for queue in architecture.queues for traffic in queue.counts}
+    return not (architecture.unmodelled or architecture.assumed) and counted >= _COUNTED
 
 
 def decode(
@@ -113,8 +117,11 @@ def _decode(instruction: Instruction, architecture: Architecture, places: Mappin
     opcode = instruction.mnemonic
     if opcode in _extensions() and opcode not in architecture.extensions:
         raise unknown(instruction, f"place on {architecture.name}, which lacks it, so it")
-    if not instruction.spec.known:
+    if not instruction.spec.is_modelled:
         raise unknown(instruction)
+    for operand in instruction.operands:
+        if not rows_in(operand).isdisjoint(TRAP_ROWS):
+            raise unknown(instruction, f"operand {operand!r}")
     try:
         step = (
             decode_control(instruction, places, architecture)
@@ -137,7 +144,7 @@ def _returns_in_order(instruction: Instruction, architecture: Architecture) -> b
     access, traffic = instruction.spec.access, instruction.traffic
     if access is None or traffic is None or access.verb is not MemVerb.LOAD or access.half or instruction.is_flat:
         return False
-    return traffic in architecture.queue_of(traffic).in_order
+    return architecture.queue_of(traffic).orders(traffic)
 
 
 # Which waves reach an instruction. A wave starts with its lanes' numbers in v0, in a workgroup of one dimension;

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from rota.errors import Concern, Finding, IsaError, SourceLine
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.opcodes import (
+    PAIRED,
     IsaFlow,
     IsaUnit,
     MemSpace,
@@ -27,6 +28,7 @@ from rota.isa.opcodes import (
     Trait,
     fields_of,
     goes_to_lds,
+    halves_of,
     is_dpp,
     is_sdwa,
     op_kind_of,
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
 
 _FUNCTION = re.compile(r"^(?P<address>[0-9a-fA-F]+) <(?P<name>.+)>:$")
 _ENCODED = re.compile(r"//\s*(?P<address>[0-9A-Fa-f]+):(?P<words>(?: [0-9A-Fa-f]{8})+)")
+# What the disassembler guesses of a register's bank: it forgets it at branches. `rota.isa.register_banks` follows it.
+_GUESS = re.compile(r"\s*/\*[va](?:\d+|\[\d+:\d+\])(?:\.[lh])?\*/")
 _LABEL = re.compile(r"^(?P<name>[\w.$@]+):")
 _COMMENT = re.compile(r"(?:;|//).*$")
 _NUMBERED = re.compile(r"^(?P<name>\d+)(?P<way>[bf])$")  # the label before or after this line
@@ -68,7 +72,7 @@ class CodeLine:
     spec: Opcode = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "spec", opcode_named(self.text.partition(" ")[0]))
+        object.__setattr__(self, "spec", opcode_named(name_in(self.text)))
 
     def concern(self) -> Concern:
         return Concern(label=self.text, index=self.number, role="line of the listing")
@@ -81,6 +85,16 @@ class CodeListing:
     lines: Mapping[int, CodeLine]
     names: Mapping[str, int]
     addressed: bool
+
+
+def name_in(text: str) -> str:
+    """The opcode that a line begins with, or both of a pair."""
+    if _PAIR not in text:
+        return text.partition(" ")[0]
+    return PAIRED.join(part.partition(" ")[0] for part in text.split(_PAIR))
+
+
+_PAIR = f" {PAIRED} "
 
 
 @lru_cache(maxsize=4)  # kernel after kernel is read from one listing
@@ -100,10 +114,10 @@ def _parse_disassembly(text: list[str]) -> CodeListing:
             continue
         address = int(encoded["address"], 16)
         words = tuple(int(word, 16) for word in encoded["words"].split())
-        code = raw[: encoded.start()].strip()
+        code = _GUESS.sub("", raw[: encoded.start()]).strip()
         follows = address + _WORD * len(words)
         target = None
-        if opcode_named(code.partition(" ")[0]).jumps:
+        if opcode_named(name_in(code)).jumps:
             away = words[0] & 0xFFFF
             target = address + _WORD + _WORD * (away - (away >> 15 << 16))
         lines[address] = CodeLine(number=number, text=code, follows=follows, words=words, target=target)
@@ -343,7 +357,8 @@ class _Walk:
         if flow.is_call:
             self._returns.add(line.follows)
         if flow.is_indirect:
-            halves = [state.get(key, Values()) for key in _registers_in(line.text.split()[-1])]
+            absolute = Trait.RELATIVE not in line.spec.traits
+            halves = [state.get(key, Values()) for key in _registers_in(line.text.split()[-1]) if absolute]
             targets = {low | high << 32 for low, high in product(*halves)} if len(halves) == 2 else None
             (self.unresolved.discard if targets else self.unresolved.add)(place)
             return sorted(targets or ())
@@ -360,6 +375,7 @@ _SPACES = re.compile(r"\s+(?![^()]*\))")
 class Instruction:
     """One instruction of a kernel.
 
+    The operands of a pair that is issued as one are both targets, then what the first reads, and what the second does.
     `line` is its line in the listing, `address` its byte address in the code object, `target` the number of the
     instruction that a branch goes to, `symbol` its function, `source` the line it was compiled from, `encoding` its
     words.
@@ -508,19 +524,12 @@ def instruction_of(
     symbol: str | None = None,
     source: SourceLine | None = None,
 ) -> Instruction:
-    opcode, _, rest = line.text.partition(" ")
-    spec = line.spec
-    operands = [part.strip() for part in _OPERANDS.split(rest.strip())] if rest.strip() else []
-    modifiers: tuple[str, ...] = ()
-    if operands and " " in operands[-1] and spec.flow is not IsaFlow.WAIT:
-        operands[-1], *trailing = _SPACES.split(operands[-1])
-        modifiers = tuple(trailing)
-    if not spec.is_wide:  # of 32 bits, a number is the same wherever it is encoded
-        operands = [_LITERAL.sub(r"\1", operand) for operand in operands]
+    parts = [(operands, modifiers) for _, operands, modifiers in split_line(line.text)]
+    targets = [operands.pop(0) for operands, _ in parts if operands] if len(parts) > 1 else []
     return Instruction(
-        opcode=opcode,
-        operands=tuple(operands),
-        modifiers=modifiers,
+        opcode=name_in(line.text),
+        operands=(*targets, *(each for operands, _ in parts for each in operands)),
+        modifiers=tuple(each for _, modifiers in parts for each in modifiers),
         text=line.text,
         line=line.number,
         address=address,
@@ -529,6 +538,59 @@ def instruction_of(
         source=source,
         encoding=line.words,
     )
+
+
+def split_line(text: str) -> list[tuple[str, list[str], list[str]]]:
+    """The opcode, the operands and the modifiers of an instruction, or of both of a pair."""
+    return [_split_instruction(part) for part in text.split(_PAIR)]
+
+
+def _split_instruction(text: str) -> tuple[str, list[str], list[str]]:
+    name, _, rest = text.partition(" ")
+    spec = opcode_named(name)
+    operands = [part.strip() for part in _OPERANDS.split(rest.strip())] if rest.strip() else []
+    modifiers: list[str] = []
+    if operands and " " in operands[-1] and spec.flow is not IsaFlow.WAIT:
+        operands[-1], *modifiers = _SPACES.split(operands[-1])
+    if not spec.is_wide:  # of 32 bits, a number is the same wherever it is encoded
+        operands = [_LITERAL.sub(r"\1", operand) for operand in operands]
+    return name, operands, modifiers
+
+
+def expand_pairs(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    """Replaces each pair by its two instructions, in an order in which neither reads what the other has written.
+
+    A pair without such an order, which exchanges registers, stays one instruction.
+    """
+    if not any(PAIRED in each.opcode for each in instructions):
+        return tuple(instructions)
+    expanded: list[Instruction] = []
+    places: list[int] = []
+    for each in instructions:
+        places.append(len(expanded))
+        expanded += _split_pair(each) if PAIRED in each.opcode else [each]
+    return tuple(each if each.target is None else replace(each, target=places[each.target]) for each in expanded)
+
+
+_SELECTS, _WITHOUT_MASK = "v_cndmask_b32", 3
+# A table of two operands is one of three, as far as it is about a third operand that is 0.
+_COMBINES, _COMBINES_THREE, _WITH_THIRD = "v_bitop2_b32", "v_bitop3_b32", 0b10101010
+
+
+def _split_pair(pair: Instruction) -> list[Instruction]:
+    halves = []
+    for name, (_, operands, modifiers) in zip(halves_of(pair.opcode), split_line(pair.text), strict=True):
+        opcode = name
+        if name == _SELECTS and len(operands) == _WITHOUT_MASK:
+            operands.append("vcc_lo")
+        elif name == _COMBINES and not int(fields_of(tuple(modifiers)).get("bitop3", "1"), 0) & _WITH_THIRD:
+            opcode = _COMBINES_THREE
+            operands.append("0")
+        halves.append(replace(pair, opcode=opcode, operands=tuple(operands), modifiers=tuple(modifiers)))
+    first, second = halves
+    if second.registers.reads.isdisjoint(first.registers.writes):
+        return [first, second]
+    return [second, first] if first.registers.reads.isdisjoint(second.registers.writes) else [pair]
 
 
 def find_endless(instructions: Sequence[Instruction]) -> frozenset[int]:

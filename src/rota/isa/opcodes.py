@@ -123,6 +123,8 @@ class Trait(enum.Flag):
     RETURNS = enum.auto()  # s_rfe
     INDEXES = enum.auto()  # changes index mode, or uses registers that it doesn't name
     MAY_WRITE = enum.auto()  # writes its target only if a condition holds
+    SETS_BANKS = enum.auto()  # selects which 256 vector registers operands name
+    RELATIVE = enum.auto()  # jumps by a distance in registers
 
 
 class MemSpace(enum.Enum):
@@ -156,7 +158,9 @@ class MemAccess:
     register does; `private` memory is a lane's own, also for the scalar unit. `half` leaves the other half of a loaded
     register as it was; `high` is the upper half, of a load or a store. `transposed` are the bits of the elements that a
     transposing read exchanges, `atomic` is what an atomic does, in the words of memory instructions: umin, swap,
-    add_f32. An LDS atomic `returns` its result by its name, others by a modifier.
+    add_f32. An LDS atomic `returns` its result by its name, others by a modifier. `asynchronous` copies go between
+    memory and LDS, at an LDS address that each lane names beside the other one; a `tensor` copy is one job of the wave,
+    which scalar registers describe.
     """
 
     space: MemSpace
@@ -174,6 +178,8 @@ class MemAccess:
     returns: bool = False
     transposed: int = 0
     atomic: str = ""
+    asynchronous: bool = False
+    tensor: bool = False
 
 
 class RegisterUse(NamedTuple):
@@ -206,12 +212,15 @@ class Opcode:
     `words` are the parts of its name and `types` the types at its end: ("cmp", "eq") and ("i32",). The first `targets`
     operands are written; with `tied` the first is read too, with `swaps` all are both. A `partial` result leaves a part
     of its register as it was. `reads` and `writes` are rows that aren't named. `counters` are those that a wait names
-    in its own name. One that is not `known` is refused by proof and interpreter; its roles are those of its kind.
+    in its own name, `traffic` says how one without an access is counted. One that is not `known` is refused by proof
+    and interpreter; its roles are those of its kind. Both refuse one that is not `modelled`, too: its roles are sure,
+    but what it does has no place in them.
     """
 
     name: str
     unit: IsaUnit
     known: bool = True
+    modelled: bool = True
     flow: IsaFlow = IsaFlow.NEXT
     condition: Condition | None = None
     access: MemAccess | None = None
@@ -226,6 +235,12 @@ class Opcode:
     words: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     counters: tuple[str, ...] = ()
+    traffic: Traffic | None = None
+
+    @property
+    def is_modelled(self) -> bool:
+        """True if proof and interpreter may look for what it does."""
+        return self.known and self.modelled
 
     @property
     def root(self) -> str:
@@ -245,7 +260,7 @@ class Opcode:
     @property
     def is_hint(self) -> bool:
         """True if it changes neither registers nor memory, and control goes on: caches, priorities, traces."""
-        quiet = self.known and self.access is None and not self.targets and self.flow is IsaFlow.NEXT
+        quiet = self.is_modelled and self.access is None and not self.targets and self.flow is IsaFlow.NEXT
         return quiet and self.unit in {IsaUnit.CONTROL, IsaUnit.SMEM, IsaUnit.VMEM, IsaUnit.LDS}
 
     @property
@@ -257,6 +272,9 @@ class Opcode:
 # The registers of an instruction.
 
 
+_COMPARED = 2
+
+
 @lru_cache(maxsize=65536)
 def registers_of(name: str, operands: tuple[str, ...], modifiers: tuple[str, ...]) -> RegisterUse:
     """What an instruction reads and writes, by its opcode, operands and modifiers."""
@@ -264,7 +282,9 @@ def registers_of(name: str, operands: tuple[str, ...], modifiers: tuple[str, ...
     flags = NO_ROWS.union(*map(flags_in, operands)) if FLAGS.keys() & operands else NO_ROWS
     if opcode.access is not None:
         return _memory_registers(opcode, opcode.access, named, modifiers)
-    written, read = _union(named[: opcode.targets]), _union(named[opcode.targets :])
+    # Where masks of lanes have 32 bits, v_cmpx names no target.
+    targets = 0 if Trait.COMPARES_EXEC in opcode.traits and len(operands) == _COMPARED else opcode.targets
+    written, read = _union(named[:targets]), _union(named[targets:])
     kept = NO_ROWS
     if opcode.swaps:
         read |= written
@@ -285,6 +305,11 @@ def _memory_registers(opcode: Opcode, access: MemAccess, named: list[Rows], modi
     sources = named[1:] if loads and not (shared and access.verb is MemVerb.ATOMIC) else named
     places = sources[1:] if shared and not loads and not to_lds else sources  # a buffer store names its data first
     address, data = NO_ROWS, written
+    if access.tensor:
+        return RegisterUse(_union(named) | opcode.reads, NO_ROWS)
+    if access.asynchronous:  # no register holds data; loads name the LDS address first, stores second
+        places = named[:1] if to_lds else named[1:2]
+        return RegisterUse(_union(named) | opcode.reads, NO_ROWS, address=_union(places))
     if access.m0 or to_lds:
         address = M0_ROWS
     elif access.space is not MemSpace.SCALAR and places:
@@ -312,7 +337,11 @@ def traffic_of(opcode: Opcode, modifiers: tuple[str, ...]) -> Traffic | None:
     """What its counter counts it as; a flat instruction counts as LDS, too.  None if no counter does."""
     access = opcode.access
     if access is None:
-        return Traffic.SCALAR if opcode.unit is IsaUnit.SMEM and opcode.targets else None
+        return Traffic.SCALAR if opcode.unit is IsaUnit.SMEM and opcode.targets else opcode.traffic
+    if access.tensor:
+        return Traffic.TENSOR
+    if access.asynchronous:
+        return Traffic.ASYNC_LOAD if access.to_lds else Traffic.ASYNC_STORE
     if access.space in {MemSpace.LDS, MemSpace.SCALAR}:
         return Traffic.LDS if access.space is MemSpace.LDS else Traffic.SCALAR
     if goes_to_lds(access, modifiers):
@@ -330,6 +359,8 @@ _SLOW = frozenset({"exp", "log", "rcp", "rsq", "sqrt", "sin", "cos", "prng"})
 def op_kind_of(opcode: Opcode, modifiers: tuple[str, ...]) -> OpKind | None:
     """What an instruction is in a schedule; None where its opcode alone doesn't say."""
     access = opcode.access
+    if access is not None and (access.tensor or (access.asynchronous and not access.to_lds)):
+        return None  # no schedule has them yet
     if access is not None and opcode.unit is IsaUnit.VMEM and not access.private:
         return OpKind.DMA if goes_to_lds(access, modifiers) else _GLOBAL[access.verb]
     if access is not None and access.space is MemSpace.LDS and access.verb in {MemVerb.LOAD, MemVerb.STORE}:
@@ -375,8 +406,13 @@ def keeps_target(name: str, operands: tuple[str, ...], modifiers: tuple[str, ...
         return not (has_full_masks(fields) and fields.get("bound_ctrl") == "1")
     if fields.get("dst_unused") == "UNUSED_PRESERVE":
         return True
+    if operands and operands[0].endswith(_HALVES):
+        return True
     chosen = fields.get("op_sel", "").strip("[]").split(",")
     return len(chosen) == len(operands) > 1 and chosen[-1] == "1"
+
+
+_HALVES = (".l", ".h")  # of a register, as an operand by itself
 
 
 def _union(rows: list[Rows]) -> Rows:
@@ -386,6 +422,7 @@ def _union(rows: list[Rows]) -> Rows:
 # Waits.
 
 _COUNTS = re.compile(r"(?P<name>\w+cnt)\((?P<count>\d+)\)")
+_FIELDS = (8, 0)  # first bits of the counts of a joint wait: of loads or stores, and of LDS (as LLVM assembles them)
 _COUNTED = re.compile(r"(?:\w+cnt\(\d+\)(?:\s*[&,]?\s*|$))+")
 
 
@@ -394,6 +431,8 @@ def written_counts(opcode: Opcode, text: str) -> dict[str, int]:
     written = text.partition(" ")[2].strip()
     if len(opcode.counters) == 1:
         return {opcode.counters[0]: int(written, 0)}
+    if len(opcode.counters) == len(_FIELDS):
+        return {name: int(written, 0) >> first & 0x3F for name, first in zip(opcode.counters, _FIELDS, strict=True)}
     if _COUNTED.fullmatch(written):
         counts = {found["name"]: int(found["count"]) for found in _COUNTS.finditer(written)}
         return {name: count for name, count in counts.items() if name != "expcnt"}  # no compute kernel exports
@@ -438,8 +477,13 @@ _FORMATTED = re.compile(
     r"^(?:format_)?(?:d16_)?(?:hi_)?(?:format_)?x(?:y(?:zw?)?)?$"
 )  # by the resource: no size in the name
 _VECTOR_MEMORY = re.compile(
-    r"^(?P<space>buffer|tbuffer|global|flat|scratch)_(?P<verb>load|store|atomic)_(?P<lds>lds_|async_to_lds_)?(?P<rest>\w+)$"
+    r"^(?P<space>buffer|tbuffer|global|flat|scratch)_(?P<verb>load|store|atomic)_(?P<lds>lds_)?(?P<rest>\w+)$"
 )
+_CLUSTER_LOAD = re.compile(r"^cluster_load_(?P<width>b32|b64|b128)$")
+_ASYNC_COPY = re.compile(
+    r"^(?:(?P<loads>(?:global|cluster)_load_async_to)|global_store_async_from)_lds_(?P<width>b8|b32|b64|b128)$"
+)
+_TENSOR_COPY = re.compile(r"^tensor_(?:(?P<loads>load_to)|store_from)_lds$")
 _SPACES = {"buffer": MemSpace.GLOBAL, "tbuffer": MemSpace.GLOBAL, "global": MemSpace.GLOBAL, "flat": MemSpace.FLAT,
            "scratch": MemSpace.PRIVATE}  # fmt: skip
 _SCALAR_MEMORY = re.compile(r"^s_(?P<kind>buffer_|scratch_)?(?P<verb>load|store|atomic)_(?P<rest>\w+)$")
@@ -447,6 +491,8 @@ _LDS_MOVE = re.compile(
     r"^ds_(?P<verb>read|write|load|store)(?P<two>2|_2addr)?(?P<far>_?st(?:ride)?64)?_(?P<addtid>addtid_)?"
     r"(?P<width>[uib]\d+)(?:_tr_b(?P<element>\d+))?(?P<half>_d16)?(?P<high>_hi)?$"
 )
+_LDS_TRANSPOSED = re.compile(r"^ds_load_tr(?P<element>4|6|8|16)_(?P<width>b64|b96|b128)$")
+_LDS_ARRIVAL = "ds_atomic_barrier_arrive_rtn_b64"  # at a barrier that is a word of LDS
 _LDS_ATOMIC = re.compile(
     r"^ds_(?P<verb>add|sub|rsub|inc|dec|min|max|and|or|xor|mskor|wrxchg|storexchg|cmpst|cmpstore|wrap|pk_add|condxchg32)"
     r"(?P<two>2)?(?P<far>st64)?(?P<returns>_rtn)?_(?P<type>bf16|[uifb](?P<bits>16|32|64))$"
@@ -457,16 +503,42 @@ _LDS_LOADS = re.compile(r"^ds_(?:\w+_rtn|consume|append|ordered)")  # of those t
 _COUNTED_BY_M0 = frozenset({"ds_append", "ds_consume"})
 _USES_M0 = re.compile(r"^(?:s_movrel|ds_(?:read|write)_addtid|s_sendmsg|s_ttracedata|ds_gws_|ds_ordered_count)")
 _UNLISTED = re.compile(r"^(?:s_ttracedata|ds_gws_|ds_ordered_count)")
-_CACHES = re.compile(r"^(?:ds_nop|buffer_(?:inv|wbl2|wbinvl1|wbinvl1_vol|invl2)|s_dcache_(?:inv|wb)\w*|s_icache_inv)$")
+_CACHES = re.compile(
+    r"^(?:ds_nop|buffer_(?:inv|wbl2|wbinvl1|wbinvl1_vol|invl2)|s_dcache_(?:inv|wb)\w*|s_icache_inv"
+    r"|(?P<counted>global_(?:inv|wb|wbinv))|(?:global|flat)_prefetch_b8)$"
+)
+
+
+PAIRED = "::"
+"""Between the two names of a pair of instructions that are issued as one."""
+_DUAL = "v_dual_"
+
+# Names of newer architectures for what older ones have under another. Not here are those that differ in any case:
+# max_num orders zeros and treats NaNs unlike max.
+_SYNONYMS = {
+    **{f"v_{each}_nc_{kind}": f"v_{each}_{kind}" for each in ("add", "sub", "subrev") for kind in ("u32", "i32")},
+    "v_add_co_ci_u32": "v_addc_co_u32", "v_sub_co_ci_u32": "v_subb_co_u32", "v_subrev_co_ci_u32": "v_subbrev_co_u32",
+    "v_mad_co_u64_u32": "v_mad_u64_u32", "v_mad_co_i64_i32": "v_mad_i64_i32",
+    **{f"s_{each}_co_{kind}": f"s_{each}_{kind}" for each in ("add", "sub") for kind in ("u32", "i32")},
+    "s_add_co_ci_u32": "s_addc_u32", "s_sub_co_ci_u32": "s_subb_u32", "s_addk_co_i32": "s_addk_i32",
+    **{f"s_{each}_not1_{kind}": f"s_{each}n2_{kind}" for each in ("and", "or") for kind in ("b32", "b64")},
+    "s_ctz_i32_b32": "s_ff1_i32_b32", "s_ctz_i32_b64": "s_ff1_i32_b64",
+    "s_clz_i32_u32": "s_flbit_i32_b32", "s_clz_i32_u64": "s_flbit_i32_b64",
+    "s_get_pc_i64": "s_getpc_b64", "s_set_pc_i64": "s_setpc_b64", "s_swap_pc_i64": "s_swappc_b64",
+    "s_call_i64": "s_call_b64", "s_rfe_i64": "s_rfe_b64",
+}  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
 def opcode_named(name: str) -> Opcode:
     """The opcode of that name, with or without its encoding."""
     bare = _ENCODING.sub("", name)
+    if PAIRED in name:
+        return _pair(name)
+    bare = _SYNONYMS.get(bare, bare)
     if bare.startswith("v_"):
         return _vector(bare)
-    for parse in (_caches, _lds, _vector_memory, _scalar_memory, _control, _scalar):
+    for parse in (_caches, _lds, _copies, _vector_memory, _scalar_memory, _synchronisation, _control, _scalar):
         if (found := parse(bare)) is not None:
             return found
     for prefix, unit in (
@@ -495,15 +567,26 @@ def _m0_traits(name: str) -> Trait:
 
 
 def _caches(name: str) -> Opcode | None:
-    if not _CACHES.match(name):
+    if (found := _CACHES.match(name)) is None:
         return None
-    unit = IsaUnit.LDS if name == "ds_nop" else IsaUnit.VMEM if name.startswith("buffer_") else IsaUnit.SMEM
-    return Opcode(name=name, unit=unit)
+    vector = name.startswith(("buffer_", "global_", "flat_"))
+    unit = IsaUnit.LDS if name == "ds_nop" else IsaUnit.VMEM if vector else IsaUnit.SMEM
+    if found["counted"] is None:
+        return Opcode(name=name, unit=unit)
+    traffic = Traffic.LOAD if name == "global_inv" else Traffic.STORE
+    return Opcode(name=name, unit=unit, traffic=traffic, modelled=False)
 
 
 def _lds(name: str) -> Opcode | None:
     if _EXCHANGES.match(name):
         access = MemAccess(space=MemSpace.LDS, verb=MemVerb.EXCHANGE, size=4)
+    elif (found := _LDS_TRANSPOSED.match(name)) is not None:
+        size, element = _SIZES[found["width"]], int(found["element"])
+        access = MemAccess(space=MemSpace.LDS, verb=MemVerb.LOAD, size=size, transposed=element)
+        return Opcode(name=name, unit=IsaUnit.LDS, access=access, modelled=False)  # whatever EXEC holds
+    elif name == _LDS_ARRIVAL:
+        access = MemAccess(space=MemSpace.LDS, verb=MemVerb.ATOMIC, size=8, returns=True, atomic="barrier_arrive")
+        return Opcode(name=name, unit=IsaUnit.LDS, access=access, modelled=False, obeys_exec=True)
     elif name in _COUNTED_BY_M0:
         access = MemAccess(space=MemSpace.LDS, verb=MemVerb.ATOMIC, size=4, m0=True, returns=True)
     elif (found := _LDS_MOVE.match(name)) is not None and found["width"] in _SIZES:
@@ -574,6 +657,27 @@ def _atomic(verb: str, kind: str) -> str:
     return f"{'s' if kind.startswith('i') else 'u'}{verb}" if verb in {"min", "max"} else verb
 
 
+def _copies(name: str) -> Opcode | None:
+    """Copies between memory and LDS, and loads that the workgroups of a cluster share: M0 says which."""
+    reads = M0_ROWS if name.startswith("cluster_") else NO_ROWS
+    if (found := _CLUSTER_LOAD.match(name)) is not None:
+        access = MemAccess(space=MemSpace.GLOBAL, verb=MemVerb.LOAD, size=_SIZES[found["width"]])
+    elif (found := _ASYNC_COPY.match(name)) is not None:
+        verb = MemVerb.LOAD if found["loads"] else MemVerb.STORE
+        access = MemAccess(
+            space=MemSpace.GLOBAL, verb=verb, size=_SIZES[found["width"]], to_lds=verb is MemVerb.LOAD,
+            asynchronous=True,
+        )  # fmt: skip
+    elif (found := _TENSOR_COPY.match(name)) is not None:
+        verb = MemVerb.LOAD if found["loads"] else MemVerb.STORE
+        access = MemAccess(space=MemSpace.GLOBAL, verb=verb, to_lds=verb is MemVerb.LOAD, tensor=True)
+    else:
+        return None
+    return Opcode(
+        name=name, unit=IsaUnit.VMEM, access=access, modelled=False, obeys_exec=not access.tensor, reads=reads
+    )
+
+
 def _vector_memory(name: str) -> Opcode | None:
     found = _VECTOR_MEMORY.match(name)
     if found is None:
@@ -634,28 +738,47 @@ _ASKED = {
 }  # fmt: skip
 _HINTS = re.compile(
     r"^s_(?:nop|setprio|sleep|inst_prefetch|incperflevel|decperflevel|code_end|sendmsg|ttracedata|delay_alu"
-    r"|clause|set_inst_prefetch_distance)$"
+    r"|clause|set_inst_prefetch_distance|version|sleep_var|monitor_sleep|prefetch_(?:inst|data)(?:_pc_rel)?"
+    r"|set_vgpr_msb)$"
 )
+_BANKS = "s_set_vgpr_msb"
+# They change which barrier a wave waits on, or how many waves it waits for; some tell by SCC.
+_BARRIERS = {
+    **dict.fromkeys(("s_barrier_init", "s_barrier_join"), (IsaFlow.NEXT, NO_ROWS)),
+    "s_barrier_leave": (IsaFlow.NEXT, SCC_ROWS), "s_barrier_signal_isfirst": (IsaFlow.SIGNAL, SCC_ROWS),
+}  # fmt: skip
 _BY_M0 = frozenset({"s_sendmsg", "s_ttracedata"})
 _FLOWS = {
     **dict.fromkeys(("s_endpgm", "s_endpgm_saved", "s_endpgm_ordered_ps_done"), IsaFlow.END),
     "s_barrier": IsaFlow.BARRIER, "s_barrier_signal": IsaFlow.SIGNAL, "s_barrier_wait": IsaFlow.JOIN,
     "s_waitcnt": IsaFlow.WAIT,
     "s_branch": IsaFlow.JUMP, "s_call_b64": IsaFlow.CALL, "s_swappc_b64": IsaFlow.INDIRECT_CALL, "s_trap": IsaFlow.TRAP,
-    **dict.fromkeys(("s_setpc_b64", "s_rfe_b64", "s_rfe_restore_b64"), IsaFlow.INDIRECT),
+    **dict.fromkeys(("s_setpc_b64", "s_add_pc_i64", "s_rfe_b64", "s_rfe_restore_b64"), IsaFlow.INDIRECT),
     "s_setvskip": IsaFlow.BRANCH,
 }  # fmt: skip
+
+
+def _synchronisation(name: str) -> Opcode | None:
+    if name in _BARRIERS:
+        flow, writes = _BARRIERS[name]
+        return Opcode(name=name, unit=IsaUnit.CONTROL, flow=flow, writes=writes, modelled=False)
+    if name == "s_wait_idle":  # for everything
+        return Opcode(name=name, unit=IsaUnit.CONTROL, flow=IsaFlow.WAIT, modelled=False)
+    if name == "s_wait_alu":  # for registers that vector units use, where a mode says that hardware doesn't
+        return Opcode(name=name, unit=IsaUnit.CONTROL)
+    if name.startswith("s_wait_"):
+        counters = tuple(word for word in name.removeprefix("s_wait_").split("_"))
+        known = all(each.endswith("cnt") for each in counters)
+        return Opcode(name=name, unit=IsaUnit.CONTROL, flow=IsaFlow.WAIT, counters=counters, known=known)
+    return None
 
 
 def _control(name: str) -> Opcode | None:
     traits = Trait.SKIPS if name == "s_setvskip" else Trait.RETURNS if name.startswith("s_rfe") else _m0_traits(name)
     if (flow := _FLOWS.get(name)) is not None:
-        known, targets = not name.startswith("s_rfe"), int(flow.is_call)
+        traits |= Trait.RELATIVE if name.startswith("s_add_pc") else Trait.NONE
+        known, targets = not name.startswith(("s_rfe", "s_add_pc")), int(flow.is_call)
         return Opcode(name=name, unit=IsaUnit.CONTROL, flow=flow, known=known, targets=targets, traits=traits)
-    if name.startswith("s_wait_"):
-        counters = tuple(word for word in name.removeprefix("s_wait_").split("_"))
-        known = all(each.endswith("cnt") for each in counters)
-        return Opcode(name=name, unit=IsaUnit.CONTROL, flow=IsaFlow.WAIT, counters=counters, known=known)
     if name.startswith("s_cbranch_"):
         reads, condition = _ASKED.get(name.removeprefix("s_cbranch_"), (NO_ROWS, None))
         known = condition is not None  # the others are forks, joins and the debugger's
@@ -666,7 +789,10 @@ def _control(name: str) -> Opcode | None:
         traits, words = Trait.INDEXES, tuple(name.split("_")[1:])
         return Opcode(name=name, unit=IsaUnit.SALU, reads=rows, writes=rows, traits=traits, words=words)
     if _HINTS.match(name):
-        return Opcode(name=name, unit=IsaUnit.CONTROL, reads=M0_ROWS if name in _BY_M0 else NO_ROWS, traits=traits)
+        sets = name == _BANKS  # what it does is in the operands of those that follow, once they are read
+        traits |= Trait.SETS_BANKS if sets else Trait.NONE
+        reads = M0_ROWS if name in _BY_M0 else NO_ROWS
+        return Opcode(name=name, unit=IsaUnit.CONTROL, reads=reads, traits=traits, modelled=not sets)
     return None
 
 
@@ -675,15 +801,17 @@ def _control(name: str) -> Opcode | None:
 _SCALAR = re.compile(
     r"^s_(?:mov|movk|add|addk|sub|addc|subb|mul|mul_hi|mulk|lshl|lshr|ashr|lshl[1-4]_add|and|or|xor|nand|nor|xnor|andn1|andn2"
     r"|orn1|orn2|not|min|max|bfe|bfm|cselect|cmov|cmovk|abs|pack_[hl]{2}|sext|ff0|ff1|flbit|bcnt0|bcnt1|brev|wqm|quadmask"
-    r"|absdiff|bitset0|bitset1|getpc|getreg|bitreplicate|movrels|movreld)(?:_\w+)?$"
+    r"|absdiff|bitset0|bitset1|getpc|getreg|bitreplicate|movrels|movreld|cvt|ceil|floor|trunc|rndne|fmac|fmamk|fmaak"
+    r"|maximum|minimum)(?:_\w+)?$"
 )
 _COMPARES = re.compile(r"^s_(?:cmp|cmpk|bitcmp[01])_")
 _KEEPS_SCC = re.compile(
-    r"^s_(?:mov|movk|cmov|cmovk|cselect|mul|mulk|bfm|pack|getpc|sext|brev|ff0|ff1|flbit|bitset[01]|getreg|movrel[sd]"
-    r"|bitreplicate)_"
+    r"^s_(?:(?:mov|movk|cmov|cmovk|cselect|mul|mulk|bfm|pack|getpc|sext|brev|ff0|ff1|flbit|bitset[01]|getreg|movrel[sd]"
+    r"|bitreplicate|cvt|ceil|floor|trunc|rndne|fmac|fmamk|fmaak|maximum|minimum)_|(?:add|sub)_(?:nc_u64|f16|f32)$"
+    r"|(?:min|max)_num_)"
 )
 _READS_SCC = re.compile(r"^s_(?:addc|subb|cselect|cmov|cmovk)_")
-_TIED_SCALAR = re.compile(r"^s_(?:addk|mulk|cmov|cmovk|bitset[01])_")
+_TIED_SCALAR = re.compile(r"^s_(?:addk|mulk|cmov|cmovk|bitset[01]|fmac)_")
 _MAY_WRITE = re.compile(r"^s_(?:cmov|movreld)")
 
 
@@ -693,8 +821,9 @@ def _scalar(name: str) -> Opcode | None:
         traits = Trait.SETS_MODE | Trait.READS_MODE
         return Opcode(name=name, unit=IsaUnit.SALU, traits=traits, words=words, types=types)
     reads = SCC_ROWS if _READS_SCC.match(name) else NO_ROWS
+    floats = any("f" in each for each in types)  # what compares them compares no bits
     if _COMPARES.match(name):
-        return Opcode(name=name, unit=IsaUnit.SALU, writes=SCC_ROWS, words=words, types=types)
+        return Opcode(name=name, unit=IsaUnit.SALU, writes=SCC_ROWS, words=words, types=types, modelled=not floats)
     if not _SCALAR.match(name):
         return None
     writes = NO_ROWS if _KEEPS_SCC.match(name) else SCC_ROWS
@@ -707,7 +836,7 @@ def _scalar(name: str) -> Opcode | None:
         traits |= Trait.READS_MODE
     return Opcode(
         name=name, unit=IsaUnit.SALU, targets=1, tied=_TIED_SCALAR.match(name) is not None, reads=reads, writes=writes,
-        traits=traits, words=words, types=types,
+        traits=traits, words=words, types=types, modelled=not floats,
     )  # fmt: skip
 
 
@@ -721,12 +850,15 @@ _ROOTS = (
     "sin", "cos", "floor", "ceil", "trunc", "rndne", "fract", "frexp", "ldexp", "div", "dot2", "dot4", "dot8", "dot2c",
     "dot4c", "dot8c", "pk", "pack", "accvgpr", "mbcnt", "mfma", "smfmac", "prng", "readfirstlane", "readlane",
     "writelane", "cmp", "cmpx", "swap", "permlane16", "permlane32", "nop", "addc", "subb", "subbrev", "ashr", "lerp",
-    "sat", "screen", "clrexcp", "cubeid", "cubema", "cubesc", "cubetc", "trig",
+    "sat", "screen", "clrexcp", "cubeid", "cubema", "cubesc", "cubetc", "trig", "permlanex16", "wmma", "swmmac",
+    "bitop2",
 )  # fmt: skip
 _VECTOR = re.compile(rf"^v_(?:{'|'.join(_ROOTS)})(?:_\w+)?$")
 _CARRIES = re.compile(r"^v_(?:(?:add|sub|subrev|addc|subb|subbrev)_co_u32|div_scale_f\d\d|mad_[ui]64_[ui]32)$")
 _SWAPS = re.compile(r"^v_(?:swap_b32|permlane(?:16|32)_swap_b32)$")
-_TIED = re.compile(r"^v_(?:(?:pk_)?fmac|mac|dot\w*c|smfmac)_")
+_TIED = re.compile(r"^v_(?:(?:pk_)?fmac|mac|dot\w*c|smfmac|swmmac)_")
+_SCALES = re.compile(r"^v_wmma_ld_scale")  # for the next product, without a result
+_PSEUDO_SCALAR = re.compile(r"^v_s_(?:exp|log|rcp|rsq|sqrt)_f(?:16|32)$")
 # Results that fill a part of their register: of 16 bits in the long encoding, bytes, one lane.
 _PARTIAL = re.compile(
     r"^v_(?:(?:min3|max3|med3)_[fiu]16|(?:mad|fma|div_fixup)_[fiu]16|(?:add|sub)_i16|(?:fma|mad)_mix(?:lo|hi)_f16"
@@ -756,19 +888,44 @@ def _vector(name: str) -> Opcode:
     traits |= Trait.TRANSCENDENTAL if _TRANSCENDENTAL.match(name) else Trait.NONE
     traits |= Trait.DOUBLE_FMA if name in {"v_fma_f64", "v_fmac_f64"} else Trait.NONE
     traits |= Trait.PACKED if _PACKED.match(name) else Trait.NONE
-    swaps = _SWAPS.match(name) is not None
+    swaps, scales = _SWAPS.match(name) is not None, _SCALES.match(name) is not None
+    by_scalars = name.startswith("v_s_")
     return Opcode(
         name=name,
         unit=IsaUnit.MATRIX if matrix else IsaUnit.VALU,
-        known=_VECTOR.match(name) is not None,
+        known=(_PSEUDO_SCALAR if by_scalars else _VECTOR).match(name) is not None,
+        modelled=not scales and not by_scalars,
         traits=traits,
-        targets=2 if swaps or _CARRIES.match(name) else 1,
+        targets=2 if swaps or _CARRIES.match(name) else int(not scales),
         tied=_TIED.match(name) is not None,
         swaps=swaps,
         partial=_PARTIAL.match(name) is not None,
-        obeys_exec=name not in {"v_readlane_b32", "v_writelane_b32"},
+        obeys_exec=name not in {"v_readlane_b32", "v_writelane_b32"} and not by_scalars,
         reads=VCC_ROWS if Trait.DIVISION in traits else NO_ROWS,
         writes=EXEC_ROWS if Trait.COMPARES_EXEC in traits else NO_ROWS,
         words=words,
         types=types,
+    )
+
+
+def halves_of(name: str) -> tuple[str, ...]:
+    """The two instructions of a pair, by the names that they have alone."""
+    return tuple(f"v_{each.removeprefix(_DUAL)}" for each in name.split(PAIRED))
+
+
+def _pair(name: str) -> Opcode:
+    """Two VALU instructions in one: both read before either writes.  Both targets come first among its operands."""
+    both = [opcode_named(each) for each in halves_of(name)]
+    known = len(both) == 2 and name.count(_DUAL) == 2  # as many as a pair has
+    return Opcode(
+        name=name,
+        unit=IsaUnit.VALU,
+        known=known and all(each.known and each.targets == 1 and not each.access for each in both),
+        targets=len(both),
+        tied=any(each.tied for each in both),
+        obeys_exec=True,
+        # A selection without a mask among its operands takes VCC.
+        reads=VCC_ROWS if any(each.root == "cndmask" for each in both) else NO_ROWS,
+        words=both[0].words,
+        types=both[0].types,
     )

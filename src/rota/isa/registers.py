@@ -1,23 +1,24 @@
 """Registers by name and by row.
 
 A wave's registers are numbered in rows: 0 to 255 the VGPRs, 256 to 511 the AGPRs, and from 512 on the scalar registers,
-by their number in the encoding.
+by their number in the encoding. From 1,024 on are the VGPRs above v255, where an architecture has them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-ACC, SCALAR = 256, 512
+ACC, SCALAR, WIDE = 256, 512, 1024
 VCC, M0, EXEC, SCC = 106, 124, 126, 253
 NAMED = {
     "vcc": (VCC, 2), "vcc_lo": (VCC, 1), "vcc_hi": (VCC + 1, 1), "m0": (M0, 1),
     "exec": (EXEC, 2), "exec_lo": (EXEC, 1), "exec_hi": (EXEC + 1, 1),
     "flat_scratch": (102, 2), "flat_scratch_lo": (102, 1), "flat_scratch_hi": (103, 1),
     "xnack_mask": (104, 2), "xnack_mask_lo": (104, 1), "xnack_mask_hi": (105, 1),
+    **{f"ttmp{number}": (108 + number, 1) for number in range(16)},
 }  # fmt: skip
 """Scalar registers that have names: first number and count."""
 FLAGS = {"src_scc": (SCC, 1), "src_vccz": (VCC, 2), "src_execz": (EXEC, 2)}
@@ -26,6 +27,8 @@ FLAGS = {"src_scc": (SCC, 1), "src_vccz": (VCC, 2), "src_execz": (EXEC, 2)}
 Rows = frozenset[int]
 NO_ROWS: Rows = frozenset()
 VCC_ROWS: Rows = frozenset({SCALAR + VCC, SCALAR + VCC + 1})
+# Trap handlers write them, and launches of some machines.
+TRAP_ROWS: Rows = frozenset(range(SCALAR + 108, SCALAR + 124))
 EXEC_ROWS: Rows = frozenset({SCALAR + EXEC, SCALAR + EXEC + 1})
 M0_ROWS: Rows = frozenset({SCALAR + M0})
 SCC_ROWS: Rows = frozenset({SCALAR + SCC})
@@ -43,8 +46,10 @@ class RegisterRange(NamedTuple):
     size: int
 
     @property
-    def rows(self) -> range:
+    def rows(self) -> Sequence[int]:
         start = self.first + {"v": 0, "a": ACC, "s": SCALAR}[self.file]
+        if self.file == "v" and self.first + self.size > ACC:
+            return tuple(each if each < ACC else each + WIDE - ACC for each in range(start, start + self.size))
         return range(start, start + self.size)
 
 
@@ -80,14 +85,16 @@ def flags_in(text: str) -> Rows:
 
 
 def vector_rows(rows: Rows) -> Rows:
-    return frozenset(row for row in rows if row < SCALAR)
+    return frozenset(row for row in rows if not SCALAR <= row < WIDE)
 
 
 def scalar_rows(rows: Rows) -> Rows:
-    return frozenset(row for row in rows if row >= SCALAR)
+    return frozenset(row for row in rows if SCALAR <= row < WIDE)
 
 
 def row_name(row: int) -> str:
+    if row >= WIDE:
+        return f"v{row - WIDE + ACC}"
     if row < SCALAR:
         return f"v{row}" if row < ACC else f"a{row - ACC}"
     return _NAMES.get(row - SCALAR, f"s{row - SCALAR}")

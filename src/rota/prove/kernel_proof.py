@@ -19,10 +19,10 @@ from rota.errors import Concern, Finding, IsaError, Severity
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import MOST_WORK_ITEMS, KernelFacts
 from rota.isa.binary.toolchain import read_object
-from rota.isa.disassembly import Instruction, expand_vskip
+from rota.isa.disassembly import Instruction, expand_pairs, expand_vskip
 from rota.isa.hazards.wait_states import check_spacing
 from rota.isa.opcodes import IsaFlow
-from rota.isa.registers import SCALAR, rows_in
+from rota.isa.registers import NAMED, SCALAR, rows_in
 from rota.prove.agreement import Agreement
 from rota.prove.causes import LEVEL, UNDECIDED, Alarm, FoundPair, RankedFinding, rank_causes
 from rota.prove.decisions import Decisions, Spelling, StateGraph
@@ -71,6 +71,7 @@ _STRAIGHT = frozenset(
 )
 _BY_FIRST = frozenset({"v_lshlrev_b32", "v_lshrrev_b32"})  # shift by their first source
 _INTEGER = re.compile(r"\d+|0x[0-9a-f]+")
+_OF_WORKGROUP = ("ttmp6", "ttmp7", "ttmp9")  # its place in its cluster; its y and z; its x, or its cluster's
 _DEEPEST = 20_000  # calls, for values that are nested
 _COLLECT_AFTER = 50_000  # new objects, before the collector looks at them
 
@@ -146,9 +147,9 @@ def may_use_y_or_z(instructions: Sequence[Instruction]) -> bool:
     tainted, straight = dict(_ID_TAINT), True
     for each in instructions:
         straight = straight and each.spec.flow in _STRAIGHT and "exec" not in each.text
-        sources = [_Source(text, tainted) for text in each.operands]
+        sources, writes = [_Source(text, tainted) for text in each.operands], each.registers.writes
         name = each.opcode if each.is_dpp or each.is_sdwa else each.mnemonic  # parts and lanes aren't followed
-        vector = each.spec.unit.computes_lanes
+        vector = each.spec.unit.computes_lanes and rows_in(each.operands[0] if each.operands else "") <= writes
         follow = _TAINTS.get(name, _taint_of_table(each) if name == "v_bitop3_b32" else None)
         read = sources[1:] if vector else sources
         taint = 0
@@ -360,20 +361,41 @@ class _Proof:
             return False, [], (_make_finding("I401", f"the proof doesn't know {self.facts.arch}"),)
         if (too_many := self._check_size()) is not None:
             return False, [], (too_many,)
-        self.broken_rules = _group(check_spacing(self.instructions, architecture))
+        if missing := self._list_missing(architecture):
+            return False, [], self._refuse_machine(architecture, missing)
+        if architecture.hazards.rules:
+            self.broken_rules = _group(check_spacing(self.instructions, architecture))
         if self.broken_rules and self.stops:
             return False, [], ()
         try:
-            instructions = expand_vskip(self.instructions)
+            instructions = expand_pairs(expand_vskip(self.instructions))
             operations = self._read_operations(instructions, architecture)
         except IsaError as error:  # the proof can't model it, which is no error of the kernel
-            refused = [(each, each.message.replace("the interpreter", "the proof")) for each in error.findings]
-            return False, [], tuple(replace(each, code="I401", message=message) for each, message in refused)
+            return False, [], _refuse(error)
+        self.assumptions += architecture.assumed
         judge, ending = self._explore(operations, architecture)
         self.remedies = tuple(judge.remedies.values())
         if any(each.first.code == "I304" for each in judge.alarms()):
             self.assumptions.append(_SAME_WORDS)
         return not ending, judge.alarms(), ending
+
+    def _list_missing(self, architecture: Architecture) -> tuple[str, ...]:
+        """What the kernel needs of its machine, and the proof doesn't have."""
+        cluster = self.facts.cluster or (1,)
+        shape = f"clusters of {' x '.join(map(str, cluster))} workgroups"
+        return (*architecture.unmodelled, *((shape,) if math.prod(cluster) > 1 else ()))
+
+    def _refuse_machine(self, architecture: Architecture, missing: tuple[str, ...]) -> tuple[Finding, ...]:
+        """The instructions that the proof doesn't know, and the rules of the machine that it doesn't have."""
+        machine = tuple(
+            _make_finding("I401", f"the proof doesn't model {rule}; code for {architecture.arch} depends on it")
+            for rule in missing
+        )
+        try:
+            self._read_operations(expand_pairs(expand_vskip(self.instructions)), architecture)
+        except IsaError as error:
+            return (*_refuse(error), *machine)
+        return machine
 
     def _read_operations(self, instructions: Sequence[Instruction], architecture: Architecture) -> list[Operation]:
         operations: list[Operation] = []
@@ -510,6 +532,9 @@ class _Proof:
             if wanted:
                 registers[at] = evaluator.symbols.argument("workgroup", axis)
                 at += 1
+        if self.architecture is not None and not self.architecture.descriptor.workgroup_ids:
+            for name in _OF_WORKGROUP:
+                registers[SCALAR + NAMED[name][0]] = evaluator.symbols.argument("workgroup", name)
         lanes = evaluator.masks.lanes
         item = np.arange(waves * lanes, dtype=np.int64).reshape(waves, lanes)
         x, y, z = item % block[0], item // block[0] % block[1], item // (block[0] * block[1])
@@ -519,6 +544,11 @@ class _Proof:
         full = tuple((1 << min(items - lanes * wave, lanes)) - 1 for wave in range(waves))
         wave_set = WaveSet(waves=tuple(range(waves)), at=0, registers=registers, exec=evaluator.masks.leaf(full))
         return wave_set, max(kernarg_row, 0)
+
+
+def _refuse(error: IsaError) -> tuple[Finding, ...]:
+    refused = [(each, each.message.replace("the interpreter", "the proof")) for each in error.findings]
+    return tuple(replace(each, code="I401", message=message) for each, message in refused)
 
 
 def _group(findings: Sequence[Finding]) -> list[Alarm]:

@@ -6,6 +6,7 @@ A set of registers is a number with bit r for row r, as `rota.isa.wave.operand` 
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,8 +15,8 @@ from typing import NamedTuple
 from rota.errors import IsaError
 from rota.isa.disassembly import Instruction
 from rota.isa.opcodes import IsaFlow, IsaUnit, MemAccess, MemSpace, MemVerb, Opcode, Trait, wait_counts
-from rota.isa.registers import EXEC, M0, SCALAR, SCC, rows_in
-from rota.isa.wave.operand import Operand, parse_operand
+from rota.isa.registers import EXEC, M0, SCALAR, SCC, TRAP_ROWS, WIDE, rows_in
+from rota.isa.wave.operand import File, Operand, parse_operand
 from rota.targets.architecture import Architecture, Traffic
 
 SCC_ROW = SCALAR + SCC
@@ -123,6 +124,7 @@ def _parse_operands(instruction: Instruction, count: int | None = None) -> tuple
     return tuple(parse_operand(text, instruction) for text in instruction.operands[:count])
 
 
+_WORKGROUP = (("-1",), ("0xffff",))  # the barrier of a workgroup, as a number of the encoding and as its bits
 _FLOWS = {
     IsaFlow.WAIT: OperationKind.WAIT, IsaFlow.BARRIER: OperationKind.BARRIER, IsaFlow.END: OperationKind.END,
     IsaFlow.SIGNAL: OperationKind.SIGNAL, IsaFlow.JOIN: OperationKind.BARRIER,
@@ -135,11 +137,14 @@ _LEAST_TO_LDS = 4  # bytes per lane
 
 def read_operation(instruction: Instruction, number: int, architecture: Architecture) -> Operation:
     """Read one instruction; raises UnknownOperationError for one that the proof doesn't know."""
-    spec = instruction.spec
-    if not spec.known:
+    spec, traffic = instruction.spec, instruction.traffic
+    if not spec.is_modelled:
         raise UnknownOperationError(instruction)
+    if traffic is not None and not any(traffic in queue.counts for queue in architecture.queues):
+        raise UnknownOperationError(instruction, "counter")
     try:
         registers = instruction.registers
+        _refuse_unmodelled(instruction, architecture)
         reads = _mask(registers.reads) | (EXEC_BITS if spec.obeys_exec else 0)
         make = partial(
             Operation, number=number, instruction=instruction, name=spec.name, reads=reads,
@@ -154,13 +159,38 @@ def read_operation(instruction: Instruction, number: int, architecture: Architec
         raise UnknownOperationError(instruction, "form") from error
 
 
+# Fields that no address depends on: rounding and denormals, and the bit that compilers set first in every kernel.
+_KNOWN_MODES = re.compile(r"hwreg\(HW_REG_WAVE_MODE, *(?:0, *[1-8]|2, *[1-6]|4, *[1-4]|6, *[12]|25, *1)\)")
+
+
+def _refuse_unmodelled(instruction: Instruction, architecture: Architecture) -> None:
+    """Raises UnknownOperationError for what depends on rules of the machine that the proof doesn't have."""
+    spec, registers = instruction.spec, instruction.registers
+    rows = registers.reads | registers.writes
+    if any(row >= WIDE for row in rows):
+        raise UnknownOperationError(instruction, "register above v255")
+    launch_fills = not architecture.descriptor.workgroup_ids
+    if not TRAP_ROWS.isdisjoint(registers.writes if launch_fills else rows):
+        raise UnknownOperationError(instruction, "register of trap handlers")
+    if not architecture.assumed:
+        return
+    if spec.unit is IsaUnit.MATRIX or Trait.TRANSCENDENTAL in spec.traits:
+        raise UnknownOperationError(instruction, "distance from other instructions")
+    if Trait.SETS_MODE in spec.traits and _KNOWN_MODES.search(instruction.text) is None:  # of scheduling, for one
+        raise UnknownOperationError(instruction, "mode")
+    if spec.access is not None and (spec.access.private or instruction.is_flat):
+        raise UnknownOperationError(instruction, "address space")
+    if spec.access is not None and spec.access.verb is MemVerb.EXCHANGE:
+        raise UnknownOperationError(instruction, "exchange of lanes")
+
+
 def _read_control(make: Callable[..., Operation], instruction: Instruction, architecture: Architecture) -> Operation:
     flow, operands, verb = instruction.spec.flow, tuple[Operand, ...](), ""
     kind, waits = _FLOWS[flow], tuple[tuple[str, int], ...]()
     if flow is IsaFlow.WAIT:
         waits = tuple(wait_counts(instruction.spec, instruction.text, architecture).items())
     elif flow in {IsaFlow.SIGNAL, IsaFlow.JOIN}:
-        if not architecture.split_barrier or instruction.operands != ("-1",):
+        if not architecture.split_barrier or instruction.operands not in _WORKGROUP:
             raise UnknownOperationError(instruction)
         verb = "wait" if flow is IsaFlow.JOIN else "signal"
     elif kind is OperationKind.CALL:
@@ -204,6 +234,7 @@ def _read_memory(make: Callable[..., Operation], instruction: Instruction, acces
     )  # fmt: skip
 
 
+_COMPARED = 2
 _OFFSETS = frozenset({"offset", "offset0", "offset1"})
 _MODELLED = (  # in spite of their modifiers and kept targets
     ("v_writelane_b32", ()), ("v_bitop3_b32", ("bitop3",)), ("v_add_u32", ("clamp",)), ("v_sub_u32", ("clamp",)),
@@ -228,12 +259,15 @@ def _read_value(make: Callable[..., Operation], instruction: Instruction) -> Ope
     if spec.unit is IsaUnit.SALU:
         count = 1 if Trait.READS_MODE in spec.traits else None
         return make(kind=OperationKind.VALUE, operands=_parse_operands(instruction, count))
+    operands = () if spec.unit is IsaUnit.MATRIX else _parse_operands(instruction)
+    if Trait.COMPARES_EXEC in spec.traits and len(operands) == _COMPARED:  # it names no mask beside EXEC
+        operands = (Operand(text="null", file=File.NONE), *operands)
     keeps_target = bool(registers.kept)
     parts = _read_parts(instruction)
     is_modelled = (spec.name, tuple(instruction.fields)) in _MODELLED or bool(parts)
     return make(
         kind=OperationKind.VALUE,
-        operands=() if spec.unit is IsaUnit.MATRIX else _parse_operands(instruction),
+        operands=operands,
         unmodelled=(bool(instruction.modifiers) or keeps_target) and not is_modelled,
         targets=1 if spec.swaps else spec.targets,
         keeps_target=keeps_target,
@@ -296,8 +330,8 @@ def mark_spills(operations: list[Operation]) -> list[Operation]:
 
 def list_queues(architecture: Architecture) -> dict[tuple[Traffic, bool], CountedBy]:
     """How the machine counts each kind of memory op, plain or flat: those in order first, flat ones last."""
-    queues = {each: architecture.queue_of(each) for each in Traffic}
-    plain = {(each, False): CountedBy((queue.counter,), each in queue.in_order) for each, queue in queues.items()}
+    queues = {each: queue for queue in architecture.queues for each in Traffic if each in queue.counts}
+    plain = {(each, False): CountedBy((queue.counter,), queue.orders(each)) for each, queue in queues.items()}
     flat = {}
     for each in (Traffic.LOAD, Traffic.STORE):
         flat[each, True] = CountedBy(tuple(dict.fromkeys((queues[each].counter, queues[Traffic.LDS].counter))))

@@ -81,6 +81,9 @@ class TouchedBytes:
         reached = []
         for row, mask in zip(offsets, lanes, strict=True):
             starts = np.unique(self._choose(row, mask))
+            if not starts.size:  # no lane of this wave is active
+                reached.append(0)
+                continue
             if (high - low + 1) * len(starts) <= _MOST_PLACES:
                 places = (np.arange(low, high + 1) * address.scale)[:, None] + starts
                 reached.append(self._find_inside(operation, places.reshape(-1))[0])

@@ -89,7 +89,8 @@ class _Step:
         self.evaluator.write(self.wave_set, self.operation.operands[0].rows[0], value)
 
     def write_pair(self, mask: Mask, place: int = 0) -> None:
-        self.evaluator.write_pair(self.wave_set, self.operation.operands[place].rows[0], mask)
+        if rows := self.operation.operands[place].rows:  # not null
+            self.evaluator.write_pair(self.wave_set, rows[0], mask)
 
     def write_mask(self, mask: Mask) -> None:
         """Write a pair of scalar registers, and SCC if the instruction sets it."""

@@ -266,22 +266,85 @@ class Traffic(enum.Enum):
     TO_LDS = "loads to LDS"
     LDS = "LDS"
     SCALAR = "scalar memory"
+    ASYNC_LOAD = "asynchronous loads to LDS"
+    ASYNC_STORE = "asynchronous stores from LDS"
+    TENSOR = "tensor copies"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
     """The memory instructions that a wave's counter counts: those that return in the order of issue, and the others.
 
-    A flat instruction counts as vector memory and as LDS, in no order.
+    A flat instruction counts as vector memory and as LDS, in no order. With `by_kind`, those in order are so only among
+    their own kind of traffic. `most_tokens` is what one instruction may add to the counter.
     """
 
     counter: str
     in_order: frozenset[Traffic]
     in_any_order: frozenset[Traffic] = frozenset()
+    by_kind: bool = False
+    most_tokens: int = 1
 
     @property
     def counts(self) -> frozenset[Traffic]:
         return self.in_order | self.in_any_order
+
+    def orders(self, traffic: Traffic) -> bool:
+        """True if such an instruction returns after all older ones that the counter counts."""
+        return traffic in self.in_order and not (self.by_kind and len(self.in_order) > 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Respelling:
+    """Two words that a disassembler doesn't know, and how it wants them.
+
+    For each word: the bits to compare, their value, the bits that stay, the bits to set.
+
+    It is for encodings that assemblers write differently where the hardware doesn't look.
+    """
+
+    what: str
+    masks: tuple[int, int]
+    values: tuple[int, int]
+    keeps: tuple[int, int]
+    sets: tuple[int, int]
+    source: str
+
+    def apply(self, words: tuple[int, int]) -> tuple[int, int] | None:
+        """The words as the disassembler knows them; None if these are others."""
+        if any(word & mask != value for word, mask, value in zip(words, self.masks, self.values, strict=True)):
+            return None
+        first, second = (word & kept | put for word, kept, put in zip(words, self.keeps, self.sets, strict=True))
+        return first, second
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListingRules:
+    """How LLVM's disassembler reads an architecture whole: its options, and the words to respell first.
+
+    A word of reachable code that it then doesn't know is refused (I112), because everything after it may be invented.
+    """
+
+    options: tuple[str, ...]
+    respellings: tuple[Respelling, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescriptorLayout:
+    """How a kernel descriptor's fields count (LLVM, User Guide for AMDGPU Backend, "Kernel Descriptor").
+
+    Without `scalar_registers` the descriptor says how many there are. `workgroup_ids` says whether workgroup ids follow
+    the user SGPRs, `preload_prologue` how many bytes of code hardware skips that preloads arguments.
+    """
+
+    vector_granule: int = 8
+    scalar_registers: int | None = None
+    user_bits: int = 5
+    accumulators: bool = True
+    workgroup_ids: bool = True
+    preload_prologue: int = 256
+    float_modes: bool = True  # dx10_clamp and ieee are bits of it; else their bits mean something else
+    named_barriers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,6 +361,9 @@ class BankRule:
     source: str
 
 
+_NAMEABLE = 256  # vector registers of an operand's bits
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Architecture(Machine):
     """A machine with its instruction set: formats, hazards, how LDS serves reads, and what tools call it.
@@ -307,6 +373,9 @@ class Architecture(Machine):
     vector instructions, matrix ones aside, that not every machine has, `matrix_forms` its matrix instructions.  Without
     a `wait_encoding` no source is written for it.  `d16_kept` is 1 if a load of half a register (d16) leaves the other
     half as it was, 0 if that is lost.  `queues` say which counter counts which memory instructions of machine code.
+    `listing` is there if its code can be listed only in a special way.  What is `unmodelled` are rules of the machine
+    that neither proof nor interpreter has yet: both refuse its kernels, and name them.  What is `assumed` of them, a
+    verdict says; then the proof refuses the instructions that it knows to depend on more, and the interpreter all.
     """
 
     toolchain: str
@@ -322,6 +391,10 @@ class Architecture(Machine):
     matrix_forms: tuple[MatrixForm, ...] = ()
     wait_encoding: WaitEncoding | None = None
     queues: tuple[Queue, ...] = ()
+    descriptor: DescriptorLayout = DescriptorLayout()
+    listing: ListingRules | None = None
+    unmodelled: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # Not super(): a class with slots is not the one that super() without arguments refers to.
@@ -330,13 +403,19 @@ class Architecture(Machine):
         check_types(self, {"d16_kept": Fact, "float8": Float8, "hazards": Hazards})
         lists = {
             "bank_rules": BankRule, "transposed_reads": str, "extensions": str, "matrix_forms": MatrixForm,
-            "queues": Queue,
+            "queues": Queue, "unmodelled": str,
+            "assumed": str,
         }  # fmt: skip
         for name, kind in lists.items():
             check_elements(name, getattr(self, name), kind)
         counted = [traffic for queue in self.queues for traffic in queue.counts]
         if len(set(counted)) < len(counted):
             raise bad_field(self, "queues", self.queues, "every instruction on at most one counter")
+
+    @property
+    def has_banks(self) -> bool:
+        """True if operands name 256 vector registers of more, and a state says which."""
+        return not self.descriptor.accumulators and self.vgprs_per_lane.value > _NAMEABLE
 
     def queue_of(self, traffic: Traffic) -> Queue:
         """The queue of the counter that counts such instructions."""

@@ -35,9 +35,14 @@ STANDS_FOR: Mapping[str, str] = MappingProxyType({"gfx950": "mi355x", "gfx942": 
 """The device that is meant by a user who types an architecture."""
 
 ARCHITECTURES: Mapping[str, str] = MappingProxyType(
-    {"gfx950": "rota.targets.cdna4:CDNA4", "gfx942": "rota.targets.cdna3:CDNA3"}
+    {
+        "gfx950": "rota.targets.cdna4:CDNA4",
+        "gfx942": "rota.targets.cdna3:CDNA3",
+        "gfx1250": "rota.targets.cdna5:CDNA5",
+        "gfx1201": "rota.targets.cdna5:RDNA4",
+    }
 )
-"""What a code object's architecture says, as far as rota knows it itself."""
+"""What a code object's architecture says, as far as rota knows it itself; the last two have no device yet."""
 
 DEFAULT_NAME = "mi355x"
 

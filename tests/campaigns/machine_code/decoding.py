@@ -81,6 +81,10 @@ def tally_of(objects: Iterable[tuple[str, Callable[[], bytes]]], most: int | Non
     for name, read in objects:
         try:
             code = read_code_object(read(), objdump)
+            architecture = architecture_named(code.arch)
+            if architecture is None or architecture.unmodelled:
+                result.elsewhere += 1
+                continue
             for kernel in code.kernels:
                 _count(result, code.instructions(kernel.name), kernel.arch)
         except subprocess.CalledProcessError:

@@ -32,11 +32,13 @@ from rota.isa.binary.elf import (
 )
 from rota.isa.binary.kernel_facts import MOST_WORK_ITEMS, Argument, Descriptor, FloatMode, KernelFacts
 from rota.isa.disassembly import Instruction, read_listing
-from rota.targets.registry import architecture_with, list_architectures
+from rota.isa.register_banks import select_banks
+from rota.targets.architecture import Architecture, DescriptorLayout
+from rota.targets.registry import architecture_named, architecture_with, list_architectures
 
 _DESCRIPTOR_BYTES = 64
 _MACH = 0xFF  # EF_AMDGPU_MACH
-_PRELOADED_ENTRY = 256  # bytes that hardware skips which has preloaded arguments: they load them where it can't
+_NAMED_BARRIERS = 0x3F  # bits of the third word of resources, as .amdhsa_named_barrier_count fills them
 _NUMBERS = (
     ".vgpr_count", ".sgpr_count", ".group_segment_fixed_size", ".private_segment_fixed_size", ".kernarg_segment_size",
     ".max_flat_workgroup_size",
@@ -82,7 +84,29 @@ class CodeObject:
     def instructions(self, name: str | None = None) -> tuple[Instruction, ...]:
         kernel = self.kernel(name)
         names = [each.name for each in self.kernels]
-        return read_listing(self.disassembly, kernel.name, entry=kernel.entry, kernels=names, lines=self.lines)
+        listed = read_listing(self.disassembly, kernel.name, entry=kernel.entry, kernels=names, lines=self.lines)
+        architecture = architecture_named(kernel.arch)
+        if architecture is None:
+            return listed
+        if architecture.listing is not None:
+            _check_decoded(listed)
+        return select_banks(listed, banked=architecture.has_banks)
+
+
+def _check_decoded(instructions: tuple[Instruction, ...]) -> None:
+    """Refuse words that the disassembler doesn't know: it goes on one word later, and invents what follows."""
+    lost = [each for each in instructions if not each.text[0].isalpha() or "/*" in each.text]
+    if lost:
+        many = f"{len(lost)} words" if len(lost) > 1 else "a word"
+        message = f"the disassembler doesn't know {many} of the kernel; what it lists after that may be invented"
+        words = " ".join(f"{word:08x}" for word in lost[0].encoding)
+        raise IsaError.of(
+            "I112",
+            message,
+            concerns=(lost[0].concern(),),
+            evidence=(("words", words or lost[0].text), ("places", len(lost))),
+            fixes=("install a newer llvm-objdump, which may know them",),
+        )
 
 
 @cache
@@ -118,7 +142,8 @@ def read_kernels(hsaco: bytes) -> tuple[KernelFacts, ...]:
 def kernels_of(file: ElfFile) -> tuple[KernelFacts, ...]:  # noqa: C901
     """A kernel in the notes without a descriptor can't be launched, so it is an error (T103)."""
     notes = {} if file.metadata is None else unpack_notes(file.metadata)
-    arch = _arch(file.flags, get_optional(notes, "amdhsa.target", str))
+    architecture = _architecture(file.flags, get_optional(notes, "amdhsa.target", str))
+    arch = architecture.arch
     noted: dict[str, object] = {}
     for each in get_optional(notes, "amdhsa.kernels", list) or ():
         symbol, name = get_optional(each, ".symbol", str), get_optional(each, ".name", str)
@@ -152,23 +177,24 @@ def kernels_of(file: ElfFile) -> tuple[KernelFacts, ...]:  # noqa: C901
             ),
         )
     symbols = (*noted, *(symbol for symbol in addresses if symbol not in noted))
-    return tuple(_facts(file, arch, symbol, addresses[symbol], noted.get(symbol, {})) for symbol in symbols)
+    return tuple(_facts(file, architecture, symbol, addresses[symbol], noted.get(symbol, {})) for symbol in symbols)
 
 
-def _facts(file: ElfFile, arch: str, symbol: str, address: int, notes: object) -> KernelFacts:
+def _facts(file: ElfFile, architecture: Architecture, symbol: str, address: int, notes: object) -> KernelFacts:
     octets = file.bytes_at(address, _DESCRIPTOR_BYTES)
     if octets is None:
         raise damaged(f"no segment holds {symbol:.80}, at {address:#x}")
     (offset,) = struct.unpack_from("<q", octets, 16)
     rsrc2, properties, preload = struct.unpack_from("<IHH", octets, 52)
     user = tuple((name, size) for name, bit, size in _USER_SGPRS if properties >> bit & 1)
-    entry = address + offset
+    layout, entry = architecture.descriptor, address + offset
     if preload & 0x7F:
         user = (*user, ("kernarg_preload", preload & 0x7F))
-        entry += _PRELOADED_ENTRY
+        entry += layout.preload_prologue
     if not file.code_at(entry):
         raise damaged(f"{symbol:.80} says that its code is at {entry:#x}, where no code is loaded")
-    descriptor = _descriptor(octets)
+    ids = rsrc2 >> 7 & 7 if layout.workgroup_ids else 0
+    descriptor = _descriptor(octets, layout)
     needed = (*_NUMBERS, ".args") if descriptor.kernarg_bytes else _NUMBERS
 
     def number(key: str, otherwise: int) -> int:
@@ -177,7 +203,7 @@ def _facts(file: ElfFile, arch: str, symbol: str, address: int, notes: object) -
 
     return KernelFacts(
         name=get_optional(notes, ".name", str) or symbol.removesuffix(".kd"),
-        arch=arch,
+        arch=architecture.arch,
         vgprs=number(".vgpr_count", descriptor.vgprs),
         agprs=get_optional(notes, ".agpr_count", int),
         sgprs=number(".sgpr_count", descriptor.sgprs),
@@ -189,39 +215,43 @@ def _facts(file: ElfFile, arch: str, symbol: str, address: int, notes: object) -
         max_workgroup=number(".max_flat_workgroup_size", MOST_WORK_ITEMS),
         arguments=tuple(_arguments(notes)),
         user_sgprs=user,
-        workgroup_ids=(bool(rsrc2 >> 7 & 1), bool(rsrc2 >> 8 & 1), bool(rsrc2 >> 9 & 1)),
+        workgroup_ids=(bool(ids & 1), bool(ids >> 1 & 1), bool(ids >> 2 & 1)),
         workitem_ids=rsrc2 >> 11 & 3,
         descriptor=descriptor,
         entry=entry,
         required_workgroup=get_numbers(notes, ".reqd_workgroup_size", 3),
+        cluster=get_numbers(notes, ".cluster_dims", 3),
         dynamic_stack=bool(properties >> 11 & 1),
         unnoted=tuple(key for key in needed if not isinstance(notes, dict) or key not in notes),
     )
 
 
-def _descriptor(octets: bytes) -> Descriptor:
+def _descriptor(octets: bytes, layout: DescriptorLayout) -> Descriptor:
     lds, private, kernarg = struct.unpack_from("<III", octets)
     rsrc3, rsrc1, rsrc2, _, preload = struct.unpack_from("<IIIHH", octets, 44)
+    vgprs = layout.vector_granule * ((rsrc1 & 0x3F) + 1)
     return Descriptor(
         lds_bytes=lds,
         private_bytes=private,
         kernarg_bytes=kernarg,
-        vgprs=8 * (rsrc1 & 0x3F) + 8,
-        sgprs=16 * (rsrc1 >> 7 & 0x7) + 16,  # counted in 8, allocated in 16
-        user_sgprs=rsrc2 >> 1 & 0x1F,
-        accum_offset=4 * (rsrc3 & 0x3F) + 4,
-        tg_split=bool(rsrc3 >> 16 & 1),
+        vgprs=vgprs,
+        # Where the descriptor counts them, it counts in 8 and allocates in 16.
+        sgprs=16 * (rsrc1 >> 7 & 0x7) + 16 if layout.scalar_registers is None else layout.scalar_registers,
+        user_sgprs=rsrc2 >> 1 & (1 << layout.user_bits) - 1,
+        accum_offset=4 * (rsrc3 & 0x3F) + 4 if layout.accumulators else vgprs,
+        tg_split=layout.accumulators and bool(rsrc3 >> 16 & 1),
         float_mode=FloatMode(
             round_32=rsrc1 >> 12 & 3,
             round_64=rsrc1 >> 14 & 3,
             denormals_32=rsrc1 >> 16 & 3,
             denormals_64=rsrc1 >> 18 & 3,
-            dx10_clamp=bool(rsrc1 >> 21 & 1),
-            ieee=bool(rsrc1 >> 23 & 1),
+            dx10_clamp=not layout.float_modes or bool(rsrc1 >> 21 & 1),
+            ieee=layout.float_modes and bool(rsrc1 >> 23 & 1),
             fp16_overflow=bool(rsrc1 >> 26 & 1),
         ),
         preload_offset=preload >> 7,
         workgroup_info=bool(rsrc2 >> 10 & 1),
+        named_barriers=rsrc3 >> 14 & _NAMED_BARRIERS if layout.named_barriers else 0,
     )
 
 
@@ -232,7 +262,7 @@ def _arguments(notes: object) -> Iterator[Argument]:
         yield Argument(name=name, offset=offset, size=size, kind=get_required(argument, ".value_kind", str))
 
 
-def _arch(flags: int, target: str | None) -> str:
+def _architecture(flags: int, target: str | None) -> Architecture:
     """The architecture of the ELF flags, which the loader obeys; the notes must agree if they name a target.
 
     Most compilers write a target as amdgcn-amd-amdhsa--gfx942:xnack-, Triton 3.9 as
@@ -243,8 +273,8 @@ def _arch(flags: int, target: str | None) -> str:
     arch = None if architecture is None else architecture.arch
     named = None if target is None else _PROCESSOR.search(target)
     noted = named["arch"] if named else target
-    if arch is not None and noted in {arch, None}:
-        return arch
+    if architecture is not None and noted in {arch, None}:
+        return architecture
     message = "the code object is for an architecture that rota doesn't know"
     if arch is not None:
         message = "the flags of the code object and its notes name two architectures"

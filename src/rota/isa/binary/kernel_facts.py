@@ -64,6 +64,7 @@ class Descriptor:
     float_mode: FloatMode = FloatMode()
     preload_offset: int = 0  # the first word of the arguments that is preloaded into user SGPRs
     workgroup_info: bool = False  # a scalar register with it follows the workgroup ids
+    named_barriers: int = 0  # as the descriptor counts them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +97,7 @@ class KernelFacts:
     unnoted: tuple[str, ...] = ()
     required_workgroup: tuple[int, ...] | None = None
     dynamic_stack: bool = False
+    cluster: tuple[int, ...] | None = None  # workgroups of a cluster, along each dimension
 
     @property
     def preload(self) -> int:

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
@@ -26,6 +26,7 @@ from rota.isa.binary.code_object import CodeObject, kernels_of
 from rota.isa.binary.elf import ElfFile, read_elf, read_lines, unbundle
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import derive_flow, parse_listing
+from rota.targets.registry import architecture_named
 
 # Disassembly. The disassembler gets a new file with the executable bytes and a symbol wherever code is known to begin,
 # so that damaged headers and stripped tables don't matter. Its sweep starts anew at each symbol, so that data between
@@ -39,15 +40,16 @@ _SHARED = 3  # ET_DYN
 _PROGRAM, _SYMBOLS, _STRINGS = 1, 2, 3  # kinds of sections
 _CODE = 6  # flags of a section: loaded, executable
 _GLOBAL_FUNCTION = 0x12
+_WORD_BYTES = 4
 _PLAIN_NAME = re.compile(r"[\w.$@]+")
 
 
 @lru_cache(maxsize=_KEPT)  # kernels are loaded again and again
-def _listing(bare: bytes, objdump: tuple[str, ...]) -> str:
+def _listing(bare: bytes, objdump: tuple[str, ...], options: tuple[str, ...] = ()) -> str:
     with tempfile.TemporaryDirectory(prefix="rota-") as name:
         folder = Path(name)
         (folder / "code").write_bytes(bare)
-        command = (*objdump, "-d", "--disassemble-zeroes", "code")
+        command = (*objdump, "-d", "--disassemble-zeroes", *options, "code")
         try:
             done = subprocess.run(  # noqa: S603  # found by `rota.isa.binary.toolchain`, or named by the caller
                 command,
@@ -175,7 +177,7 @@ def _sweep(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, 
     inside = {entry for entry in entries if any(entry in body for body in bodies)}
     starts = {**{entry: name for entry, name in entries.items() if entry not in inside}, **starts}
     for _ in range(_MOST_SWEEPS):
-        text = _listing(bare_file(file, starts), objdump)
+        text = _list_respelled(file, starts, objdump, kernels[0].arch)
         listing = parse_listing(text)
         missing = [to for entry in entries for _, to in derive_flow(listing, entry, functions).missing]
         astray = {to for to in missing if file.code_at(to) and to not in starts}
@@ -184,6 +186,56 @@ def _sweep(file: ElfFile, kernels: tuple[KernelFacts, ...], objdump: tuple[str, 
             break
         starts |= {place: f"code_{place:x}" for place in astray}
     return text
+
+
+# Words that other assemblers write in another way. Only words that the disassembler didn't know are respelled, in a
+# copy of the code, again and again, since one that isn't known misleads it about the next. The listing keeps the words
+# of the file.
+
+_MOST_RESPELLED = 64  # listings
+_UNDECODED = re.compile(r"^\s*\.long .*//\s*(?P<address>[0-9A-Fa-f]+):", re.MULTILINE)
+_WORDS = re.compile(r"//\s*(?P<address>[0-9A-Fa-f]+):(?P<words>(?: [0-9A-Fa-f]{8})+)", re.MULTILINE)
+
+
+def _list_respelled(file: ElfFile, starts: Mapping[int, str], objdump: tuple[str, ...], arch: str) -> str:
+    architecture = architecture_named(arch)
+    if architecture is None or (rules := architecture.listing) is None:
+        return _listing(bare_file(file, starts), objdump)
+    changed: dict[int, tuple[int, int]] = {}
+    for _ in range(_MOST_RESPELLED):
+        text = _listing(bare_file(_respell(file, changed), starts), objdump, rules.options)
+        found: dict[int, tuple[int, int]] = {}
+        for each in _UNDECODED.finditer(text):
+            address = int(each["address"], 16)
+            if (octets := file.bytes_at(address, 2 * _WORD_BYTES)) is not None and address not in changed:
+                words = struct.unpack("<II", octets)
+                respelled = next(filter(None, (rule.apply(words) for rule in rules.respellings)), None)
+                found |= {} if respelled is None else {address: respelled}
+        if not found:
+            break
+        changed |= found
+    return _WORDS.sub(lambda each: _put_back(each, file, changed), text) if changed else text
+
+
+def _respell(file: ElfFile, changed: Mapping[int, tuple[int, int]]) -> ElfFile:
+    segments = []
+    for segment in file.segments:
+        contents = bytearray(segment.contents)
+        for address, words in changed.items():
+            if segment.holds(address, 2 * _WORD_BYTES):
+                struct.pack_into("<II", contents, address - segment.address, *words)
+        segments.append(replace(segment, contents=bytes(contents)))
+    return replace(file, segments=tuple(segments))
+
+
+def _put_back(found: re.Match[str], file: ElfFile, changed: Mapping[int, tuple[int, int]]) -> str:
+    """A line's words as the file has them."""
+    if (address := int(found["address"], 16)) not in changed:
+        return found[0]
+    count = len(found["words"].split())
+    octets = file.bytes_at(address, _WORD_BYTES * count) or b""
+    words = struct.unpack(f"<{len(octets) // _WORD_BYTES}I", octets)
+    return f"// {found['address']}:" + "".join(f" {word:08X}" for word in words)
 
 
 _COMPILER_SECONDS = 300

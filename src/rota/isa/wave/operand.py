@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rota.errors import IsaError
-from rota.isa.registers import EXEC, FLAGS, NAMED, SCALAR, SCC, parse_range
+from rota.isa.registers import EXEC, FLAGS, NAMED, SCALAR, SCC, WIDE, parse_range
 
 if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
@@ -98,9 +98,9 @@ def named_register(text: str) -> Operand:
 
 @lru_cache(maxsize=4096)  # an unrolled loop names the same registers again and again
 def _register(text: str) -> Operand | None:
-    if (found := parse_range(text)) is None:
+    if (found := parse_range(text)) is None or found.rows[-1] >= WIDE:  # the interpreter has no such registers
         return None
-    file, first = (File.SCALAR, found.first) if found.file == "s" else (File.VECTOR, found.rows.start)
+    file, first = (File.SCALAR, found.first) if found.file == "s" else (File.VECTOR, found.rows[0])
     return Operand(text=text, file=file, first=first, count=found.size)
 
 

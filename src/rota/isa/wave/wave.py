@@ -278,7 +278,7 @@ class Wave:
         """Issues a memory op; its registers are poison until it lands."""
         traffic = instruction.traffic
         queue = None if traffic is None or instruction.is_flat else self.architecture.queue_of(traffic)
-        counter, in_order = ("", False) if queue is None else (queue.counter, traffic in queue.in_order)
+        counter, in_order = ("", False) if queue is None or traffic is None else (queue.counter, queue.orders(traffic))
         pending = Pending(
             instruction=instruction, rows=rows, finish=finish, covers=covers, counter=counter, in_order=in_order
         )
