@@ -1,4 +1,4 @@
-"""Kernels for gfx1250 and gfx1201 in assembly: takes the lines of a body, gives the code object."""
+"""Code objects for gfx1250 and gfx1201, assembled from the lines of a kernel's body."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from functools import partial
 from itertools import chain, repeat
 from math import isfinite
 from pathlib import Path
@@ -260,24 +261,21 @@ def format_option(command: Command) -> Command:
         if value == "json":
             context.meta[JSON] = True
 
-    def keep(context: click.Context, _: click.Parameter, value: Path | None) -> None:
-        context.meta[PICTURE] = value
+    def keep(key: str, context: click.Context, _: click.Parameter, value: Path | None) -> None:
+        context.meta[key] = value
 
     drawn = click.option(
         "--picture",
         type=click.Path(dir_okay=False, path_type=Path),
-        callback=keep,
+        callback=partial(keep, PICTURE),
         expose_value=False,
         help="Write a page with the findings, and a picture of each race between two waves.",
     )(command)
 
-    def keep_log(context: click.Context, _: click.Parameter, value: Path | None) -> None:
-        context.meta[SARIF_FILE] = value
-
     drawn = click.option(
         "--sarif",
         type=click.Path(dir_okay=False, path_type=Path),
-        callback=keep_log,
+        callback=partial(keep, SARIF_FILE),
         expose_value=False,
         help="Write a SARIF log, whatever the format of the answer is.",
     )(drawn)

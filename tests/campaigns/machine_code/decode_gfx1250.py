@@ -1,7 +1,7 @@
-"""How much of gfx1250's machine code is read: takes a corpus, prints per folder what is known and what is refused.
+"""How much of gfx1250's machine code is read: prints for each folder what is known and what is refused.
 
 Run `python -m benchmarks.decode_gfx1250 [FOLDER]` from the repository's root; without a folder, `kernels/gfx1250` of
-the folder `shared`, beside the checkout or where `ROTA_SHARED` says.  An instruction is counted if a kernel can come to
+the folder `shared`, beside the checkout or where `ROTA_SHARED` says.  An instruction is counted if a kernel can reach
 it.  It is known if the table of opcodes has its roles; of those, proof and interpreter refuse by name what they have no
 semantics for.  The numbers of vector registers are compared with those that llvm-objdump follows in straight code, from
 an `s_set_vgpr_msb` to the next branch or label.  The exit status is 1 if an object can't be read, or if these differ.
