@@ -15,7 +15,9 @@ from rota.errors import TuneError
 from rota.fleet.check_fleet import LIMITS, FleetFile, FleetTally, check_fleet, compare_runs
 from rota.fleet.kernel_job import FAILED, NOT_READ, KernelJob, ProofOptions, job_of, judge_version, key_of, row_of
 from rota.fleet.verdict_store import FleetRow, FleetRun, VerdictStore, table_of
+from rota.isa.binary import toolchain
 from rota.isa.binary.code_object import read_kernels
+from rota.isa.binary.toolchain import find_objdump
 from rota.workers.job import Job, JobLimits, RowT
 from rota.workers.local_pool import LocalPool
 from tests.shared import shared
@@ -206,3 +208,33 @@ def test_a_failed_row_is_tried_again_where_it_says_nothing_about_the_kernel(tmp_
         store.put(asked.fail("S305", "3 workers ended over it without a row"))
         (found,) = check_fleet(subjects(RIGHT), lambda *_: OPTIONS, pool, store).rows
     assert (pool.computed, found.row.status) == (1, "proved")
+
+
+def kill_tools(monkeypatch: pytest.MonkeyPatch, folder: Path, times: int) -> Path:
+    """Let the disassembler kill itself so many times; the file that is returned has a line for each run."""
+    (objdump,) = find_objdump()
+    log, tool = folder / "log", folder / "objdump"
+    tool.write_text(
+        f'#!/bin/sh\necho >> {log}\n[ $(wc -l < {log}) -le {times} ] && kill -9 $$\nexec {objdump} "$@"\n', "utf-8"
+    )
+    tool.chmod(0o755)
+    monkeypatch.setattr(toolchain, "find_objdump", lambda: (str(tool),))
+    return log
+
+
+def test_a_killed_disassembler_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, log = job(RIGHT, replace(OPTIONS, steps=200_000)), kill_tools(monkeypatch, tmp_path, 2)
+    assert (asked.compute().status, len(log.read_text("utf-8").splitlines()) > 2) == ("proved", True)
+
+
+def test_a_disassembler_that_is_always_killed_says_nothing_about_a_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, log = job(RIGHT), kill_tools(monkeypatch, tmp_path, 100)
+    row = asked.compute()
+    assert (row.status, row.codes, len(log.read_text("utf-8").splitlines())) == (FAILED, ("S301",), 3)
+    with VerdictStore(tmp_path / "store", write=True) as store:  # the next run judges it
+        store.put(row)
+        monkeypatch.undo()
+        (found,) = check_fleet(subjects(RIGHT), lambda *_: OPTIONS, Here(), store).rows
+    assert found.row.status == "proved"

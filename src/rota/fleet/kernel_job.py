@@ -35,6 +35,7 @@ FORMAT = 1
 FAILED, NOT_READ, NO_KERNEL = "failed", "not read", "no kernel"
 """What a row says instead of a verdict's status: its process ended without one; its file can't be read, or compiled; it
 holds nothing to judge."""
+_KILLED = "S301"  # a tool was, by somebody else: that says nothing about the kernel, so no row is kept
 _DECIDE = ("isa", "prove", "targets")
 _AROUND = 3  # instructions of the listing before and after each end
 
@@ -110,6 +111,8 @@ class KernelJob:
         try:
             row = judge_kernel(read_object(self.contents), self.kernel, self.options)
         except RotaError as error:  # what rota can't read, or doesn't know
+            if error.findings[0].code == _KILLED:
+                return self.fail(_KILLED, error.findings[0].message, seconds=perf_counter() - started)
             return KernelRow(
                 key=self.key, kernel=self.kernel, status=NOT_READ, findings=error.findings,
                 seconds=perf_counter() - started,

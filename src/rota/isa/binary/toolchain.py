@@ -11,6 +11,7 @@ import importlib.util
 import os
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -33,6 +34,7 @@ from rota.targets.registry import architecture_named
 # functions doesn't shift what follows.
 
 _DISASSEMBLER_SECONDS = 120
+_ATTEMPTS = 3  # of a tool that somebody else kills
 _KEPT = 8  # listings
 _HEADER_BYTES, _SECTION_BYTES, _SYMBOL_BYTES = 64, 64, 24
 _AMDGPU, _HSA, _ABI = 224, 64, 2  # EM_AMDGPU, ELFOSABI_AMDGPU_HSA, code object version 4
@@ -44,6 +46,18 @@ _WORD_BYTES = 4
 _PLAIN_NAME = re.compile(r"[\w.$@]+")
 
 
+def _run_tool(command: tuple[str, ...], folder: Path, seconds: float) -> subprocess.CompletedProcess[str]:
+    """Run a tool to its end, again if somebody kills it: that says nothing about its input."""
+    for _ in range(_ATTEMPTS):
+        done = subprocess.run(  # noqa: S603  # found below, or named by the caller
+            command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=seconds, check=False
+        )
+        if done.returncode != -signal.SIGKILL:
+            return done
+    message = f"{Path(command[0]).name} was killed {_ATTEMPTS} times by somebody else"
+    raise ToolchainError.of("S301", message, evidence=(("command", " ".join(command)),))
+
+
 @lru_cache(maxsize=_KEPT)  # kernels are loaded again and again
 def _listing(bare: bytes, objdump: tuple[str, ...], options: tuple[str, ...] = ()) -> str:
     with tempfile.TemporaryDirectory(prefix="rota-") as name:
@@ -51,15 +65,7 @@ def _listing(bare: bytes, objdump: tuple[str, ...], options: tuple[str, ...] = (
         (folder / "code").write_bytes(bare)
         command = (*objdump, "-d", "--disassemble-zeroes", *options, "code")
         try:
-            done = subprocess.run(  # noqa: S603  # found by `rota.isa.binary.toolchain`, or named by the caller
-                command,
-                cwd=folder,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_DISASSEMBLER_SECONDS,
-                check=False,
-            )
+            done = _run_tool(command, folder, _DISASSEMBLER_SECONDS)
         except FileNotFoundError as error:
             raise _refuse_disassembly("T101", f"no disassembler found: {objdump[0]}", command, str(error)) from error
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -305,9 +311,7 @@ class Toolchain:
 
     def _run(self, command: tuple[str, ...], folder: Path, arch: str) -> str:
         try:
-            done = subprocess.run(  # noqa: S603  # the commands are found below or named by the caller
-                command, cwd=folder, capture_output=True, text=True, timeout=_COMPILER_SECONDS, check=False
-            )
+            done = _run_tool(command, folder, _COMPILER_SECONDS)
         except FileNotFoundError as error:  # a clang without its linker
             raise _absent(f"{self.name} needs {command[0]}") from error
         except (OSError, subprocess.TimeoutExpired) as error:
