@@ -145,6 +145,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "I111": "a code object is for an unknown architecture, or for a different one than expected",
         "I112": "the disassembler doesn't know words of a kernel's code",
         "I113": "which vector register an operand is depends on the path, or can't be followed",
+        "I114": "an instruction uses a vector register before s_wait_alu covers it",
         "I121": "waves of a workgroup don't meet at the same barriers",
         "I122": "the outputs of a launch depend on the order in which waves run",
         "I123": "an output of a launch is not what is expected",

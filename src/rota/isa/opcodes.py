@@ -261,13 +261,22 @@ class Opcode:
     def is_hint(self) -> bool:
         """True if it changes neither registers nor memory, and control goes on: caches, priorities, traces."""
         quiet = self.is_modelled and self.access is None and not self.targets and self.flow is IsaFlow.NEXT
-        return quiet and self.unit in {IsaUnit.CONTROL, IsaUnit.SMEM, IsaUnit.VMEM, IsaUnit.LDS}
+        return (
+            quiet and self.traffic is None and self.unit in {IsaUnit.CONTROL, IsaUnit.SMEM, IsaUnit.VMEM, IsaUnit.LDS}
+        )
+
+    @property
+    def is_scalar(self) -> bool:
+        """True if a vector unit computes it once for the wave, from scalar registers."""
+        return self.unit is IsaUnit.VALU and self.name.startswith(_BY_SCALARS)
 
     @property
     def is_wide(self) -> bool:
         """True if its last type has 64 bits."""
         return self.type.endswith("64")
 
+
+_BY_SCALARS = "v_s_"
 
 # The registers of an instruction.
 
@@ -574,7 +583,7 @@ def _caches(name: str) -> Opcode | None:
     if found["counted"] is None:
         return Opcode(name=name, unit=unit)
     traffic = Traffic.LOAD if name == "global_inv" else Traffic.STORE
-    return Opcode(name=name, unit=unit, traffic=traffic, modelled=False)
+    return Opcode(name=name, unit=unit, traffic=traffic)
 
 
 def _lds(name: str) -> Opcode | None:
@@ -583,7 +592,7 @@ def _lds(name: str) -> Opcode | None:
     elif (found := _LDS_TRANSPOSED.match(name)) is not None:
         size, element = _SIZES[found["width"]], int(found["element"])
         access = MemAccess(space=MemSpace.LDS, verb=MemVerb.LOAD, size=size, transposed=element)
-        return Opcode(name=name, unit=IsaUnit.LDS, access=access, modelled=False)  # whatever EXEC holds
+        return Opcode(name=name, unit=IsaUnit.LDS, access=access)  # whatever EXEC holds
     elif name == _LDS_ARRIVAL:
         access = MemAccess(space=MemSpace.LDS, verb=MemVerb.ATOMIC, size=8, returns=True, atomic="barrier_arrive")
         return Opcode(name=name, unit=IsaUnit.LDS, access=access, modelled=False, obeys_exec=True)
@@ -673,8 +682,9 @@ def _copies(name: str) -> Opcode | None:
         access = MemAccess(space=MemSpace.GLOBAL, verb=verb, to_lds=verb is MemVerb.LOAD, tensor=True)
     else:
         return None
+    modelled = not reads  # what other workgroups of a cluster load isn't
     return Opcode(
-        name=name, unit=IsaUnit.VMEM, access=access, modelled=False, obeys_exec=not access.tensor, reads=reads
+        name=name, unit=IsaUnit.VMEM, access=access, modelled=modelled, obeys_exec=not access.tensor, reads=reads
     )
 
 
@@ -763,7 +773,7 @@ def _synchronisation(name: str) -> Opcode | None:
         flow, writes = _BARRIERS[name]
         return Opcode(name=name, unit=IsaUnit.CONTROL, flow=flow, writes=writes, modelled=False)
     if name == "s_wait_idle":  # for everything
-        return Opcode(name=name, unit=IsaUnit.CONTROL, flow=IsaFlow.WAIT, modelled=False)
+        return Opcode(name=name, unit=IsaUnit.CONTROL, flow=IsaFlow.WAIT)
     if name == "s_wait_alu":  # for registers that vector units use, where a mode says that hardware doesn't
         return Opcode(name=name, unit=IsaUnit.CONTROL)
     if name.startswith("s_wait_"):
@@ -821,9 +831,8 @@ def _scalar(name: str) -> Opcode | None:
         traits = Trait.SETS_MODE | Trait.READS_MODE
         return Opcode(name=name, unit=IsaUnit.SALU, traits=traits, words=words, types=types)
     reads = SCC_ROWS if _READS_SCC.match(name) else NO_ROWS
-    floats = any("f" in each for each in types)  # what compares them compares no bits
     if _COMPARES.match(name):
-        return Opcode(name=name, unit=IsaUnit.SALU, writes=SCC_ROWS, words=words, types=types, modelled=not floats)
+        return Opcode(name=name, unit=IsaUnit.SALU, writes=SCC_ROWS, words=words, types=types)
     if not _SCALAR.match(name):
         return None
     writes = NO_ROWS if _KEEPS_SCC.match(name) else SCC_ROWS
@@ -836,7 +845,7 @@ def _scalar(name: str) -> Opcode | None:
         traits |= Trait.READS_MODE
     return Opcode(
         name=name, unit=IsaUnit.SALU, targets=1, tied=_TIED_SCALAR.match(name) is not None, reads=reads, writes=writes,
-        traits=traits, words=words, types=types, modelled=not floats,
+        traits=traits, words=words, types=types,
     )  # fmt: skip
 
 
@@ -889,12 +898,12 @@ def _vector(name: str) -> Opcode:
     traits |= Trait.DOUBLE_FMA if name in {"v_fma_f64", "v_fmac_f64"} else Trait.NONE
     traits |= Trait.PACKED if _PACKED.match(name) else Trait.NONE
     swaps, scales = _SWAPS.match(name) is not None, _SCALES.match(name) is not None
-    by_scalars = name.startswith("v_s_")
+    by_scalars = name.startswith(_BY_SCALARS)
     return Opcode(
         name=name,
         unit=IsaUnit.MATRIX if matrix else IsaUnit.VALU,
         known=(_PSEUDO_SCALAR if by_scalars else _VECTOR).match(name) is not None,
-        modelled=not scales and not by_scalars,
+        modelled=not scales,
         traits=traits,
         targets=2 if swaps or _CARRIES.match(name) else int(not scales),
         tied=_TIED.match(name) is not None,

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 ACC, SCALAR, WIDE = 256, 512, 1024
+WIDE_COUNT = 768  # of VGPRs above v255
 VCC, M0, EXEC, SCC = 106, 124, 126, 253
 NAMED = {
     "vcc": (VCC, 2), "vcc_lo": (VCC, 1), "vcc_hi": (VCC + 1, 1), "m0": (M0, 1),
@@ -90,6 +91,10 @@ def vector_rows(rows: Rows) -> Rows:
 
 def scalar_rows(rows: Rows) -> Rows:
     return frozenset(row for row in rows if SCALAR <= row < WIDE)
+
+
+def is_scalar(row: int) -> bool:
+    return SCALAR <= row < WIDE
 
 
 def row_name(row: int) -> str:

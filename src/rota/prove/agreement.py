@@ -176,7 +176,7 @@ class Agreement:
         return _refine(self._alike, *(self._classes(state.get(row, self._alone)) for row in rows_of(rows)))
 
     def _step(self, operation: Operation, state: dict[int, RowState], *, evaluated: bool) -> None:
-        if operation.to_lds and self._found is not None:
+        if operation.copies == "dma" and self._found is not None:
             classes = self._agree_on(state, operation.reads)
             self._found[operation.number] = _refine(self._found.get(operation.number, self._alike), classes)
         elif evaluated:

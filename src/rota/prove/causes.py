@@ -28,7 +28,7 @@ UNDECIDED = "undecided"  # the key of the evidence that names a fact which the p
 DISTANCE = ("distance", "unknown")  # evidence that two accesses may use the same bytes, or not
 LEVEL = "level"  # the key of the evidence that says how sure a finding is
 EARLY = frozenset({"I401", "I402"})  # the proof ended early
-RULES = frozenset({"I104"})
+RULES = frozenset({"I104", "I114"})
 """Rules between two instructions; a replay would look them up in the same table, and so shows nothing."""
 
 

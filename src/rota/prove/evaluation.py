@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from rota.isa.registers import EXEC, SCALAR, VCC
+from rota.isa.registers import EXEC, SCALAR, VCC, is_scalar
 from rota.isa.wave.operand import File, Operand, constant_bits
 from rota.prove.decisions import Decisions
-from rota.prove.operation import SLOTS
 from rota.prove.state import Half, Mask, Masks, WaveSet
 from rota.prove.symbol import (
     ARITHMETIC,
@@ -88,7 +87,7 @@ class Evaluator:
         return self.settle(value, known, None if everywhere else wave_set.exec) if isinstance(value, Linear) else value
 
     def make_initial(self, row: int) -> Linear:
-        return Linear(self.symbols.make("start", (row,), spread=WAVE if SCALAR <= row < SLOTS else LANE), 1, 0)
+        return Linear(self.symbols.make("start", (row,), spread=WAVE if is_scalar(row) else LANE), 1, 0)
 
     def settle(self, value: Value, known: Decisions, exec_: Mask | None = None) -> Value:
         """Apply decisions that were made since the value was, and drop what the active lanes can't see."""
@@ -141,6 +140,10 @@ class Evaluator:
         ):
             return self.masks.settle(low.mask, known.lookup)
         parts = [self.read_row(wave_set, each, known) for each in rows]
+        if len(parts) == 1 and isinstance(parts[0], Linear) and parts[0].base.op == "select":
+            chosen = self._select_mask(parts[0], waves)
+            if chosen is not None:
+                return self.masks.settle(chosen, known.lookup)
         if any(isinstance(each, Linear) for each in parts):
             atom = self.symbols.opaque("pair", tuple(parts), spread=LANE).base
             return self.masks.unknown(atom, waves)
@@ -149,6 +152,20 @@ class Evaluator:
             column = np.broadcast_to(np.asarray(part), (waves, 1))[:, 0].tolist()
             numbers = [number | each << 32 * word for number, each in zip(numbers, column, strict=True)]
         return self.masks.leaf(tuple(numbers))
+
+    def _select_mask(self, word: Value, waves: int) -> Mask | None:
+        """The mask that a condition of the workgroup selects, in a word that is a whole mask."""
+        if isinstance(word, int):
+            return self.masks.leaf((word,) * waves)
+        if not isinstance(word, Linear) or word.base.op != "select" or word.scale != 1 or key_of(word.offset) != 0:
+            return None
+        condition, *ways = parts_of(word.base)
+        one, other = (self._select_mask(each, waves) for each in ways)
+        if one is None or other is None:
+            return None
+        chooser = self.masks.unknown(condition, waves)
+        both = self.masks.combine("and", one, chooser), self.masks.combine("andn2", other, chooser)
+        return self.limit_atoms(self.masks.combine("or", *both))
 
     def write_pair(self, wave_set: WaveSet, row: int, mask: Mask, words: int = 0) -> None:
         mask = self.limit_atoms(mask)
@@ -169,7 +186,7 @@ class Evaluator:
 
     def write(self, wave_set: WaveSet, row: int, value: Value) -> None:
         """Write a register; of a vector register only the active lanes, unless nobody reads the others."""
-        if row >= SCALAR:
+        if is_scalar(row):
             if row in self.exec_rows:
                 self._write_exec_half(wave_set, row - _EXEC_ROW, value)
             else:

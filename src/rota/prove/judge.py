@@ -20,11 +20,12 @@ from rota.prove.agreement import Agreement
 from rota.prove.causes import DISTANCE, UNDECIDED, Alarm, FoundPair, SyncGap, group_by_cause
 from rota.prove.decisions import ALL, Decisions, Path, Span
 from rota.prove.operation import CountedBy, Operation
-from rota.prove.state import ANY, InFlight, LdsUse, WaveSet, count_younger, find_common, know_distance
+from rota.prove.state import ANY, InFlight, LdsUse, Masks, OwnPlaces, WaveSet, count_younger, find_common, know_distance
 from rota.prove.verdict import Fix, Remedy, separate, strengthen, wait_before
 
 _CHECK_EVERY = 4096  # pairs between two checks of the budget
 WRITES = frozenset({"write", "dma"})
+COPIES = frozenset({"dma", "copy"})  # to LDS, and from there: their own wave's accesses wait for them, too
 
 
 class OpenAccess(NamedTuple):
@@ -140,10 +141,10 @@ def _flights_of(wave_set: WaveSet) -> Iterator[InFlight]:
 
 def order_matters(one: str, other: str) -> bool:
     """True if two accesses of the same bytes don't commute."""
-    return one in WRITES or other in WRITES or {one, other} == {"read", "atomic"}
+    return one in WRITES or other in WRITES or (one == "atomic") != (other == "atomic")
 
 
-_VERBS = {"read": "reads", "write": "writes", "atomic": "changes", "dma": "loads to"}
+_VERBS = {"read": "reads", "write": "writes", "atomic": "changes", "dma": "loads to", "copy": "copies from"}
 _MOST_DECISIONS = 6
 
 
@@ -155,13 +156,15 @@ class Judge:
     """Collects findings, each pair of instructions once."""
 
     def __init__(
-        self, operations: Sequence[Operation], agreement: Agreement, *, strict_reads: bool, stops: bool, barrier: str
-    ) -> None:
+        self, operations: Sequence[Operation], agreement: Agreement, masks: Masks, *, strict_reads: bool, stops: bool,
+        barrier: str,
+    ) -> None:  # fmt: skip
+        self._masks = masks
         self._operations, self._agreement, self._strict_reads, self._stops = operations, agreement, strict_reads, stops
         self._barrier = barrier  # what an edit inserts
         self.remedies: dict[tuple[str, int, int], Remedy] = {}
         self._found: dict[tuple[object, ...], FoundPair] = {}
-        self._to_lds = dict.fromkeys(each.counted_by for each in operations if each.to_lds)
+        self._copies = dict.fromkeys(each.counted_by for each in operations if each.copies)
         self._apart: set[tuple[LdsUse, LdsUse]] = set()  # accesses that no wave makes to the same bytes
         self._waves_apart: set[tuple[LdsUse, int, LdsUse, int]] = set()  # the same of two waves
         self._free_of_races: set[tuple[tuple[tuple[int, ...], frozenset[LdsUse]], ...]] = set()
@@ -259,12 +262,17 @@ class Judge:
     def _counter(self, number: int) -> str:
         return self._operations[number].counted_by.counters[0]
 
-    def check_own_accesses(self, wave_set: WaveSet, operation: Operation, access: LdsUse, known: Decisions) -> None:
-        """Report an access while a load to LDS of the same wave is in flight: only a wait orders the two."""
-        keys = (each for each in (wave_set.queues if access.how == "dma" else self._to_lds) if len(each.counters) == 1)
+    def check_own_accesses(
+        self, wave_set: WaveSet, operation: Operation, access: LdsUse, lanes: OwnPlaces | None, known: Decisions
+    ) -> None:
+        """Report an access while a copy to or from LDS of the same wave is in flight: only a wait orders the two."""
+        queues = wave_set.queues if access.how in COPIES else self._copies
+        keys = (each for each in queues if len(each.counters) == 1)
         for by, flight in ((key, each) for key in keys for each in wave_set.queues[key]):
             other = flight.access
-            if other is None or (access, other) in self._apart or (access.how != "dma" != other.how):
+            if other is None or (access, other) in self._apart or COPIES.isdisjoint({access.how, other.how}):
+                continue
+            if not order_matters(access.how, other.how) or self._are_other_lanes(lanes, flight.lanes):
                 continue
             for place, wave in enumerate(wave_set.waves):
                 if not (common := find_common(access, place, other, place)):
@@ -290,6 +298,12 @@ class Judge:
                 break
             else:
                 self._apart.add((access, other))
+
+    def _are_other_lanes(self, one: OwnPlaces | None, other: OwnPlaces | None) -> bool:
+        """True if no lane of a wave makes both accesses, and each lane has bytes of its own."""
+        if one is None or other is None or one.key != other.key:
+            return False
+        return not any(self._masks.possible(self._masks.combine("and", one.active, other.active)))
 
     # Registers.
 
@@ -340,10 +354,10 @@ class Judge:
         """Remember the last waits, and ops that they would have covered with a count one less."""
         for counter, count in operation.waits:
             wave_set.last_waits = wave_set.last_waits | {counter: operation.number}
-            by = CountedBy((counter,), in_order=True)
-            if count and len(queue := wave_set.queues.get(by, ())) == count:
-                near = queue[0]._replace(near_wait=operation.number)
-                wave_set.queues = wave_set.queues | {by: (near, *queue[1:])}
+            for by, queue in wave_set.queues.items():
+                if by.in_order and by.counters == (counter,) and count and len(queue) == count:
+                    near = queue[0]._replace(near_wait=operation.number)
+                    wave_set.queues = wave_set.queues | {by: (near, *queue[1:])}
 
     def record_barrier(self, wave_set: WaveSet) -> None:
         """Remember, where waves signal a barrier, which waits ops in flight would have needed before it."""
@@ -361,10 +375,11 @@ class Judge:
     # Ends of waves, and bounds.
 
     def check_end(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
-        """Report loads to LDS in flight when their wave ends: the LDS may belong to another workgroup by then."""
+        """Report copies to or from LDS in flight when their wave ends: another workgroup may have the LDS by then."""
         for flight in wave_set.in_flight:
-            if flight.access is not None and flight.access.how == "dma" and any(flight.access.bytes):
-                message, counter = "a load to LDS is in flight when its wave ends", self._counter(flight.number)
+            if flight.access is not None and flight.access.how in COPIES and any(flight.access.bytes):
+                what = "a load to LDS" if flight.access.how == "dma" else "a store from LDS"
+                message, counter = f"{what} is in flight when its wave ends", self._counter(flight.number)
                 waves, missing = ", ".join(map(str, wave_set.waves)), f"{counter}(0) before it"
                 evidence = (("rule", "ordered only by latency"), ("waves", waves), ("missing wait", missing))
                 fixes = (wait_before(operation.number, counter, 0),)

@@ -20,6 +20,7 @@ from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import MOST_WORK_ITEMS, KernelFacts
 from rota.isa.binary.toolchain import read_object
 from rota.isa.disassembly import Instruction, expand_pairs, expand_vskip
+from rota.isa.hazards.dependency_waits import check_dependency_waits
 from rota.isa.hazards.wait_states import check_spacing
 from rota.isa.opcodes import IsaFlow
 from rota.isa.registers import NAMED, SCALAR, rows_in
@@ -30,6 +31,8 @@ from rota.prove.evaluation import Evaluator
 from rota.prove.judge import FirstError, Judge
 from rota.prove.memory_steps import MemorySteps
 from rota.prove.operation import (
+    WAVE_ROW,
+    WAVE_SHIFT,
     Operation,
     UnknownOperationError,
     list_queues,
@@ -210,6 +213,7 @@ _TAINTS: dict[str, Callable[..., int]] = {
 _NOT_JUDGED = "accesses of global memory, and the contents of LDS before it is written, are not judged"
 _SAME_WORDS = "words that several waves load to the same bytes of LDS, and pointers to them in memory, do not change"
 _IN_BOUNDS = "LDS addresses that come from data are inside of the kernel's LDS, as requested"
+_NOWHERE = "lanes that give the address 0x7fffffff access no LDS, as compilers mean it"
 _READ_PER_SECOND = 6_000  # instructions that are decoded and sliced per second, at least
 _STEPS_TO_READ, _ALWAYS_READ = 2, 1_000  # steps that this costs for each, and how many are read in any case
 
@@ -310,7 +314,7 @@ class _Proof:
     recorder: Recorder | None
     stops: bool
     assumptions: list[str] = field(default_factory=list)
-    broken_rules: list[Alarm] = field(default_factory=list)  # missing wait states, which no replay can show
+    broken_rules: list[Alarm] = field(default_factory=list)  # of two instructions, which no replay can show
     remedies: tuple[Remedy, ...] = ()
     explorer: Explorer | None = None
     lds_bytes: int = 0
@@ -363,8 +367,9 @@ class _Proof:
             return False, [], (too_many,)
         if missing := self._list_missing(architecture):
             return False, [], self._refuse_machine(architecture, missing)
-        if architecture.hazards.rules:
-            self.broken_rules = _group(check_spacing(self.instructions, architecture))
+        waits = check_dependency_waits(self.instructions, architecture)
+        spacing = check_spacing(self.instructions, architecture) if architecture.hazards.rules else ()
+        self.broken_rules = _group((*spacing, *waits))
         if self.broken_rules and self.stops:
             return False, [], ()
         try:
@@ -426,7 +431,8 @@ class _Proof:
         strict = self.policies.reads is ReadsAtBarrier.STRICT
         agreement = Agreement(operations, start.copy(), lanes, full=full)
         barrier = SPLIT_BARRIER if architecture.split_barrier else BARRIER
-        judge = Judge(operations, agreement, strict_reads=strict, stops=self.stops, barrier=barrier)
+        masks = evaluator.masks
+        judge = Judge(operations, agreement, masks, strict_reads=strict, stops=self.stops, barrier=barrier)
         self.lds_bytes = self._find_lds_size(operations, architecture)
         memory = MemorySteps(
             evaluator,
@@ -438,6 +444,7 @@ class _Proof:
             doubted=self.doubted,
             flat_lds=any("src_shared_base" in each.text for each in self.instructions),
             m0_is_short=architecture.lds_bytes.value <= 1 << 16,
+            nowhere=None if architecture.lds_nowhere is None else architecture.lds_nowhere.value,
             lds_in_bounds=self.policies.lds_in_bounds,
             recorder=self.recorder,
         )
@@ -460,6 +467,8 @@ class _Proof:
             ending = (self._report_early_end("values are nested too deeply", None, "depth"),)
         if memory.assumed_in_bounds:
             self.assumptions.append(_IN_BOUNDS)
+        if memory.met_nowhere:
+            self.assumptions.append(_NOWHERE)
         if memory.loads_twice:
             self.assumptions.append("memory that scalar loads read is not written during the launch")
         return judge, ending
@@ -535,6 +544,7 @@ class _Proof:
         if self.architecture is not None and not self.architecture.descriptor.workgroup_ids:
             for name in _OF_WORKGROUP:
                 registers[SCALAR + NAMED[name][0]] = evaluator.symbols.argument("workgroup", name)
+            registers[WAVE_ROW] = np.arange(waves, dtype=np.int64)[:, None] << WAVE_SHIFT
         lanes = evaluator.masks.lanes
         item = np.arange(waves * lanes, dtype=np.int64).reshape(waves, lanes)
         x, y, z = item % block[0], item // block[0] % block[1], item // (block[0] * block[1])
@@ -552,7 +562,7 @@ def _refuse(error: IsaError) -> tuple[Finding, ...]:
 
 
 def _group(findings: Sequence[Finding]) -> list[Alarm]:
-    """Missing wait states by rule: each is one cause, wherever it is."""
+    """Broken rules by their names: each is one cause, wherever it is."""
     groups: dict[object, Alarm] = {}
     for each in findings:
         pair = FoundPair(finding=each, number=0, other=0, rule="", gap=None)

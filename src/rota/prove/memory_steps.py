@@ -8,6 +8,7 @@ for the counter of LDS.  A scalar store may read its data until a wait covers it
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,8 +19,23 @@ from rota.prove.decisions import ALL, Decided, Decisions, Path, Span, plain_span
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import Judge
 from rota.prove.operation import VECTORS, CountedBy, Operation, OperationKind, rows_of
-from rota.prove.state import Half, InFlight, LdsUse, WaveSet, retire
-from rota.prove.symbol import FROM_LDS, GROUP, LANE, LOADED, M32, WAVE, Linear, Value, linear, plus, spread_of
+from rota.prove.state import Half, InFlight, LdsUse, Mask, OwnPlaces, WaveSet, retire
+from rota.prove.symbol import (
+    FROM_LDS,
+    GROUP,
+    LANE,
+    LOADED,
+    M32,
+    WAVE,
+    Linear,
+    Value,
+    key_of,
+    linear,
+    parts_of,
+    plus,
+    spread_of,
+)
+from rota.prove.tensor_copies import DONE, PLACE, Field, find_tile
 from rota.prove.touched_bytes import TouchedBytes
 from rota.prove.widening import ProductState, Recorder
 
@@ -33,18 +49,19 @@ class MemorySteps:
     def __init__(
         self, evaluator: Evaluator, touched: TouchedBytes, judge: Judge, *, most: dict[str, int],
         constants: dict[int, int], evaluated: Sequence[bool], doubted: frozenset[str], flat_lds: bool = False,
-        m0_is_short: bool = False, lds_in_bounds: bool = False, recorder: Recorder | None = None,
+        m0_is_short: bool = False, nowhere: int | None = None, lds_in_bounds: bool = False,
+        recorder: Recorder | None = None,
     ) -> None:  # fmt: skip
         self._recorder = recorder
         self._evaluator, self._touched, self._judge, self._most = evaluator, touched, judge, most
         self._constants, self._doubted, self.flat_lds = constants, doubted, flat_lds
-        self._short_m0, self._lds_in_bounds = m0_is_short, lds_in_bounds
+        self._short_m0, self._nowhere, self._lds_in_bounds = m0_is_short, nowhere, lds_in_bounds
         self.accesses = touched.accesses
         self._evaluated, self._rows = evaluated, dict[int, tuple[int, ...]]()
         self._saturated = max(most.values()) + 1  # more than any counter can count
         self.sites: dict[int, bool] = {}
         self._outside: dict[Hashable, tuple[Path, Path]] = {}  # keeps the path whose id is in the key
-        self.loads_twice = self.assumed_in_bounds = False
+        self.loads_twice = self.assumed_in_bounds = self.met_nowhere = False
 
     # Waits.
 
@@ -108,15 +125,15 @@ class MemorySteps:
     # Issues.
 
     def issue_lds(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
-        access = None
+        access = lanes = None
         if operation.kind is OperationKind.LDS:  # else an exchange of lanes, which leaves LDS as it is
             address = self._evaluator.read_row(wave_set, operation.operands[0].rows[0], product.known)
-            access = self._access(wave_set, operation, operation.verb, address, product)
+            access, lanes = self._access(wave_set, operation, operation.verb, address, product)
         moved = self._gather(wave_set, operation, product.known) if operation.kind is OperationKind.EXCHANGE else None
         self._forget_rows(wave_set, operation)
         if moved is not None:
             wave_set.registers[operation.operands[0].rows[0]] = moved
-        self._issue(wave_set, operation, access, product)
+        self._issue(wave_set, operation, access, product, lanes)
 
     def _gather(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> Value | None:
         """What each lane reads from the lane whose address it gives; None where that isn't known."""
@@ -134,9 +151,12 @@ class MemorySteps:
         moved = np.take_along_axis(np.broadcast_to(offset, shape), source, axis=1)
         return linear(value.base, value.scale, moved) if isinstance(value, Linear) else moved
 
-    def _issue(self, wave_set: WaveSet, operation: Operation, access: LdsUse | None, product: ProductState) -> None:
+    def _issue(
+        self, wave_set: WaveSet, operation: Operation, access: LdsUse | None, product: ProductState,
+        lanes: OwnPlaces | None = None,
+    ) -> None:  # fmt: skip
         by, at_signal = operation.counted_by, wave_set.signalled
-        flight = InFlight(operation.number, operation.data, access, product.epoch, signalled=at_signal)
+        flight = InFlight(operation.number, operation.data, access, product.epoch, signalled=at_signal, lanes=lanes)
         queue = wave_set.queues[by]
         if queue or not (by.in_order and flight.only_counts):
             queue = (*queue, flight)
@@ -155,23 +175,47 @@ class MemorySteps:
 
     def _access(
         self, wave_set: WaveSet, operation: Operation, how: str, address: Value, product: ProductState
-    ) -> LdsUse:
+    ) -> tuple[LdsUse, OwnPlaces | None]:
+        active = wave_set.exec if operation.spec.obeys_exec else self._touched.masks.every(len(wave_set.waves))
+        address, active = self._leave_out(address, active)
         concrete = not isinstance(address, Linear)
         self.sites[operation.number] = self.sites.get(operation.number, True) and concrete
-        access = self._access_in_bounds(wave_set, operation, how, address, product.known)
-        self._judge.check_own_accesses(wave_set, operation, access, product.known)
+        access = self._access_in_bounds(wave_set, operation, how, address, active, product.known)
+        lanes = self._touched.find_own_places(operation, address, active)
+        self._judge.check_own_accesses(wave_set, operation, access, lanes, product.known)
         if self._recorder is not None:
             self._recorder.record_access(product, wave_set, access)
-        return access
+        return access, lanes
 
-    def _access_in_bounds(
-        self, wave_set: WaveSet, operation: Operation, how: str, address: Value, known: Decisions
+    def _leave_out(self, address: Value, active: Mask) -> tuple[Value, Mask]:
+        """Without the lanes whose address no LDS has: compilers give it to those that aren't to access LDS."""
+        masks, nowhere = self._touched.masks, self._nowhere
+        while nowhere is not None and isinstance(address, Linear) and address.base.op == "pick":
+            mask, new, old = parts_of(address.base)
+            own = address.base.row_waves in {(), self._evaluator.symbols.row_waves}
+            if (
+                not own
+                or address.scale != 1
+                or key_of(address.offset) != 0
+                or nowhere not in {key_of(new), key_of(old)}
+            ):
+                break
+            outside = key_of(new) == nowhere
+            address, active = old if outside else new, masks.combine("andn2" if outside else "and", active, mask)
+            self.met_nowhere = True
+        if nowhere is not None and not isinstance(address, Linear) and np.any(away := np.asarray(address) == nowhere):
+            active = masks.combine("and", active, masks.from_lanes(~away, len(masks.possible(active))))
+            self.met_nowhere = True
+        return address, active
+
+    def _access_in_bounds(  # noqa: PLR0917
+        self, wave_set: WaveSet, operation: Operation, how: str, address: Value, active: Mask, known: Decisions
     ) -> LdsUse:
         stride, size = operation.to_lds, self._touched.size
-        access, outside = self._touched.find(operation, how, address, wave_set.exec, stride)
+        access, outside = self._touched.find(operation, how, address, active, stride)
         if outside is not None:
             self._judge.report_outside(operation, outside.place, size, known, in_doubt=outside.in_doubt)
-        bounds = self._touched.find_bounds_outside(operation, address, wave_set, known, stride)
+        bounds = self._touched.find_bounds_outside(operation, address, wave_set, active, known, stride)
         if bounds is not None:
             self._report_unbounded(operation, bounds, known, self._path_outside(wave_set, operation, address, known))
         return access
@@ -205,23 +249,46 @@ class MemorySteps:
 
     def issue_vector(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
         access: LdsUse | None = None
-        if operation.to_lds:
-            base = self._evaluator.read_row(wave_set, SCALAR + M0, product.known)
-            base = self._evaluator.compute("and", base, 0xFFFF) if self._short_m0 else base
-            access = self._access(wave_set, operation, "dma", base, product)
+        lanes: OwnPlaces | None = None
+        if operation.tensor:
+            access = self._access_tile(wave_set, operation, product)
+        elif operation.copies:
+            row = operation.operands[0].rows[0] if operation.operands else SCALAR + M0
+            base = self._evaluator.read_row(wave_set, row, product.known)
+            base = self._evaluator.compute("and", base, 0xFFFF) if self._short_m0 and operation.to_lds else base
+            access, lanes = self._access(wave_set, operation, operation.copies, base, product)
         elif operation.flat and self.flat_lds:
             access = self._access_flat(wave_set, operation, product.known)
         self._forget_rows(wave_set, operation)
         if operation.slots and self._evaluated[operation.number]:
             self._spill(wave_set, operation, product.known)
-        self._issue(wave_set, operation, access, product)
+        self._issue(wave_set, operation, access, product, lanes)
+
+    def _access_tile(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> LdsUse:
+        """The LDS access of a tensor copy: one job of the wave, whatever EXEC holds."""
+        evaluator, known = self._evaluator, product.known
+
+        def read(field: Field) -> Value:
+            word = evaluator.read_row(wave_set, operation.operands[field.group].rows[field.word], known)
+            found = evaluator.compute("and", word, (1 << field.bits) - 1 << field.first)
+            return evaluator.compute("shr", found, field.first) if field.first else found
+
+        tile, waves = find_tile(read), len(wave_set.waves)
+        done = evaluator.mask_of(evaluator.compare("eq", "u", read(DONE), 1), waves)
+        active = self._touched.masks.combine("and", done, self._touched.masks.leaf((1,) * waves))
+        here = replace(operation, extents=tile.pieces)
+        access = self._access_in_bounds(wave_set, here, operation.copies, read(PLACE), active, known)
+        self._judge.check_own_accesses(wave_set, operation, access, None, known)
+        if self._recorder is not None:
+            self._recorder.record_access(product, wave_set, access)
+        return access
 
     def _access_flat(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> LdsUse | None:
         """The LDS access of a flat op, if the high word of its address points there."""
         how = {"load": "read", "store": "write", "atomic": "atomic"}[operation.verb]
         low, high = (self._evaluator.read_row(wave_set, row, known) for row in operation.operands[0].rows)
         if isinstance(high, int) and high == SHARED_BASE >> 32:
-            return self._access_in_bounds(wave_set, operation, how, low, known)
+            return self._access_in_bounds(wave_set, operation, how, low, wave_set.exec, known)
         if isinstance(high, int):
             return None  # global or private memory
         self._report_unbounded(operation, ALL, known, known.path)
@@ -233,7 +300,7 @@ class MemorySteps:
         rows = self._rows.get(operation.number)
         if rows is None:
             wanted = self._evaluated[operation.number]
-            found = rows_of(operation.data & (1 << SCALAR) - 1) if wanted else ()
+            found = rows_of(operation.data & VECTORS) if wanted else ()
             rows = self._rows[operation.number] = tuple(found)
         may_be_lds = operation.kind is not OperationKind.VMEM or (operation.flat and self.flat_lds)
         source = FROM_LDS if may_be_lds else LOADED

@@ -14,16 +14,18 @@ from typing import NamedTuple
 
 from rota.errors import IsaError
 from rota.isa.disassembly import Instruction
+from rota.isa.hazards.dependency_waits import sets_known_mode
 from rota.isa.opcodes import IsaFlow, IsaUnit, MemAccess, MemSpace, MemVerb, Opcode, Trait, wait_counts
-from rota.isa.registers import EXEC, M0, SCALAR, SCC, TRAP_ROWS, WIDE, rows_in
+from rota.isa.registers import EXEC, M0, NAMED, SCALAR, SCC, TRAP_ROWS, WIDE, WIDE_COUNT, rows_in
 from rota.isa.wave.operand import File, Operand, parse_operand
+from rota.prove.tensor_copies import NEEDED
 from rota.targets.architecture import Architecture, Traffic
 
 SCC_ROW = SCALAR + SCC
+VECTORS = (1 << SCALAR) - 1 | ((1 << WIDE_COUNT) - 1) << WIDE
 EXEC_BITS = 0b11 << SCALAR + EXEC
 SCC_BIT, M0_BIT = 1 << SCC_ROW, 1 << SCALAR + M0
-VECTORS = (1 << SCALAR) - 1
-SLOTS = 1024  # the first row of spill slots: words of private memory that the kernel addresses by constants only
+SLOTS = 2048  # the first row of spill slots: words of private memory that the kernel addresses by constants only
 
 
 class OperationKind(enum.Enum):
@@ -44,13 +46,14 @@ class OperationKind(enum.Enum):
 
 
 class CountedBy(NamedTuple):
-    """The counters that count a memory op, and whether it returns in the order of issue.
+    """The counters that count a memory op, and whether it returns in the order of issue: `among` its kind, if not all.
 
     A flat op counts as vector memory and, as the last, as LDS: it is complete after waits for both.
     """
 
     counters: tuple[str, ...]
     in_order: bool = False
+    among: str = ""
 
 
 NOT_COUNTED = CountedBy(())
@@ -63,9 +66,11 @@ class Operation:
     `extents` are the bytes that an LDS op accesses, as offsets from its address and sizes.  `verb` is read, write or
     atomic for LDS ops, load, store or atomic for others, and wait if a barrier has to be signalled before.  `data` are
     the registers that a load fills, `address` those of an LDS address, `slots` the spill slots that it loads or stores.
-    `to_lds` are the bytes per lane of a load to LDS, `waits` the counts of a wait by counter, `indexed` the mode bits
-    of index mode.  `keeps_target` says that a part of the target stays as it was, `holds_data` that a store reads
-    `data` until a wait covers it.  `parts` are the bits of each operand that SDWA reads: the first, and how many.
+    `copies` says how an instruction that accesses LDS beside global memory does it: dma for a load to LDS, copy for a
+    store from there; a `tensor` copy is described by scalar registers.  `to_lds` are the bytes per lane of a load to
+    LDS whose lanes follow M0.  `waits` are the counts of a wait by counter, `indexed` the mode bits of index mode.
+    `keeps_target` says that a part of the target stays as it was, `holds_data` that a store reads `data` until a wait
+    covers it.  `parts` are the bits of each operand that SDWA reads: the first, and how many.
     """
 
     number: int
@@ -79,7 +84,9 @@ class Operation:
     verb: str = ""
     extents: tuple[tuple[int, int], ...] = ()
     data: int = 0
+    copies: str = ""
     to_lds: int = 0
+    tensor: bool = False
     flat: bool = False
     address: int = 0
     slots: tuple[int, ...] = ()
@@ -101,7 +108,7 @@ class Operation:
 
     @property
     def is_vector(self) -> bool:
-        return self.instruction.spec.unit.computes_lanes
+        return self.instruction.spec.unit.computes_lanes and not self.instruction.spec.is_scalar
 
 
 class UnknownOperationError(Exception):
@@ -121,7 +128,15 @@ def _mask(rows: Iterable[int]) -> int:
 
 
 def _parse_operands(instruction: Instruction, count: int | None = None) -> tuple[Operand, ...]:
-    return tuple(parse_operand(text, instruction) for text in instruction.operands[:count])
+    """Its operands; of half a register, the whole."""
+    return tuple(_parse_operand(text, instruction) for text in instruction.operands[:count])
+
+
+def _parse_operand(text: str, instruction: Instruction) -> Operand:
+    return parse_operand(_HALF.sub("", text), instruction, wide=True)
+
+
+_HALF = re.compile(r"\.[lh](?=\||\)|$)")
 
 
 _WORKGROUP = (("-1",), ("0xffff",))  # the barrier of a workgroup, as a number of the encoding and as its bits
@@ -152,12 +167,18 @@ def read_operation(instruction: Instruction, number: int, architecture: Architec
         )  # fmt: skip
         if spec.access is not None:
             return _read_memory(make, instruction, spec.access)
+        if spec.unit is IsaUnit.VMEM and traffic is not None:  # of caches: only its counter sees it
+            return make(kind=OperationKind.VMEM, verb="cache")
         if spec.flow in _FLOWS:
             return _read_control(make, instruction, architecture)
         return _read_value(make, instruction)
     except (IsaError, LookupError, ValueError) as error:
         raise UnknownOperationError(instruction, "form") from error
 
+
+# Launches of some machines put a wave's number into bits 29 to 25 of a register; nothing is known of the others.
+WAVE_ROW, WAVE_SHIFT = SCALAR + NAMED["ttmp8"][0], 25
+_WAVE_NUMBER = ("s_bfe_u32", "ttmp8", "0x50019")  # how it is read
 
 # Fields that no address depends on: rounding and denormals, and the bit that compilers set first in every kernel.
 _KNOWN_MODES = re.compile(r"hwreg\(HW_REG_WAVE_MODE, *(?:0, *[1-8]|2, *[1-6]|4, *[1-4]|6, *[12]|25, *1)\)")
@@ -167,27 +188,30 @@ def _refuse_unmodelled(instruction: Instruction, architecture: Architecture) -> 
     """Raises UnknownOperationError for what depends on rules of the machine that the proof doesn't have."""
     spec, registers = instruction.spec, instruction.registers
     rows = registers.reads | registers.writes
-    if any(row >= WIDE for row in rows):
+    if architecture.descriptor.accumulators and any(row >= WIDE for row in rows):
         raise UnknownOperationError(instruction, "register above v255")
     launch_fills = not architecture.descriptor.workgroup_ids
     if not TRAP_ROWS.isdisjoint(registers.writes if launch_fills else rows):
         raise UnknownOperationError(instruction, "register of trap handlers")
     if not architecture.assumed:
         return
-    if spec.unit is IsaUnit.MATRIX or Trait.TRANSCENDENTAL in spec.traits:
+    if spec.unit is IsaUnit.MATRIX and all(each.name != spec.name for each in architecture.matrix_forms):
         raise UnknownOperationError(instruction, "distance from other instructions")
-    if Trait.SETS_MODE in spec.traits and _KNOWN_MODES.search(instruction.text) is None:  # of scheduling, for one
+    is_known = _KNOWN_MODES.search(instruction.text) is not None or sets_known_mode(instruction)
+    if Trait.SETS_MODE in spec.traits and not is_known:
         raise UnknownOperationError(instruction, "mode")
     if spec.access is not None and (spec.access.private or instruction.is_flat):
         raise UnknownOperationError(instruction, "address space")
-    if spec.access is not None and spec.access.verb is MemVerb.EXCHANGE:
-        raise UnknownOperationError(instruction, "exchange of lanes")
+    if WAVE_ROW in rows and (spec.name, *instruction.operands[1:]) != _WAVE_NUMBER:
+        raise UnknownOperationError(instruction, "register of trap handlers")
 
 
 def _read_control(make: Callable[..., Operation], instruction: Instruction, architecture: Architecture) -> Operation:
     flow, operands, verb = instruction.spec.flow, tuple[Operand, ...](), ""
     kind, waits = _FLOWS[flow], tuple[tuple[str, int], ...]()
-    if flow is IsaFlow.WAIT:
+    if instruction.spec.name == "s_wait_idle":
+        waits = tuple((queue.counter, 0) for queue in architecture.queues)
+    elif flow is IsaFlow.WAIT:
         waits = tuple(wait_counts(instruction.spec, instruction.text, architecture).items())
     elif flow in {IsaFlow.SIGNAL, IsaFlow.JOIN}:
         if not architecture.split_barrier or instruction.operands not in _WORKGROUP:
@@ -221,19 +245,37 @@ def _read_memory(make: Callable[..., Operation], instruction: Instruction, acces
                 raise UnknownOperationError(instruction, f"modifier {name!r}")
         return make(
             kind=OperationKind.LDS, data=data, verb=_LDS_VERBS[access.verb], address=_mask(registers.address),
-            operands=(parse_operand(instruction.operands[returns], instruction),),
+            operands=(_parse_operand(instruction.operands[returns], instruction),),
             extents=tuple((start, access.size) for start in instruction.piece_offsets),
         )  # fmt: skip
-    size = access.size if instruction.to_lds else 0
-    if instruction.to_lds and size < _LEAST_TO_LDS:
-        raise UnknownOperationError(instruction, "width of a load to LDS")
+    if access.tensor or access.asynchronous or instruction.to_lds:
+        return _read_copy(make, instruction, access)
     return make(
-        kind=OperationKind.VMEM, data=data, verb=access.verb.value, to_lds=size,
-        extents=((instruction.offset, size),) if size else (), address=M0_BIT if size else 0,
-        flat=access.space is MemSpace.FLAT,
+        kind=OperationKind.VMEM, data=data, verb=access.verb.value, flat=access.space is MemSpace.FLAT,
     )  # fmt: skip
 
 
+def _read_copy(make: Callable[..., Operation], instruction: Instruction, access: MemAccess) -> Operation:
+    """A copy between memory and LDS: its place there is named by scalar registers, by each lane, or by M0."""
+    registers, extents, size = instruction.registers, ((instruction.offset, access.size),), access.size
+    make = partial(
+        make, kind=OperationKind.VMEM, verb=access.verb.value, copies="dma" if instruction.to_lds else "copy"
+    )
+    if access.tensor:
+        groups = _parse_operands(instruction)
+        if len(groups) != _TENSOR_GROUPS:
+            raise UnknownOperationError(instruction, "third dimension")
+        needed = _mask(groups[group].rows[word] for group, word in NEEDED)
+        return make(operands=groups, address=needed, tensor=True)
+    if access.asynchronous:
+        place = _parse_operand(instruction.operands[0 if instruction.to_lds else 1], instruction)
+        return make(operands=(place,), address=_mask(registers.address), extents=extents)
+    if size < _LEAST_TO_LDS:
+        raise UnknownOperationError(instruction, "width of a load to LDS")
+    return make(to_lds=size, extents=extents, address=M0_BIT, flat=access.space is MemSpace.FLAT)
+
+
+_TENSOR_GROUPS = 2
 _COMPARED = 2
 _OFFSETS = frozenset({"offset", "offset0", "offset1"})
 _MODELLED = (  # in spite of their modifiers and kept targets
@@ -264,11 +306,12 @@ def _read_value(make: Callable[..., Operation], instruction: Instruction) -> Ope
         operands = (Operand(text="null", file=File.NONE), *operands)
     keeps_target = bool(registers.kept)
     parts = _read_parts(instruction)
+    halves = any(_HALF.search(each) for each in instruction.operands)
     is_modelled = (spec.name, tuple(instruction.fields)) in _MODELLED or bool(parts)
     return make(
         kind=OperationKind.VALUE,
         operands=operands,
-        unmodelled=(bool(instruction.modifiers) or keeps_target) and not is_modelled,
+        unmodelled=(bool(instruction.modifiers) or keeps_target or halves) and not is_modelled,
         targets=1 if spec.swaps else spec.targets,
         keeps_target=keeps_target,
         parts=parts,
@@ -302,7 +345,7 @@ def mark_flat(operations: list[Operation]) -> list[Operation]:
         if each.flat:
             place = each.instruction.operands[1 if each.data else 0]
             extents = ((each.instruction.offset, each.access.size if each.access else 0),)
-            operands, address = (parse_operand(place, each.instruction),), _mask(rows_in(place))
+            operands, address = (_parse_operand(place, each.instruction),), _mask(rows_in(place))
             marked[number] = replace(each, operands=operands, address=address, extents=extents)
     return marked
 
@@ -331,7 +374,10 @@ def mark_spills(operations: list[Operation]) -> list[Operation]:
 def list_queues(architecture: Architecture) -> dict[tuple[Traffic, bool], CountedBy]:
     """How the machine counts each kind of memory op, plain or flat: those in order first, flat ones last."""
     queues = {each: queue for queue in architecture.queues for each in Traffic if each in queue.counts}
-    plain = {(each, False): CountedBy((queue.counter,), queue.orders(each)) for each, queue in queues.items()}
+    plain = {
+        (each, False): CountedBy((queue.counter,), each in queue.in_order, each.value if queue.by_kind else "")
+        for each, queue in queues.items()
+    }
     flat = {}
     for each in (Traffic.LOAD, Traffic.STORE):
         flat[each, True] = CountedBy(tuple(dict.fromkeys((queues[each].counter, queues[Traffic.LDS].counter))))

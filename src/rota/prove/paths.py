@@ -20,11 +20,12 @@ from rota.prove.decisions import Decisions, Spelling, StateGraph
 from rota.prove.evaluation import Evaluator, WaveView
 from rota.prove.judge import Judge
 from rota.prove.memory_steps import MemorySteps
-from rota.prove.operation import SCC_ROW, CountedBy, Operation, OperationKind
+from rota.prove.operation import SCC_ROW, CountedBy, Operation, OperationKind, rows_of
 from rota.prove.seen_states import SeenStates
 from rota.prove.slicing import BackwardSlice, find_call_targets, find_interacting
 from rota.prove.state import Accesses, Half, InFlight, Mask, Masks, WaveSet, atoms_of
 from rota.prove.symbol import GROUP, LANE, Lanes, Linear, Plain, Symbol, Value, simplify
+from rota.prove.tensor_copies import UnknownFieldError
 from rota.prove.transfer import evaluate_indexed, evaluate_scalar, evaluate_vector, resolve_index, set_index
 from rota.prove.verdict import Meter
 from rota.prove.widening import LoopVisit, Namer, ProductState, Recorder, Widener, shape_of
@@ -493,12 +494,18 @@ class Explorer:
             self._resolve(wave_set, operation.operands[0].rows[0], product)
             self.memory.issue_lds(wave_set, operation, product)
         elif kind is OperationKind.VMEM:
-            if operation.to_lds:
-                self._resolve(wave_set, SCALAR + M0, product)
+            if operation.tensor:
+                for row in rows_of(operation.address):
+                    self._resolve(wave_set, row, product)
+            elif operation.copies:
+                self._resolve(wave_set, operation.operands[0].rows[0] if operation.operands else SCALAR + M0, product)
             elif operation.flat and operation.address:
                 for row in operation.operands[0].rows:
                     self._resolve(wave_set, row, product)
-            self.memory.issue_vector(wave_set, operation, product)
+            try:
+                self.memory.issue_vector(wave_set, operation, product)
+            except UnknownFieldError as error:
+                raise InconclusiveError(f"a tensor copy's bytes of LDS aren't known: {error}", operation) from error
         elif kind is OperationKind.SMEM:
             self.evaluator.symbols.looping = self._looping[operation.number]
             self.memory.issue_scalar(wave_set, operation, product)
@@ -611,6 +618,8 @@ class Explorer:
             self._separate(product)
             return False
         product.marked = product.forks
+        for each in product.wave_sets:
+            each.forget_lanes()
         sizes = (len(each.registers) + len(each.covered) + len(each.late) for each in product.wave_sets)
         self.meter.spend(registers=sum(sizes))
         self._namer.rename(product)

@@ -80,7 +80,7 @@ def find_interacting(operations: Sequence[Operation], successors: Sequence[Seque
     """For each operation, whether an LDS access or a barrier can be reached from it."""
     into = _invert(successors)
     found = [
-        each.kind in {OperationKind.LDS, OperationKind.BARRIER} or bool(each.to_lds) or (flat and each.flat)
+        each.kind in {OperationKind.LDS, OperationKind.BARRIER} or bool(each.copies) or (flat and each.flat)
         for each in operations
     ]
     work = [number for number, each in enumerate(found) if each]
@@ -235,7 +235,7 @@ def _transfer_ones(operation: Operation, ones: int) -> int:
 
 def _own_needs(operation: Operation, *, control: bool, sources: bool) -> int:
     """Registers that an operation needs whether or not its result is needed."""
-    if sources and operation.to_lds:
+    if sources and operation.copies == "dma":
         return operation.reads & ~EXEC_BITS
     if operation.address:
         return operation.address

@@ -69,6 +69,9 @@ class Masks:
             found = self._leaves[numbers] = Mask(numbers, rows_differ=differ, is_full=is_full)
         return found
 
+    def every(self, waves: int) -> Mask:
+        return self.leaf((self.all,) * waves)
+
     def choice(self, atom: Symbol, high: Mask, low: Mask) -> Mask:
         """A mask that an atom decides lane by lane; the atoms of both branches have higher numbers."""
         if high is low:
@@ -82,7 +85,7 @@ class Masks:
         return found
 
     def unknown(self, atom: Symbol, waves: int) -> Mask:
-        return self.choice(atom, self.leaf((self.all,) * waves), self.leaf((0,) * waves))
+        return self.choice(atom, self.every(waves), self.leaf((0,) * waves))
 
     def from_lanes(self, lanes: NDArray[np.bool_], waves: int) -> Mask:
         full = np.broadcast_to(lanes, (waves, self.lanes))
@@ -175,7 +178,7 @@ ANY = "any"  # the origin of an address that data chooses
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LdsUse:
-    """An access of LDS: its operation, how it accesses (read, write, atomic or dma), and the bytes of each wave.
+    """An access of LDS: its operation, how (read, write, atomic, dma or copy), and the bytes of each wave.
 
     Only `Accesses` makes them: equal accesses are the same object.  One that isn't exact may use any of its bytes.
     `again` marks a load to LDS that repeats an earlier one between the same two barriers, perhaps with other words.
@@ -257,6 +260,13 @@ class Accesses:
 OLDEST = 8  # barriers after which it doesn't matter any more how long a memory op has been in flight
 
 
+class OwnPlaces(NamedTuple):
+    """Which lanes access LDS, each at a place of its own; equal keys are equal places, lane by lane."""
+
+    key: Hashable
+    active: Mask
+
+
 class InFlight(NamedTuple):
     """A memory op in flight: its operation, the registers that it fills, its LDS access, and the epoch of its issue.
 
@@ -266,7 +276,8 @@ class InFlight(NamedTuple):
     it.  `last_wait` is the last wait before that `barrier`, `near_wait` the last one whose count was one too many.
     `waited` are the counters that a wait has seen at 0 since its issue, if another one counts it, too.  `signalled`
     says that its wave had signalled the next barrier and not yet waited for it.  An op that is there on some of the
-    paths that were joined only `may` be in flight: no wait can count on it.
+    paths that were joined only `may` be in flight: no wait can count on it.  `lanes` are known until the next place
+    where states are compared.
     """
 
     number: int
@@ -281,6 +292,7 @@ class InFlight(NamedTuple):
     waited: frozenset[str] = frozenset()
     signalled: bool = False
     may: bool = False
+    lanes: OwnPlaces | None = None
 
     @property
     def only_counts(self) -> bool:
@@ -414,7 +426,9 @@ class WaveSet:
             return select_waves(value, rows)
 
         def select_flight(each: InFlight) -> InFlight:
-            return each if each.access is None else each._replace(access=accesses.select_waves(each.access, rows))
+            if each.access is None:
+                return each
+            return each._replace(access=accesses.select_waves(each.access, rows), lanes=None)
 
         def select_accesses(done: dict[LdsUse, InFlight]) -> dict[LdsUse, InFlight]:
             found = ((accesses.select_waves(each, rows), flight) for each, flight in done.items())
@@ -429,6 +443,11 @@ class WaveSet:
             covered=select_accesses(self.covered),
             late=select_accesses(self.late),
         )
+
+    def forget_lanes(self) -> None:
+        """Forget which lanes access LDS: they depend on conditions that states compared later don't share."""
+        if any(each.lanes is not None for each in self.in_flight):
+            self.queues = {by: tuple(each._replace(lanes=None) for each in queue) for by, queue in self.queues.items()}
 
     def complete(self, access: LdsUse, flight: InFlight) -> None:
         (self.late if self.signalled else self.covered).setdefault(access, flight)

@@ -353,6 +353,8 @@ def narrow(value: Any) -> Plain:  # noqa: ANN401
 def result_bits(op: str, values: tuple[Value, ...]) -> int:
     if op == "and":
         return bits_of(values[0]) & bits_of(values[1])
+    if op == "andn2":
+        return bits_of(values[0])
     if op in {"or", "xor"}:
         return bits_of(values[0]) | bits_of(values[1])
     if op in {"min_u", "max_u"}:

@@ -18,11 +18,15 @@ import numpy as np
 
 from rota.prove.decisions import Arc, ArcLookup, Decisions, Span, Spans, hull, iterate_leaves
 from rota.prove.operation import Operation
-from rota.prove.state import ANY, Accesses, LdsUse, Leaf, Mask, Masks, WaveSet
+from rota.prove.state import ANY, Accesses, LdsUse, Leaf, Mask, Masks, OwnPlaces, WaveSet
 from rota.prove.symbol import GROUP, LOADED, M32, Lanes, Linear, Symbol, Symbols, Value, key_of
 
 _MOST_RELATIVE = 1 << 18  # bytes from an origin
 _MOST_PLACES = 1 << 16  # of a wave, of which each is marked
+
+
+def _hold_any(symbol: Symbol) -> Arc:
+    return 0, min(symbol.bits, M32)
 
 
 class Outside(NamedTuple):
@@ -41,13 +45,15 @@ class TouchedBytes:
         self._known: dict[Hashable, tuple[LdsUse, Outside | None]] = {}
         self._inside: dict[Hashable, bool] = {}  # addresses that stay inside of LDS on every path
         self._one_wave: dict[Hashable, tuple[int, int | None]] = {}
+        self._own: dict[Hashable, bool] = {}
 
     def find(
         self, operation: Operation, how: str, address: Value, active: Mask, stride: int = 0
     ) -> tuple[LdsUse, Outside | None]:
         """The access by lanes that may be active, `stride` bytes apart, and its first byte outside of LDS if known."""
         unknown = isinstance(address, Linear)  # its symbol may have rows of other waves as well
-        key = (operation.number, key_of(address), active, self._symbols.row_waves if unknown else ())
+        rows = self._symbols.row_waves if unknown else ()
+        key = (operation.number, operation.extents, key_of(address), active, rows)
         if key in self._known:
             return self._known[key]
         outside: Outside | None = None
@@ -72,6 +78,18 @@ class TouchedBytes:
         self._known[key] = use, outside
         return use, outside
 
+    def find_own_places(self, operation: Operation, address: Value, active: Mask) -> OwnPlaces | None:
+        """The lanes that a mask lets access LDS, if no two of them share a byte."""
+        if isinstance(address, Linear) or active.leaf is not None or len(operation.extents) > 1:
+            return None
+        key = (key_of(address), operation.extents)
+        if key not in self._own:
+            rows = np.sort(
+                np.broadcast_to(np.asarray(address, np.int64), (len(self.masks.possible(active)), self.masks.lanes))
+            )
+            self._own[key] = bool(np.all(np.diff(rows, axis=1) >= operation.extents[0][1]))
+        return OwnPlaces(key, active) if self._own[key] else None
+
     def _reach(self, operation: Operation, address: Linear, active: Mask, stride: int) -> tuple[int, ...]:
         """The bytes that an unknown address may be at, for each wave."""
         lanes = self.masks.possible(active)
@@ -88,7 +106,7 @@ class TouchedBytes:
                 places = (np.arange(low, high + 1) * address.scale)[:, None] + starts
                 reached.append(self._find_inside(operation, places.reshape(-1))[0])
                 continue
-            extent = self._extent(_bounds(Linear(address.base, address.scale, starts), active), operation)
+            extent = _extent(Linear(address.base, address.scale, starts), active, operation)
             first, last = extent if extent is not None else (0, self.size)  # all bytes between the bounds
             reached.append((1 << min(last, self.size)) - (1 << min(first, self.size)))
         return tuple(reached)
@@ -126,16 +144,15 @@ class TouchedBytes:
             found = self._one_wave[key] = _pack(places[inside], self.size), outside
         return found
 
-    def find_bounds_outside(
-        self, operation: Operation, address: Value, wave_set: WaveSet, known: Decisions, stride: int = 0
+    def find_bounds_outside(  # noqa: PLR0917
+        self, operation: Operation, address: Value, wave_set: WaveSet, active: Mask, known: Decisions, stride: int = 0
     ) -> Span | None:
         """The bounds of an unknown address that may be outside of LDS; None if it stays inside."""
-        active = wave_set.exec
         if not isinstance(address, Linear) or not any(self.masks.possible(active)):
             return None
-        key = (operation.number, key_of(address), active)
+        key = (operation.number, operation.extents, key_of(address), active)
         if key not in self._inside:
-            self._inside[key] = self._is_inside(_bounds(address, active), operation, stride)
+            self._inside[key] = self._is_inside(address, active, operation, stride)
         if self._inside[key]:
             return None
 
@@ -144,21 +161,29 @@ class TouchedBytes:
                 return known.arc_of(symbol)
             return functools.reduce(hull, (known.arc_of(symbol, wave) for wave in wave_set.waves))
 
-        bounds = _bounds(address, active, look_up_arc)
-        return None if self._is_inside(bounds, operation, stride) else bounds
+        inside = self._is_inside(address, active, operation, stride, look_up_arc)
+        return None if inside else _bounds(address, active, look_up_arc)
 
-    def _is_inside(self, bounds: Span, operation: Operation, stride: int) -> bool:
-        extent = self._extent((bounds[0], bounds[1] + stride * (self.masks.lanes - 1)), operation)
-        return extent is not None and extent[1] <= self.size
-
-    def _extent(self, bounds: Span, operation: Operation) -> Span | None:
-        """The first byte and the one after the last; None if a sum may wrap, and so reach any byte."""
-        first = bounds[0] + min(offset for offset, _ in operation.extents)
-        last = bounds[1] + max(offset + size for offset, size in operation.extents)
-        return (first, last) if first >= 0 and last <= M32 + 1 else None
+    def _is_inside(
+        self, address: Linear, active: Mask, operation: Operation, stride: int, held: ArcLookup = _hold_any
+    ) -> bool:
+        extent = _extent(address, active, operation, held)
+        return extent is not None and extent[1] + stride * (self.masks.lanes - 1) <= self.size
 
 
-def _bounds(address: Linear, active: Mask, held: ArcLookup = lambda symbol: (0, min(symbol.bits, M32))) -> Span:
+def _extent(address: Linear, active: Mask, operation: Operation, held: ArcLookup = _hold_any) -> Span | None:
+    """The first byte and the one after the last; None if a sum may wrap, and so reach any byte.
+
+    The offset of the first byte is part of the sum: what is below 0 without it, wraps and comes back.
+    """
+    near = min(offset for offset, _ in operation.extents)
+    far = max(offset + size for offset, size in operation.extents)
+    first, start = _bounds(Linear(address.base, address.scale, address.offset + near & M32), active, held)
+    last = start + far - near
+    return (first, last) if last <= M32 + 1 else None
+
+
+def _bounds(address: Linear, active: Mask, held: ArcLookup = _hold_any) -> Span:
     found = [Spans(arcs, held).value(address) for arcs, part in iterate_leaves(active, {}) if any(part.leaf or ())]
     return (min(low for low, _ in found), max(high for _, high in found)) if found else (0, 0)
 

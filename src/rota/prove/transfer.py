@@ -15,7 +15,7 @@ import numpy as np
 
 from rota.isa.binary.elf import CODE_BASE
 from rota.isa.opcodes import IsaUnit, Opcode, Trait
-from rota.isa.registers import ACC, EXEC, M0, SCALAR
+from rota.isa.registers import ACC, EXEC, M0, SCALAR, is_scalar
 from rota.isa.wave.operand import File, Operand, named_register
 from rota.prove.decisions import Decisions
 from rota.prove.evaluation import Evaluator
@@ -139,7 +139,7 @@ def evaluate_scalar(evaluator: Evaluator, wave_set: WaveSet, operation: Operatio
         step.write(result)
         if name in _LOGIC:
             step.write_scc_if_nonzero(result)
-    elif spec.words[0] in {"cmp", "cmpk"} and spec.words[-1] in _RELATIONS and not spec.is_wide:
+    elif spec.words[0] in {"cmp", "cmpk"} and spec.words[-1] in _RELATIONS and spec.type in {"i32", "u32"}:
         a, b = step.read_all(0)
         sign = spec.type[0]
         if spec.words[0] == "cmpk":
@@ -150,7 +150,7 @@ def evaluate_scalar(evaluator: Evaluator, wave_set: WaveSet, operation: Operatio
         step.write(step.compute("add", step.compute("shl", a, _SHIFT_ADD[spec.root]), b))
         _forget_carry(step, a, b)
     else:
-        _forget_scalar(step)
+        (_HALF_STEPS.get(spec.root, _forget_scalar) if spec.is_wide else _forget_scalar)(step)
 
 
 def _works_on_masks(step: _Step) -> bool:
@@ -284,6 +284,50 @@ def _select_mask_by_scc(step: _Step) -> None:
     step.write_pair(mask)
 
 
+def _read_both(step: _Step, first: int) -> list[tuple[Value, Value]]:
+    """The low halves of two operands of 64 bits, and the high ones."""
+    pair = step.operation.operands[first : first + 2]
+    halves = [step.evaluator.read_halves(step.wave_set, each, step.known) for each in pair]
+    return [(halves[0][half], halves[1][half]) for half in range(2)]
+
+
+def _combine_halves(step: _Step) -> None:
+    evaluator, op = step.evaluator, step.operation.spec.root
+    made = [step.compute(op, *both) for both in _read_both(step, 1)]
+    for row, value in zip(step.operation.operands[0].rows, made, strict=True):
+        evaluator.write(step.wave_set, row, value)
+    _write_if_any(step, [evaluator.flag_of(evaluator.compare("ne", "u", each, 0)) for each in made])
+
+
+def _compare_halves(step: _Step) -> None:
+    evaluator = step.evaluator
+    differ = [evaluator.flag_of(evaluator.compare("ne", "u", *both)) for both in _read_both(step, 0)]
+    _write_if_any(step, differ, holds=step.operation.spec.root == "cmp_lg")
+
+
+def _write_if_any(step: _Step, flags: list[Value], *, holds: bool = True) -> None:
+    """Set SCC to `holds` if one of the flags is 1, as far as that is known."""
+    if any(each == 1 for each in flags if isinstance(each, int)):
+        step.write_scc(int(holds))
+    elif len(unknown := [each for each in flags if not isinstance(each, int)]) == 1:
+        step.write_scc(unknown[0] if holds else step.compute("xor", unknown[0], 1))
+    elif not unknown:
+        step.write_scc(int(not holds))
+    else:
+        step.write_scc(step.evaluator.symbols.opaque(step.operation.name, tuple(flags), holds, bits=1))
+
+
+def _set_bit(step: _Step) -> None:
+    target, (place,) = step.operation.operands[0], step.read_all()
+    old = step.read_row(target.rows[0])
+    if not isinstance(place, int):
+        _forget_scalar(step)
+        return
+    bit = 1 << (place & 31)
+    kept = step.compute("and", old, M32 & ~bit)
+    step.write(step.compute("or", kept, bit) if step.operation.spec.words[0] == "bitset1" else kept)
+
+
 def _decide(flag: Value, known: Decisions) -> bool | None:
     if isinstance(flag, int):
         return bool(flag)
@@ -369,7 +413,12 @@ _SCALAR_STEPS: dict[str, Callable[[_Step], None]] = {
     **dict.fromkeys(_MIN_MAX, _take_min_or_max),
     **dict.fromkeys(("s_bfe_u32", "s_bfe_i32"), _extract_field),
     "s_cselect_b32": _select_by_scc,
+    **dict.fromkeys(("s_bitset0_b32", "s_bitset1_b32"), _set_bit),
     **dict.fromkeys(("s_bitcmp0_b32", "s_bitcmp1_b32"), _compare_bit),
+}
+_HALF_STEPS: dict[str, Callable[[_Step], None]] = {  # of 64 bits that are no mask, each half by itself
+    **dict.fromkeys(_COMBINED, _combine_halves),
+    **dict.fromkeys(("cmp_eq", "cmp_lg"), _compare_halves),
 }
 _MASK_STEPS: dict[str, Callable[[_Step], None]] = {
     "mov": _move_pair,
@@ -442,7 +491,7 @@ def _write_comparison(step: _Step, mask: Mask) -> None:
     rows = step.operation.operands[0].rows
     if Trait.COMPARES_EXEC in step.operation.spec.traits:
         step.wave_set.exec = result
-    if rows and rows[0] >= SCALAR:
+    if rows and is_scalar(rows[0]):
         step.write_pair(result)
 
 
@@ -673,7 +722,8 @@ def _forget_vector(step: _Step) -> None:  # noqa: C901
     # The key of the result: what else than the operands decides it.
     text = operation.instruction.opcode
     negated = tuple(each.text for each in operands if each.signed)
-    key: tuple[object, ...] = (text, negated, modifiers, operation.number if spec.root == "prng" else 0)
+    halves = tuple(each.endswith(".h") for each in operation.instruction.operands)
+    key: tuple[object, ...] = (text, negated, modifiers, halves, operation.number if spec.root == "prng" else 0)
     across_lanes = operation.instruction.is_dpp or Trait.PERMLANE in spec.traits or spec.words[0] == "mbcnt"
     if across_lanes:
         key = (*key, wave_set.exec)
@@ -685,10 +735,10 @@ def _forget_vector(step: _Step) -> None:  # noqa: C901
     results: list[tuple[int, Value]] = []
     pairs: set[int] = set()
     for row in rows_of(operation.writes & ~EXEC_BITS):
-        if row >= SCALAR and Trait.READS_LANE not in spec.traits:
+        if is_scalar(row) and Trait.READS_LANE not in spec.traits:
             pairs.add(row - row % evaluator.masks.words)
         else:
-            spread = LANE if row < SCALAR and across_lanes else WAVE if row >= SCALAR else -1
+            spread = WAVE if is_scalar(row) else LANE if across_lanes else -1
             results.append((row, evaluator.symbols.opaque(text, tuple(values), (*key, row), spread=spread)))
     for row, value in results:
         evaluator.write(wave_set, row, value)

@@ -30,6 +30,10 @@ SOURCES = MappingProxyType(
 """Whose rule it is: a finding says so.  The `source` of its fact names the table and the row."""
 
 
+VECTOR_SLOTS = "vector instructions"
+"""What a wait state of later architectures is: only a vector instruction passes one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitRule:
     """Wait states between an instruction and a later one.
@@ -52,9 +56,13 @@ class WaitRule:
 
 @dataclass(frozen=True, kw_only=True)  # without slots, for what is kept of it
 class Hazards:
-    """The wait states that software has to keep on an architecture."""
+    """The wait states that software has to keep on an architecture.
+
+    With `by_vectors` the numbers count vector instructions, and nothing else passes one.
+    """
 
     rules: tuple[WaitRule, ...]
+    by_vectors: bool = False
 
     @cached_property
     def _facts(self) -> dict[str, Fact]:
@@ -373,7 +381,8 @@ class Architecture(Machine):
     vector instructions, matrix ones aside, that not every machine has, `matrix_forms` its matrix instructions.  Without
     a `wait_encoding` no source is written for it.  `d16_kept` is 1 if a load of half a register (d16) leaves the other
     half as it was, 0 if that is lost.  `queues` say which counter counts which memory instructions of machine code.
-    `listing` is there if its code can be listed only in a special way.  What is `unmodelled` are rules of the machine
+    `listing` is there if its code can be listed only in a special way.  `lds_nowhere` is the address by which compilers
+    keep a lane from accessing LDS.  What is `unmodelled` are rules of the machine
     that neither proof nor interpreter has yet: both refuse its kernels, and name them.  What is `assumed` of them, a
     verdict says; then the proof refuses the instructions that it knows to depend on more, and the interpreter all.
     """
@@ -393,6 +402,7 @@ class Architecture(Machine):
     queues: tuple[Queue, ...] = ()
     descriptor: DescriptorLayout = DescriptorLayout()
     listing: ListingRules | None = None
+    lds_nowhere: Fact | None = None
     unmodelled: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
 

@@ -8,18 +8,22 @@ takes for granted as `assumed`.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 from rota.program.kinds import OpKind
 from rota.program.machine import Confidence, Counter, Fact
 from rota.targets.architecture import (
+    VECTOR_SLOTS,
     Architecture,
     DescriptorLayout,
     Float8,
     Hazards,
     ListingRules,
+    MatrixForm,
     Queue,
     Respelling,
     Traffic,
+    WaitRule,
 )
 
 GUIDE = "LLVM, User Guide for AMDGPU Backend"
@@ -80,6 +84,94 @@ RESPELLINGS = (
     ),
 )  # fmt: skip
 
+# The matrix unit works beside the vector unit, and so does the one for transcendentals; nothing holds back a vector
+# instruction that touches what they still read or write. Products are told apart by how long they take.
+
+
+_RECOGNISER = "LLVM, GCNHazardRecognizer of gfx1250"
+_CLOCKS = "LLVM, SISchedule.td of gfx1250, by a public compiler reference of 2026-08-14"
+
+
+def _clocks(count: int) -> Fact:
+    return Fact(count, "clocks", Confidence.COMPILER_MODEL, _CLOCKS)
+
+
+def _wmma(shape: str, left: str, right: str, clocks: int, *totals: str, sparse: bool = False) -> tuple[MatrixForm, ...]:
+    """Products by their shape and formats, one for each format of the sum."""
+    rows, columns, depth = (int(part) for part in shape.split("x"))
+    kinds = left if left == right and not left.endswith("f8") and not left.endswith("p8") else f"{left}_{right}"
+    return tuple(
+        MatrixForm(
+            name=f"v_{'swmmac' if sparse else 'wmma'}_{total}_{shape}_{kinds}", rows=rows, columns=columns, depth=depth,
+            blocks=1, left=left, right=right, total=total, passes=_clocks(clocks), sparse=sparse,
+        )
+        for total in totals
+    )  # fmt: skip
+
+
+def _any_format(prefix: str, shape: str, kind: str, narrow: int | None) -> MatrixForm:
+    rows, columns, depth = (int(part) for part in shape.split("x"))
+    return MatrixForm(
+        name=f"v_wmma_{prefix}f32_{shape}_{kind}", rows=rows, columns=columns, depth=depth, blocks=1, left=kind,
+        right=kind, total="f32", passes=_clocks(8), narrow_passes=None if narrow is None else _clocks(narrow),
+        scaled=bool(prefix),
+    )  # fmt: skip
+
+
+_HALVES = (("f16", ("f32", "f16")), ("bf16", ("f32", "bf16", "bf16f32")))
+_EIGHTHS = tuple(product(("fp8", "bf8"), repeat=2))
+WMMA_FORMS = (
+    *(form for kind, totals in _HALVES for form in _wmma("16x16x32", kind, kind, 8, *totals)),
+    *(form for left, right in _EIGHTHS for form in _wmma("16x16x64", left, right, 4, "f32", "f16")),
+    *(form for left, right in _EIGHTHS for form in _wmma("16x16x128", left, right, 8, "f32", "f16")),
+    *_wmma("16x16x64", "iu8", "iu8", 16, "i32"),
+    *(form for kind, totals in _HALVES for form in _wmma("16x16x64", kind, kind, 8, *totals, sparse=True)),
+    *(form for left, right in _EIGHTHS for form in _wmma("16x16x128", left, right, 8, "f32", "f16", sparse=True)),
+    *_wmma("16x16x128", "iu8", "iu8", 16, "i32", sparse=True),
+    *(_any_format(prefix, "16x16x128", "f8f6f4", 4) for prefix in ("", "scale_", "scale16_")),
+    *(_any_format(prefix, "32x16x128", "f4", None) for prefix in ("", "scale_", "scale16_")),
+)
+
+
+def _after_product(form: str, to_vector: int, to_factor: int, remark: str = "") -> tuple[WaitRule, ...]:
+    """What must lie between a product and what touches its factors or its result, the sum of the next one excepted."""
+
+    def slots(count: int) -> Fact:
+        source = f"{_RECOGNISER}: WMMA co-execution, {form}{remark}"
+        return Fact(count, VECTOR_SLOTS, Confidence.COMPILER_MODEL, source)
+
+    name, after = f"wmma_{form.replace(' ', '_')}", ("mfma", form)
+    return (
+        WaitRule(name=f"{name}_result", states=slots(to_vector), after=after, then=("valu",), gives="vector writes",
+                 takes="named", why="uses or overwrites"),
+        WaitRule(name=f"{name}_factor", states=slots(to_vector), after=after, then=("valu",), gives="reads",
+                 takes="vector writes", why="overwrites the factor"),
+        WaitRule(name=f"{name}_next", states=slots(to_factor), after=after, then=("mfma",), gives="vector writes",
+                 takes="reads", why="multiplies by"),
+    )  # fmt: skip
+
+
+def _after_transcendental(name: str, gives: str, takes: str, why: str) -> WaitRule:
+    slot = Fact(1, VECTOR_SLOTS, Confidence.COMPILER_MODEL, f"{_RECOGNISER}: transcendentals beside the vector unit")
+    return WaitRule(
+        name=name, states=slot, after=("valu", "transcendental"), then=("valu or mfma", "not transcendental"),
+        gives=gives, takes=takes, why=why,
+    )  # fmt: skip
+
+
+HAZARDS = Hazards(
+    by_vectors=True,
+    rules=(
+        *_after_product("8 clocks", 4, 5),
+        *_after_product("16 clocks", 8, 9),
+        *_after_product("4 clocks", 1, 2, "; LLVM 22 keeps as many as after 8"),
+        *_after_product("sparse 8 clocks", 2, 3),
+        *_after_product("sparse 16 clocks", 4, 5),
+        _after_transcendental("transcendental_result", "vector writes", "named", "uses or overwrites"),
+        _after_transcendental("transcendental_source", "reads", "vector writes", "overwrites the source"),
+    ),
+)
+
 CDNA5 = Architecture(
     name="gfx1250",
     arch="gfx1250",
@@ -109,16 +201,21 @@ CDNA5 = Architecture(
         "LLVM, GCNSubtarget: d16PreservesUnusedBits is false where SRAM-ECC may be on, as code objects of gfx1250 ask",
     ),
     float8=Float8.OCP,
-    hazards=Hazards(rules=()),
+    hazards=HAZARDS,
     bank_rules=(),
+    matrix_forms=WMMA_FORMS,
     transposed_reads=("ds_load_tr16_b128", "ds_load_tr8_b64", "ds_load_tr4_b64", "ds_load_tr6_b96"),
     descriptor=DescriptorLayout(
         vector_granule=16, scalar_registers=128, user_bits=6, accumulators=False, workgroup_ids=False,
         preload_prologue=0, float_modes=False, named_barriers=True,
     ),
     listing=ListingRules(options=("--mattr=+real-true16",), respellings=RESPELLINGS),
+    lds_nowhere=Fact(
+        0x7FFF_FFFF, "byte", Confidence.COMPILER_MODEL,
+        "Triton 3.9 for lanes without an element; AMD, CDNA3 ISA manual: accesses out of range are dropped, and read 0",
+    ),
     assumed=(
-        "hardware keeps instructions apart that have to stand apart, WMMA and transcendentals excepted",
+        "hardware keeps instructions apart, but for WMMA and transcendentals, whose distances are LLVM's",
         "no memory access is replayed after a page fault (xnack), so that no wait for xcnt is needed",
         "a kernel starts in scheduling mode 0, where hardware waits for results of the vector units",
     ),
@@ -140,6 +237,8 @@ RDNA4 = replace(
     transposed_reads=(),
     descriptor=replace(CDNA5.descriptor, vector_granule=8, user_bits=5, named_barriers=False),
     listing=ListingRules(options=("--mattr=+real-true16",)),
+    hazards=Hazards(rules=()),
+    matrix_forms=(),
     unmodelled=("which instructions have to stand apart",),
     assumed=(),
 )

@@ -108,10 +108,10 @@ _UNITS = {
 
 
 @lru_cache(maxsize=1024)
-def _classes(unit: IsaUnit, traits: Trait, hwreg: str, pipe: Pipe | None) -> frozenset[str]:
+def _classes(unit: IsaUnit, traits: Trait, hwreg: str, pipe: Pipe | None, form: str = "") -> frozenset[str]:
     """What the rules of an architecture ask of an instruction: its unit, its traits, the register that it sets."""
     found = {(trait.name or "").lower().replace("_", " ") for trait in traits}
-    found |= {_UNITS.get(unit, ""), hwreg}
+    found |= {_UNITS.get(unit, ""), hwreg, form}
     computes = unit.computes_lanes
     for name, holds in (
         ("vector", unit.is_vector),
@@ -167,7 +167,7 @@ def _reach(first: Spacing, hazards: Hazards) -> int:
     """An upper bound on the wait states that any later instruction must keep."""
     rules = _rules_after(hazards, first.classes)
     most = max((rule.states.value for rule in rules if not rule.gives or first.rows[rule.gives]), default=0)
-    if first.unit is IsaUnit.MATRIX:
+    if first.unit is IsaUnit.MATRIX and not hazards.by_vectors:
         late = first.passes + max(hazards["result"].value, hazards["overlap"].value, 2)
         return max(most, late, hazards["double_large"].value, hazards["double_large_memory"].value)
     return most
@@ -180,6 +180,8 @@ def spacing_of(instruction: Instruction, architecture: Architecture) -> Spacing:
         "writes": registers.writes - SCC_ROWS,
         "traits": spec.traits,
     }
+    if architecture.hazards.by_vectors:
+        fields["states"] = int(spec.unit.computes_lanes)
     if spec.unit is IsaUnit.MATRIX:
         _add_matrix(fields, instruction, architecture)
     elif spec.unit is IsaUnit.VALU:
@@ -187,12 +189,16 @@ def spacing_of(instruction: Instruction, architecture: Architecture) -> Spacing:
     elif spec.unit is IsaUnit.VMEM:
         _add_memory(fields, instruction)
     elif spec.unit is not IsaUnit.LDS:
-        _add_scalar(fields, instruction)
+        _add_scalar(fields, instruction, by_vectors=architecture.hazards.by_vectors)
     elif "gds" in instruction.modifiers:
         fields["traits"] |= Trait.USES_M0
-    classes = _classes(spec.unit, fields["traits"], fields.get("hwreg", ""), fields.get("pipe"))
+    form = fields.pop("form", "")
+    classes = _classes(spec.unit, fields["traits"], fields.get("hwreg", ""), fields.get("pipe"), form)
     spacing = Spacing(opcode=instruction.opcode, unit=spec.unit, classes=classes, **fields)
     return replace(spacing, reach=reach) if (reach := _reach(spacing, architecture.hazards)) else spacing
+
+
+_FORMATS, _NARROW = ("matrix_a_fmt", "matrix_b_fmt"), frozenset({"MATRIX_FMT_FP4"})
 
 
 def _range(rows: Rows) -> tuple[int, int]:
@@ -210,6 +216,15 @@ def _add_matrix(fields: dict[str, Any], instruction: Instruction, architecture: 
         return
     target, left, right, third, *scales = operands
     sums = target if form.sparse else third
+    if architecture.hazards.by_vectors:  # its rules are about the factors and the product, by how long it takes
+        narrow = form.narrow_passes
+        few = narrow is not None and all(instruction.fields.get(name, "") in _NARROW for name in _FORMATS)
+        taken = form.passes if narrow is None or not few else narrow
+        fields.update(
+            reads=left | right | (third if form.sparse else NO_ROWS), sums=sums,
+            form=f"{'sparse ' if form.sparse else ''}{taken.value} clocks",
+        )  # fmt: skip
+        return
     passes = form.passes.value
     if form.left == ANY and form.narrow_passes is not None:
         wide = any(int(instruction.fields.get(name, "0")) < 2 for name in ("cbsz", "blgp"))
@@ -302,10 +317,10 @@ def _add_memory(fields: dict[str, Any], instruction: Instruction) -> None:
     fields.update(reads=fields["reads"] | EXEC_ROWS, held=held, traits=traits, ends=scalar_rows(fields["writes"]))
 
 
-def _add_scalar(fields: dict[str, Any], instruction: Instruction) -> None:
+def _add_scalar(fields: dict[str, Any], instruction: Instruction, *, by_vectors: bool) -> None:
     spec, found = instruction.spec, _HWREG.search(instruction.text)
-    states, traits = 1, spec.traits
-    if spec.name == "s_nop":
+    states, traits = int(not by_vectors), spec.traits
+    if spec.name == "s_nop" and not by_vectors:
         states = int(instruction.operands[0], 0) + 1
     if Trait.SETS_MODE in traits and found is not None and found["name"] == "HW_REG_MODE":
         first, bits = int(found["first"] or 0), int(found["bits"] or 32)

@@ -17,7 +17,7 @@ from rota.isa.hazards.spacing import Need, Spacing, is_of, spacing_of
 from rota.isa.opcodes import IsaFlow, IsaUnit
 from rota.isa.registers import EXEC_ROWS, NO_ROWS, Rows, row_name
 from rota.isa.wave.wave import POISON, Step, Wave
-from rota.targets.architecture import Architecture, Hazards, Pipe, WaitRule
+from rota.targets.architecture import VECTOR_SLOTS, Architecture, Hazards, Pipe, WaitRule
 
 # Rules for pairs of instructions: those of AMD's manual and those of LLVM for gfx940 and later. Each names its source.
 # If the two differ, the stricter one is there. All but those about the results of MFMAs are data of the architecture.
@@ -30,7 +30,7 @@ def needs(first: Spacing, then: Spacing, hazards: Hazards) -> tuple[Need, ...]:
     known = first.known.get(then)
     if known is None:
         found = [*_by_rules(first, then, hazards)]
-        if first.unit is IsaUnit.MATRIX:
+        if first.unit is IsaUnit.MATRIX and not hazards.by_vectors:
             found += _Results(hazards).after(first, then)
         known = first.known[then] = tuple(need for need in found if need.states > 0)
     return known
@@ -242,7 +242,7 @@ class SpacingWalk:
         seen, places = set(stack), 0
         while stack:
             number, distance = stack.pop()
-            while True:
+            for _ in self.spacings:  # a loop that nothing leads into may pass no wait states at all
                 places += 1
                 first = self.spacings[number]
                 if first.pipe is not None:
@@ -303,11 +303,17 @@ def check_spacing(instructions: Sequence[Instruction], architecture: Architectur
 def early_message(then: Instruction, need: Need, short: int) -> str:
     name = row_name(min(need.rows)) if need.rows else ""
     what = need.why if not name or need.why.split()[-1] == name else f"{need.why} {name}"
-    return f"{then.opcode} {what} {short} wait state{'s' * (short != 1)} too early"
+    unit = need.fact.unit.removesuffix("s")
+    return f"{then.opcode} {what} {short} {unit}{'s' * (short != 1)} too early"
 
 
 def early_evidence(need: Need, short: int) -> tuple[tuple[str, str | int], ...]:
-    fix = f"s_nop {short - 1} before it, or other instructions"
+    by_vectors = need.fact.unit == VECTOR_SLOTS
+    fix = (
+        f"{short} v_nop before it, or other vector instructions"
+        if by_vectors
+        else f"s_nop {short - 1} before it, or other instructions"
+    )
     return ("rule", need.rule), ("source", need.source), ("row", need.fact.source), ("fix", fix)
 
 

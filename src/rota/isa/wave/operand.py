@@ -72,15 +72,16 @@ class Operand:
         return ()
 
 
-def parse_operand(text: str, instruction: Instruction) -> Operand:
+def parse_operand(text: str, instruction: Instruction, *, wide: bool = False) -> Operand:
+    """An operand by its text; registers above v255 only where they are `wide`, since the interpreter has none."""
     if text in {"off", "null"}:
         return Operand(text=text, file=File.NONE)
-    if (plain := _register(text) or _constant(text)) is not None:
+    if (plain := _register(text, wide=wide) or _constant(text)) is not None:
         return plain
     negated, wrapped = _NEGATED.match(text), _WRAPPED.match(text)
     inner = negated["inner"] if negated else wrapped["inner"] if wrapped else ""
     bars = inner.startswith("|") if negated else wrapped is not None and wrapped["bars"] is not None
-    if (plain := _register(inner.strip("|")) or _constant(inner.strip("|"))) is not None:
+    if (plain := _register(inner.strip("|"), wide=wide) or _constant(inner.strip("|"))) is not None:
         return replace(plain, text=text, negate=negated is not None or text.startswith("-"), absolute=bars)
     raise unknown(instruction, f"operand {text!r}")
 
@@ -97,8 +98,10 @@ def named_register(text: str) -> Operand:
 
 
 @lru_cache(maxsize=4096)  # an unrolled loop names the same registers again and again
-def _register(text: str) -> Operand | None:
-    if (found := parse_range(text)) is None or found.rows[-1] >= WIDE:  # the interpreter has no such registers
+def _register(text: str, *, wide: bool) -> Operand | None:
+    if (found := parse_range(text)) is None or (found.rows[-1] >= WIDE and not wide):
+        return None
+    if found.rows[-1] - found.rows[0] != found.size - 1:  # from one file into the next
         return None
     file, first = (File.SCALAR, found.first) if found.file == "s" else (File.VECTOR, found.rows[0])
     return Operand(text=text, file=file, first=first, count=found.size)

@@ -1,0 +1,326 @@
+"""Asynchronous and tensor copies of gfx1250 in the proof, and kernels that are known to be right or wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from rota.prove.kernel_proof import prove_object
+from rota.prove.verdict import Status, Verdict
+from tests.isa.gfx1250 import assembled
+from tests.shared import shared
+
+FOLDER = "kernels/gfx1250"
+
+
+def judged(*body: str, lds: int = 2048, block: int = 64) -> Verdict:
+    code = assembled(*body, more=f".amdhsa_group_segment_fixed_size {lds}", lds=lds, vgprs=512)
+    (verdict,) = prove_object(code, block=block)
+    return verdict
+
+
+def said(*body: str, lds: int = 2048, block: int = 64) -> tuple[Status, list[str]]:
+    verdict = judged(*body, lds=lds, block=block)
+    return verdict.status, [each.code for each in verdict.findings]
+
+
+def without(lines: Sequence[str], *places: int) -> tuple[str, ...]:
+    return tuple(line for place, line in enumerate(lines) if place not in places)
+
+
+# Asynchronous copies: each lane names its place in LDS, and only asynccnt says when the copy has ended.
+
+ADDRESS = ("s_load_b64 s[4:5], s[0:1], 0x0", "s_wait_kmcnt 0x0", "v_lshlrev_b32_e32 v1, 2, v0")
+MEET = ("s_barrier_signal -1", "s_barrier_wait -1")
+FETCH = "global_load_async_to_lds_b32 v1, v1, s[4:5]"
+OTHER = "v_xor_b32_e32 v2, 0x80, v1"  # the place of the other wave
+LOADED = (*ADDRESS, FETCH, "s_wait_asynccnt 0x0", *MEET, OTHER, "ds_load_b32 v3, v2", "s_wait_dscnt 0x0")
+STORED = (
+    *ADDRESS, "v_mov_b32_e32 v3, 1", "ds_store_b32 v1, v3", "s_wait_dscnt 0x0",
+    "global_store_async_from_lds_b32 v1, v1, s[4:5]", "s_wait_asynccnt 0x0", "ds_store_b32 v1, v3", "s_wait_dscnt 0x0",
+)  # fmt: skip
+
+
+def test_a_tile_that_is_fetched_awaited_and_read_is_proved() -> None:
+    assert said(*LOADED) == (Status.PROVED, [])
+
+
+@pytest.mark.parametrize(
+    ("places", "codes"), [((4,), ["I109", "I403"]), ((5, 6), ["I109"]), ((4, 5, 6), ["I109", "I403"])]
+)
+def test_a_load_needs_its_wait_and_the_barrier(places: tuple[int, ...], codes: list[str]) -> None:
+    assert said(*without(LOADED, *places)) == (Status.ALARM, codes)
+
+
+@pytest.mark.parametrize(
+    "wait", ["s_wait_loadcnt 0x0", "s_wait_dscnt 0x0", "s_wait_storecnt 0x0", "s_wait_tensorcnt 0x0"]
+)
+def test_no_other_counter_counts_it(wait: str) -> None:
+    status, codes = said(*LOADED[:4], wait, *LOADED[5:])
+    assert (status, codes) == (Status.ALARM, ["I109", "I403"])
+
+
+def test_loads_end_in_the_order_of_loads() -> None:
+    """Two tiles in flight: a wait for one leaves the younger, and a store from LDS says nothing of either."""
+    second = "global_load_async_to_lds_b32 v1, v1, s[4:5] offset:512"
+    read = (*MEET, OTHER, "ds_load_b32 v3, v2", "s_wait_dscnt 0x0", "s_wait_asynccnt 0x0")
+    assert said(*ADDRESS, FETCH, second, "s_wait_asynccnt 0x1", *read) == (Status.PROVED, [])
+    assert said(*ADDRESS, FETCH, second, "s_wait_asynccnt 0x2", *read) == (Status.ALARM, ["I109"])
+    store = "global_store_async_from_lds_b32 v1, v1, s[4:5] offset:512"
+    assert said(*ADDRESS, FETCH, store, "s_wait_asynccnt 0x1", *read) == (Status.ALARM, ["I109"])
+
+
+def test_what_is_copied_from_lds_is_not_overwritten_before() -> None:
+    assert said(*STORED) == (Status.PROVED, [])
+    assert said(*without(STORED, 7)) == (Status.ALARM, ["I106", "I403"])
+    assert said(*without(STORED, 5)) == (Status.ALARM, ["I106"])  # nor copied before it is written
+
+
+def test_two_copies_from_the_same_place_are_no_race() -> None:
+    copy = "global_store_async_from_lds_b32 v1, v1, s[4:5]"
+    assert said(*ADDRESS, copy, copy, "ds_load_b32 v3, v1", "s_wait_dscnt 0x0", "s_wait_asynccnt 0x0") == (
+        Status.PROVED, [],
+    )  # fmt: skip
+
+
+def test_an_offset_counts_in_lds_too() -> None:
+    assert said(*ADDRESS, f"{FETCH} offset:1792", "s_wait_asynccnt 0x0") == (Status.PROVED, [])
+    status, codes = said(*ADDRESS, f"{FETCH} offset:1796", "s_wait_asynccnt 0x0")
+    assert (status, codes) == (Status.ALARM, ["I105"])
+
+
+def masked(store: str) -> tuple[str, ...]:
+    """Lanes with an element copy it, the others write a zero: each gives 0x7fffffff where it isn't meant."""
+    return (
+        *ADDRESS, "s_load_b32 s6, s[0:1], 0x8", "s_wait_kmcnt 0x0", "v_cmp_lt_u32_e32 vcc_lo, s6, v0",
+        "v_cndmask_b32_e32 v4, 0x7fffffff, v1, vcc_lo", store, "v_mov_b32_e32 v6, 0",
+        "global_load_async_to_lds_b32 v4, v1, s[4:5]", "ds_store_b32 v5, v6", "s_wait_asynccnt 0x0", "s_wait_dscnt 0x0",
+    )  # fmt: skip
+
+
+def test_lanes_that_are_not_meant_access_nothing() -> None:
+    others = "v_cndmask_b32_e64 v5, v1, 0x7fffffff, vcc_lo"
+    verdict = judged(*masked(others))
+    assert (verdict.status, verdict.findings) == (Status.PROVED, ())
+    assert any("0x7fffffff" in each for each in verdict.assumptions)
+    same = "v_cndmask_b32_e32 v5, 0x7fffffff, v1, vcc_lo"
+    assert said(*masked(same)) == (Status.ALARM, ["I106"])
+    turned = "v_sub_nc_u32_e32 v7, 0x7c, v1\nv_cndmask_b32_e64 v5, v7, 0x7fffffff, vcc_lo"
+    status, codes = said(*masked(turned), block=32)
+    assert (status, codes) == (Status.ALARM, ["I106"])  # a lane writes where another one copies
+
+
+def test_an_address_is_bounded_with_its_offset() -> None:
+    """128 * (1 & ~n) - 4 * lane + 124 is never below 0."""
+    lines = (
+        *ADDRESS, "s_load_b32 s6, s[0:1], 0x8", "s_wait_kmcnt 0x0", "s_and_not1_b32 s6, 1, s6", "s_lshl_b32 s6, s6, 7",
+        "v_sub_nc_u32_e32 v3, s6, v1", "ds_load_b32 v4, v3 offset:124", "s_wait_dscnt 0x0",
+    )  # fmt: skip
+    assert said(*lines, lds=256, block=32) == (Status.PROVED, [])
+    assert said(*lines, lds=252, block=32)[0] is Status.UNDECIDED
+
+
+# Tensor copies: one job of the wave, which two groups of scalar registers describe.
+
+TILE = (
+    "s_load_b64 s[4:5], s[0:1], 0x0", "s_wait_kmcnt 0x0", "s_mov_b32 s12, {count}", "s_mov_b32 s13, {place}",
+    "s_mov_b32 s14, s4", "s_or_b32 s15, s5, 0x80000000", "s_mov_b32 s16, {flags}", "s_mov_b32 s17, 0x200000",
+    "s_mov_b32 s18, 0x40000", "s_mov_b32 s19, {dim0} << 16", "s_mov_b32 s20, {dim1}", "s_mov_b32 s21, 32",
+    "s_mov_b32 s22, 0", "s_mov_b32 s23, 0",
+)  # fmt: skip
+COPY, WORDS = "tensor_load_to_lds s[12:15], s[16:23]", 2 << 16
+
+
+def tile(count: str = "1", place: str = "0", flags: int = WORDS, dim0: int = 32, dim1: int = 4) -> tuple[str, ...]:
+    """32 x 4 words, if nothing else is said."""
+    values = {"count": count, "place": place, "flags": hex(flags), "dim0": dim0, "dim1": dim1}
+    return tuple(line.format(**values) for line in TILE)
+
+
+def copied(lines: tuple[str, ...], lds: int, *, instruction: str = COPY) -> tuple[Status, list[str]]:
+    return said(*lines, instruction, "s_wait_tensorcnt 0x0", lds=lds, block=32)
+
+
+@pytest.mark.parametrize(
+    ("lines", "size"),
+    [
+        (tile(), 512),
+        (tile(place="0x100"), 768),
+        (tile(flags=1 << 16), 256),
+        (tile(dim1=0), 128),
+        (tile(flags=WORDS | 1 << 20 | 4 << 22 | 3 << 25), 512 + 3 * 16),  # four words after each 32
+        (tile(flags=WORDS | 1 << 20 | 3 << 22), 512 + 7 * 4),
+    ],
+)
+def test_a_tile_has_a_known_size(lines: tuple[str, ...], size: int) -> None:
+    for instruction in (COPY, "tensor_store_from_lds s[12:15], s[16:23]"):
+        assert copied(lines, size, instruction=instruction) == (Status.PROVED, [])
+        assert copied(lines, size - 4, instruction=instruction) == (Status.ALARM, ["I105"])
+
+
+def test_a_copy_that_is_switched_off_touches_nothing() -> None:
+    assert copied(tile(count="0"), 4) == (Status.PROVED, [])
+
+
+def test_padding_is_not_written() -> None:
+    """A wave writes its own words between the rows of a tile that is still on its way."""
+    padded = tile(flags=WORDS | 1 << 20 | 4 << 22)
+    write = ("v_mov_b32_e32 v1, {}", "ds_store_b32 v1, v0", "s_wait_dscnt 0x0", "s_wait_tensorcnt 0x0")
+    between = [line.format(128) for line in write]
+    inside = [line.format(132) for line in write]
+    lanes = "s_mov_b32 exec_lo, 1"
+    assert said(*padded, COPY, lanes, *between, block=32) == (Status.PROVED, [])
+    assert said(*padded, COPY, lanes, *inside, block=32) == (Status.ALARM, ["I106"])
+
+
+def test_tensor_copies_end_in_order() -> None:
+    one, other = tile(), tile(place="0x200")
+    read = ("v_lshlrev_b32_e32 v1, 2, v0", "ds_load_b32 v2, v1", "s_wait_dscnt 0x0", "s_wait_tensorcnt 0x0")
+    assert said(*one, COPY, *other, COPY, "s_wait_tensorcnt 0x1", *read, block=32) == (Status.PROVED, [])
+    assert said(*one, COPY, *other, COPY, "s_wait_tensorcnt 0x2", *read, block=32) == (Status.ALARM, ["I106"])
+
+
+@pytest.mark.parametrize(
+    ("lines", "field"),
+    [
+        (tile(flags=WORDS | 1 << 18), "mbarrier"),
+        (tile(flags=WORDS | 3), "workgroups"),
+        (tile(flags=WORDS | 1 << 19), "iteration"),
+        (tile(count="0x80000001"), "gather"),
+        ((*tile(), "s_mov_b32 s20, s4"), "tile_dim"),
+        ((*tile(), "s_mov_b32 s16, s4"), "workgroups"),
+    ],
+)
+def test_a_field_that_is_not_known_is_named(lines: tuple[str, ...], field: str) -> None:
+    verdict = judged(*lines, COPY, "s_wait_tensorcnt 0x0", block=32)
+    assert (verdict.status, [each.code for each in verdict.findings]) == (Status.INCONCLUSIVE, ["I401"])
+    assert field in verdict.findings[0].message
+    assert verdict.findings[0].concerns[0].label == COPY
+
+
+# Other things that waves of 32 lanes need.
+
+
+def test_a_transposing_read_is_done_by_all_lanes() -> None:
+    lines = ("v_lshlrev_b32_e32 v1, 4, v0", "s_mov_b32 exec_lo, {}", "ds_load_tr16_b128 v[4:7], v1", "s_wait_dscnt 0x0")
+    for lanes in (1, -1):
+        body = [line.format(lanes) for line in lines]
+        assert said(*body, lds=512, block=32) == (Status.PROVED, [])
+        assert said(*body, lds=508, block=32) == (Status.ALARM, ["I105"])
+
+
+def test_a_waves_number_is_known() -> None:
+    """Each wave writes 128 bytes of its own."""
+    lines = (
+        "s_bfe_u32 s4, ttmp8, 0x50019", "s_lshl_b32 s4, s4, 7", "v_and_b32_e32 v1, 31, v0",
+        "v_lshl_add_u32 v1, v1, 2, s4", "ds_store_b32 v1, v0", "s_wait_dscnt 0x0",
+    )  # fmt: skip
+    assert said(*lines, lds=256) == (Status.PROVED, [])
+    assert said(*lines, lds=252) == (Status.ALARM, ["I105"])
+
+
+def test_a_mask_that_a_condition_selects_is_the_same_in_all_waves() -> None:
+    """Whether waves meet is decided once for the workgroup."""
+    lines = (
+        "s_load_b32 s4, s[0:1], 0x0", "s_wait_kmcnt 0x0", "s_bitcmp1_b32 s4, 5", "s_cselect_b32 s5, -1, 0",
+        "s_and_b32 vcc_lo, exec_lo, s5", "s_cbranch_vccz over", *MEET, "over:",
+    )  # fmt: skip
+    assert said(*lines) == (Status.PROVED, [])
+
+
+@pytest.mark.parametrize(
+    ("lines", "holds"),
+    [
+        (("s_mov_b64 s[4:5], src_shared_base", "s_or_b64 s[4:5], s[4:5], 0x200", "s_cmp_lg_u64 s[4:5], 0"), True),
+        (("s_mov_b64 s[4:5], src_shared_base", "s_or_b64 s[4:5], s[4:5], 0x200", "s_cmp_eq_u64 s[4:5], 0"), False),
+        (("s_mov_b32 s4, 0", "s_mov_b32 s5, 0", "s_cmp_lg_u64 s[4:5], 0"), False),
+        (("s_mov_b32 s4, 0", "s_bitset1_b32 s4, 31", "s_cmp_lg_u32 s4, 0x80000000"), False),
+        (("s_mov_b32 s4, 5", "s_bitset0_b32 s4, 2", "s_cmp_eq_u32 s4, 1"), True),
+        (("s_mov_b32 s4, 4", "s_mov_b32 s5, 0", "s_xor_b64 s[6:7], s[4:5], 4"), False),
+        (("s_mov_b32 s4, 4", "s_mov_b32 s5, 8", "s_xor_b64 s[6:7], s[4:5], 4"), True),
+    ],
+)
+def test_words_of_64_bits(lines: tuple[str, ...], holds: bool) -> None:
+    """Outside of LDS if SCC is what it should be, else inside."""
+    body = (*lines, f"s_cselect_b32 s8, {'0, 64' if holds else '64, 0'}", "v_mov_b32_e32 v1, s8", "ds_load_b32 v2, v1",
+            "s_wait_dscnt 0x0")  # fmt: skip
+    assert said(*body, lds=64, block=32) == (Status.PROVED, [])
+
+
+# Kernels that are right or wrong by construction.
+
+TWINS = {
+    "h_async_double": "I106 I109", "h_async_missing_wait": "I109 I403", "h_async_read_drain": "I109",
+    "h_async_store_war": "I106", "h_dscnt_missing": "I103", "h_kmcnt_order": "I103", "h_load_tr": "I109",
+    "h_reduce_split": "I109", "h_split_window": "I109", "h_tdm_pair": "I106 I403", "h_tdm_ring": "I109",
+    "h_tdm_store_reuse": "I106", "h_trans_hazard": "I104", "h_wmma_gemm": "I103", "h_wmma_result_hazard": "I104",
+    "h_wmma_valu_hazard": "I104", "g_async_store_reuse": "I106", "g_tdm_gemm_b2": "I106 I109",
+    "g_tdm_store_two": "I106 I109", "g_tdm_two_loads": "I106 I109",
+}  # fmt: skip
+ONE_SOURCE = frozenset({"h_trans_hazard", "h_wmma_result_hazard", "h_wmma_valu_hazard"})
+
+
+def prove_shipped(name: str) -> Verdict:
+    folder = {"h": "hip", "a": "hip", "g": "gluon"}.get(name[0], "triton")
+    path = Path(shared(f"{FOLDER}/{folder}/{name}.gfx1250.hsaco"))
+    notes = path.with_suffix(".json")
+    lds = json.loads(notes.read_text("utf-8"))["shared"] if notes.exists() else None
+    (verdict,) = prove_object(path, dynamic_lds=lds)
+    return verdict
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", TWINS)
+def test_twins_are_told_apart(name: str) -> None:
+    right, wrong = prove_shipped(f"{name}_ok"), prove_shipped(f"{name}_bad")
+    assert (right.status, right.findings) == (Status.PROVED, ())
+    assert wrong.status is (Status.ONE_SOURCE if name in ONE_SOURCE else Status.ALARM)
+    assert {each.code for each in wrong.findings} >= set(TWINS[name].split())
+
+
+@pytest.mark.thorough
+def test_a_wrong_gemm_by_asynchronous_copies_is_found() -> None:
+    """Its right twin stays undecided: its last buffer is (K + 63) / 64 % 2 of a K that may be negative."""
+    right, wrong = prove_shipped("g_async_gemm_ok"), prove_shipped("g_async_gemm_bad")
+    assert (right.status, {each.code for each in right.findings}) == (Status.UNDECIDED, {"I105"})
+    assert wrong.status is Status.ALARM
+    assert {each.code for each in wrong.findings} >= {"I106", "I109"}
+
+
+# Their fault is in global memory, in registers of an access that is replayed, and in a value: none of it is judged.
+BEYOND = frozenset({"h_storecnt_flag", "h_xcnt_replay", "a_wide_registers"})
+# Named barriers, mbarriers, clusters.
+REFUSED = frozenset({
+    "h_cluster_exchange", "h_cluster_multicast", "h_mbarrier_async", "h_mbarrier_count", "h_named_pair", "h_named_ring",
+    "g_async_mbarrier", "g_tdm_mbarrier", "g_ws_ring",
+})  # fmt: skip
+
+
+def list_names(folder: str) -> list[str]:
+    return sorted(each.name.partition(".")[0] for each in shared(f"{FOLDER}/{folder}").glob("*.gfx1250.hsaco"))
+
+
+@pytest.mark.thorough
+def test_no_other_kernel_is_called_right_or_wrong() -> None:
+    for name in (*list_names("hip"), *list_names("gluon")):
+        base = name.partition("_ok")[0].partition("_bad")[0]
+        if base in TWINS or base == "g_async_gemm":
+            continue
+        verdict = prove_shipped(name)
+        if base in BEYOND or base.startswith("g_mx"):
+            assert (verdict.status, verdict.findings) == (Status.PROVED, ()), name
+        elif base in REFUSED:
+            assert verdict.status is Status.INCONCLUSIVE, name
+            assert {each.code for each in verdict.findings} == {"I401"}, name
+        else:  # three buffers in turn, by i % 3
+            assert (base, verdict.status) == ("g_tdm_gemm_b3", Status.UNDECIDED)
+
+
+@pytest.mark.thorough
+def test_every_kernel_of_triton_is_proved() -> None:
+    found = {name: prove_shipped(name).status for name in list_names("triton")}
+    assert len(found) == 24
+    assert {name for name, status in found.items() if status is not Status.PROVED} == set()
