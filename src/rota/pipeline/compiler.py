@@ -153,8 +153,8 @@ def _changes_nothing(name: str, config: PipelineConfig, sched: ScheduleConfig, b
     Blocks decide everything but how the prologue ends. Where the author lists every block, what a listing might have
     read of a block counts as an effect.
     """
-    if name in _ALWAYS_ACTS:
-        return False
+    if name in _ALWAYS_ACTS or (name == "omit_mma_set_prio" and sched.minimal_barriers):
+        return False  # without this one, a partition's first block raises the priority, in the epilogue, too
     if name == "inter_block_lgkm_drain" and any(
         block.entry_wait_lgkm and name in block.entry_wait_lgkm.knobs for block in built.program.blocks
     ):

@@ -100,6 +100,8 @@ class LoopBody:
             if edge.loop_distance == 0:
                 before[edge.consumer_idx][edge.producer_idx] = None
         object.__setattr__(self, "_before", tuple(tuple(producers) for producers in before))
+        if all(edge.producer_idx < edge.consumer_idx or edge.loop_distance for edge in self.edges):
+            return  # what goes forward closes no cycle
         cycles = [each for each in strong_components(len(self.ops), self._arcs()) if len(each) > 1]
         if cycles:
             raise self._cycle_error(set(min(cycles)))
