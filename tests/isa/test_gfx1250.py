@@ -315,8 +315,8 @@ def test_transposing_reads(element: int) -> None:
     [
         "cluster_load_b32 v1, v2, s[4:5]", "cluster_load_async_to_lds_b32 v1, v2, s[4:5]",
         "tensor_load_to_lds s[12:15], s[4:11], s[16:19], s[20:23]",
-        "ds_atomic_barrier_arrive_rtn_b64 v[2:3], v5, v[6:7]", "s_barrier_init m0", "s_barrier_join m0",
-        "s_barrier_leave", "s_barrier_signal_isfirst -1", "s_barrier_signal -3", "s_barrier_wait 1",
+        "ds_atomic_barrier_arrive_rtn_b64 v[2:3], v5, v[6:7]", "s_barrier_leave",
+        "s_barrier_signal_isfirst -1", "s_barrier_signal -3", "s_barrier_wait -3",
         "v_wmma_f32_16x16x4_f32 v[2:9], v[10:11], v[18:19], v[26:33]", "flat_load_b32 v1, v[2:3]",
         "scratch_load_b32 v1, off, s4", "s_mov_b32 ttmp9, 0", "s_mov_b32 s4, ttmp8", "s_bfe_u32 s4, ttmp8, 0x5001a",
         "s_setreg_imm32_b32 hwreg(HW_REG_WAVE_SCHED_MODE, 0, 2), 1",

@@ -250,11 +250,94 @@ def test_words_of_64_bits(lines: tuple[str, ...], holds: bool) -> None:
     assert said(*body, lds=64, block=32) == (Status.PROVED, [])
 
 
+# Named barriers: for waves that join them; whoever initialises one, the workgroup meets before others join it.
+
+BAR = "s_mov_b32 m0, {}"
+FIRST = ("s_bfe_u32 s6, ttmp8, 0x50019", "v_and_b32_e32 v1, 31, v0", "v_lshlrev_b32_e32 v1, 2, v1")
+SET_UP = ("s_cmp_lg_u32 s6, 0", "s_cbranch_scc1 begun", BAR.format("{count}0001"), "s_barrier_init m0", "begun:", *MEET)
+
+
+def handed_over(
+    *, count: str = "0x2", joins: str = "s_barrier_join m0", signals: str = "s_barrier_signal m0", before: str = "",
+    waits: str = "s_barrier_wait 1", others: tuple[str, ...] = (),
+) -> tuple[str, ...]:  # fmt: skip
+    """Wave 0 writes 32 words, wave 1 reads them after both have met; what other waves do comes after they part."""
+    set_up = [line.replace("{count}", count) for line in SET_UP]
+    return (
+        *FIRST, *set_up, "s_cmp_gt_u32 s6, 1", "s_cbranch_scc1 others", BAR.format(1), joins, "s_cmp_lg_u32 s6, 0",
+        "s_cbranch_scc1 meet", "ds_store_b32 v1, v0", "s_wait_dscnt 0x0", "meet:", before, signals, waits,
+        "s_cmp_lg_u32 s6, 1", "s_cbranch_scc1 end", "ds_load_b32 v2, v1", "s_wait_dscnt 0x0", "s_branch end",
+        "others:", *others, "end:",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("block", [64, 128])
+def test_two_waves_meet_at_a_barrier_of_their_own(block: int) -> None:
+    verdict = judged(*handed_over(), block=block)
+    assert (verdict.status, verdict.findings) == (Status.PROVED, ())
+    assert said(*handed_over(signals="s_barrier_signal 1"), block=block) == (Status.PROVED, [])
+
+
+def test_a_count_that_one_of_two_completes_orders_nothing() -> None:
+    assert said(*handed_over(count="0x1"), block=128) == (Status.ALARM, ["I109"])
+
+
+def test_a_count_that_nobody_completes_is_taken_for_granted() -> None:
+    verdict = judged(*handed_over(count="0x3"), block=128)
+    assert verdict.status is Status.PROVED  # of races: the waves hang
+    assert any("arrivals" in each for each in verdict.assumptions)
+
+
+def test_a_wave_that_does_not_join_is_not_ordered() -> None:
+    """Nor is one that has ended: whether it was before is a matter of time."""
+    touch = ("ds_store_b32 v1, v0", "s_wait_dscnt 0x0")
+    assert said(*handed_over(others=touch), block=96) == (Status.ALARM, ["I109"])
+    late = "ds_load_b32 v3, v1\ns_wait_dscnt 0x0"
+    only_after = handed_over(others=(late,))
+    verdict = judged(*(line for line in only_after if line != "ds_store_b32 v1, v0"), block=96)
+    assert verdict.status is Status.PROVED  # all of them read
+    written = [line.replace("ds_load_b32 v2, v1", "ds_store_b32 v1, v0") for line in only_after]
+    written.remove("ds_store_b32 v1, v0")
+    assert said(*written, block=96) == (Status.ALARM, ["I109"])
+
+
+def test_a_write_after_the_signal_is_not_ordered() -> None:
+    lines = handed_over(signals="s_barrier_signal m0\nds_store_b32 v1, v0\ns_wait_dscnt 0x0")
+    status, codes = said(*lines, block=64)
+    assert (status, set(codes)) == (Status.ALARM, {"I109"})
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        (handed_over(joins="s_nop 0"), "hasn't joined"),
+        (handed_over(signals="s_nop 0"), "signal"),
+        (handed_over(signals="s_barrier_signal 2"), "hasn't joined"),
+        (handed_over(before="s_barrier_signal m0"), "twice"),
+        (handed_over(waits="s_barrier_wait -1"), "signal"),
+        (handed_over(signals="s_mov_b32 m0, 0x30001\ns_barrier_signal m0"), "count"),
+        (handed_over(joins="s_mov_b32 m0, 2\ns_barrier_join m0"), "initialised"),
+        (
+            handed_over(joins="s_load_b32 s8, s[0:1], 0x0\ns_wait_kmcnt 0x0\ns_mov_b32 m0, s8\ns_barrier_join m0"),
+            "isn't known",
+        ),
+        (tuple(line for line in handed_over() if line not in MEET), "initialised"),
+        (handed_over(others=(*MEET,)), "wait elsewhere"),
+        (handed_over(count="0x0"), "initialises no"),
+    ],
+)
+def test_a_barrier_that_the_proof_does_not_understand_ends_it(lines: tuple[str, ...], why: str) -> None:
+    verdict = judged(*lines, block=128)
+    assert verdict.status is Status.INCONCLUSIVE
+    assert why in " ".join(each.message for each in verdict.findings if each.code == "I401")
+
+
 # Kernels that are right or wrong by construction.
 
 TWINS = {
     "h_async_double": "I106 I109", "h_async_missing_wait": "I109 I403", "h_async_read_drain": "I109",
     "h_async_store_war": "I106", "h_dscnt_missing": "I103", "h_kmcnt_order": "I103", "h_load_tr": "I109",
+    "h_named_pair": "I109", "h_named_ring": "I109",
     "h_reduce_split": "I109", "h_split_window": "I109", "h_tdm_pair": "I106 I403", "h_tdm_ring": "I109",
     "h_tdm_store_reuse": "I106", "h_trans_hazard": "I104", "h_wmma_gemm": "I103", "h_wmma_result_hazard": "I104",
     "h_wmma_valu_hazard": "I104", "g_async_store_reuse": "I106", "g_tdm_gemm_b2": "I106 I109",
@@ -292,9 +375,9 @@ def test_a_wrong_gemm_by_asynchronous_copies_is_found() -> None:
 
 # Their fault is in global memory, in registers of an access that is replayed, and in a value: none of it is judged.
 BEYOND = frozenset({"h_storecnt_flag", "h_xcnt_replay", "a_wide_registers"})
-# Named barriers, mbarriers, clusters.
+# mbarriers and clusters.
 REFUSED = frozenset({
-    "h_cluster_exchange", "h_cluster_multicast", "h_mbarrier_async", "h_mbarrier_count", "h_named_pair", "h_named_ring",
+    "h_cluster_exchange", "h_cluster_multicast", "h_mbarrier_async", "h_mbarrier_count",
     "g_async_mbarrier", "g_tdm_mbarrier", "g_ws_ring",
 })  # fmt: skip
 

@@ -771,7 +771,9 @@ _FLOWS = {
 def _synchronisation(name: str) -> Opcode | None:
     if name in _BARRIERS:
         flow, writes = _BARRIERS[name]
-        return Opcode(name=name, unit=IsaUnit.CONTROL, flow=flow, writes=writes, modelled=False)
+        words = tuple(name.split("_")[1:])
+        modelled = not writes  # how many waves a barrier has had isn't followed
+        return Opcode(name=name, unit=IsaUnit.CONTROL, flow=flow, writes=writes, words=words, modelled=modelled)
     if name == "s_wait_idle":  # for everything
         return Opcode(name=name, unit=IsaUnit.CONTROL, flow=IsaFlow.WAIT)
     if name == "s_wait_alu":  # for registers that vector units use, where a mode says that hardware doesn't

@@ -213,6 +213,9 @@ _TAINTS: dict[str, Callable[..., int]] = {
 _NOT_JUDGED = "accesses of global memory, and the contents of LDS before it is written, are not judged"
 _SAME_WORDS = "words that several waves load to the same bytes of LDS, and pointers to them in memory, do not change"
 _IN_BOUNDS = "LDS addresses that come from data are inside of the kernel's LDS, as requested"
+_ARRIVALS = (
+    "each named barrier that a wave waits for gets the arrivals that it counts; whether waves hang is not judged"
+)
 _NOWHERE = "lanes that give the address 0x7fffffff access no LDS, as compilers mean it"
 _READ_PER_SECOND = 6_000  # instructions that are decoded and sliced per second, at least
 _STEPS_TO_READ, _ALWAYS_READ = 2, 1_000  # steps that this costs for each, and how many are read in any case
@@ -467,6 +470,8 @@ class _Proof:
             ending = (self._report_early_end("values are nested too deeply", None, "depth"),)
         if memory.assumed_in_bounds:
             self.assumptions.append(_IN_BOUNDS)
+        if explorer.hangs:
+            self.assumptions.append(_ARRIVALS)
         if memory.met_nowhere:
             self.assumptions.append(_NOWHERE)
         if memory.loads_twice:

@@ -146,6 +146,7 @@ _FLOWS = {
     IsaFlow.BRANCH: OperationKind.BRANCH, IsaFlow.JUMP: OperationKind.BRANCH, IsaFlow.CALL: OperationKind.CALL,
     IsaFlow.INDIRECT: OperationKind.CALL, IsaFlow.INDIRECT_CALL: OperationKind.CALL,
 }  # fmt: skip
+_BARRIER_VERBS = {"barrier_init": "init", "barrier_join": "join"}
 _LDS_VERBS = {MemVerb.LOAD: "read", MemVerb.STORE: "write", MemVerb.ATOMIC: "atomic"}
 _LEAST_TO_LDS = 4  # bytes per lane
 
@@ -169,6 +170,8 @@ def read_operation(instruction: Instruction, number: int, architecture: Architec
             return _read_memory(make, instruction, spec.access)
         if spec.unit is IsaUnit.VMEM and traffic is not None:  # of caches: only its counter sees it
             return make(kind=OperationKind.VMEM, verb="cache")
+        if spec.root in _BARRIER_VERBS and spec.unit is IsaUnit.CONTROL:
+            return _read_named(make, instruction, _BARRIER_VERBS[spec.root])
         if spec.flow in _FLOWS:
             return _read_control(make, instruction, architecture)
         return _read_value(make, instruction)
@@ -214,9 +217,9 @@ def _read_control(make: Callable[..., Operation], instruction: Instruction, arch
     elif flow is IsaFlow.WAIT:
         waits = tuple(wait_counts(instruction.spec, instruction.text, architecture).items())
     elif flow in {IsaFlow.SIGNAL, IsaFlow.JOIN}:
-        if not architecture.split_barrier or instruction.operands not in _WORKGROUP:
-            raise UnknownOperationError(instruction)
-        verb = "wait" if flow is IsaFlow.JOIN else "signal"
+        verb = _read_barrier(instruction, architecture)
+        if verb == "signal named":
+            return _read_named(make, instruction, verb)
     elif kind is OperationKind.CALL:
         operands = _parse_operands(instruction, 1 if flow is IsaFlow.CALL else None)
     elif Trait.SKIPS in instruction.spec.traits:
@@ -224,6 +227,24 @@ def _read_control(make: Callable[..., Operation], instruction: Instruction, arch
     elif kind is OperationKind.BRANCH and instruction.target is None:
         raise UnknownOperationError(instruction, "target")
     return make(kind=kind, waits=waits, operands=operands, verb=verb)
+
+
+def _read_barrier(instruction: Instruction, architecture: Architecture) -> str:
+    verb = "wait" if instruction.spec.flow is IsaFlow.JOIN else "signal"
+    if architecture.split_barrier and instruction.operands in _WORKGROUP:
+        return verb
+    if architecture.descriptor.named_barriers and _NAMED.fullmatch(instruction.operands[0]):
+        return f"{verb} named"
+    raise UnknownOperationError(instruction)
+
+
+_NAMED = re.compile(r"m0|[1-9]|1[0-6]")
+
+
+def _read_named(make: Callable[..., Operation], instruction: Instruction, verb: str) -> Operation:
+    """A named barrier, by M0 or a constant."""
+    operands = _parse_operands(instruction)
+    return make(kind=OperationKind.SIGNAL, verb=verb, operands=operands, address=M0_BIT if operands[0].rows else 0)
 
 
 def _read_memory(make: Callable[..., Operation], instruction: Instruction, access: MemAccess) -> Operation:

@@ -16,10 +16,12 @@ from rota.isa.binary.elf import CODE_BASE
 from rota.isa.opcodes import IsaFlow
 from rota.isa.registers import M0, SCALAR
 from rota.isa.wave.operand import named_register
+from rota.prove import named_barriers
 from rota.prove.decisions import Decisions, Spelling, StateGraph
 from rota.prove.evaluation import Evaluator, WaveView
 from rota.prove.judge import Judge
 from rota.prove.memory_steps import MemorySteps
+from rota.prove.named_barriers import WORKGROUP, BarrierError
 from rota.prove.operation import SCC_ROW, CountedBy, Operation, OperationKind, rows_of
 from rota.prove.seen_states import SeenStates
 from rota.prove.slicing import BackwardSlice, find_call_targets, find_interacting
@@ -183,7 +185,8 @@ def join(wave_sets: list[WaveSet], masks: Masks, accesses: Accesses) -> list[Wav
     joined: list[WaveSet] = []
     for wave_set in wave_sets:
         for place, other in enumerate(joined):
-            if wave_set.at == other.at and wave_set.ended == other.ended and wave_set.barriers == other.barriers:
+            alike = wave_set.ended == other.ended and wave_set.barriers == other.barriers
+            if wave_set.at == other.at and alike and wave_set.named == other.named:
                 try:
                     joined[place] = _join_two(other, wave_set, masks, accesses)
                 except _CannotJoinError:
@@ -214,6 +217,7 @@ def _join_two(one: WaveSet, other: WaveSet, masks: Masks, accesses: Accesses) ->
         queues={by: _join_queues(by, queue, other.queues[by], accesses) for by, queue in one.queues.items()},
         pending=one.pending,
         barriers=one.barriers,
+        named=one.named,
     )
     order = sorted(range(len(both.waves)), key=both.waves.__getitem__)
     return both if order == list(range(len(order))) else both.restrict(order, masks, accesses)
@@ -316,6 +320,7 @@ class Explorer:
         self._open: list[tuple[int, int, int, ProductState]] = []
         self._pushed = 0
         self.steps = self.states = self.paths = 0
+        self.hangs = False  # on some path, at a named barrier
         self.spelling = Spelling()
         self._described: dict[tuple[Symbol, bool, str], str] = {}
 
@@ -386,22 +391,37 @@ class Explorer:
         if not waiting:
             self.judge.check_barrier_counts(product.wave_sets)
             return False
-        product.epoch += 1
-        for wave_set in product.wave_sets:
-            wave_set.covered, wave_set.late = wave_set.late, {}
-        for wave_set in waiting:
+        released, are_ordered = self._find_released(waiting)
+        if not released:
+            self.hangs = True
+            return False
+        meets_all = are_ordered and released[0].named.target == WORKGROUP
+        if meets_all:
+            named_barriers.settle(product.wave_sets)
+        product.epoch += meets_all  # what orders a part of the waves counts for no other
+        for wave_set in product.wave_sets if meets_all else released:  # nothing is known of when others have ended
+            wave_set.covered, wave_set.late = wave_set.late | ({} if are_ordered else wave_set.covered), {}
+        for wave_set in released:
             if not wave_set.signalled:
                 self.judge.record_barrier(wave_set)
             wave_set.waiting = wave_set.signalled = False
-            wave_set.barriers += 1
+            wave_set.barriers += meets_all
             wave_set.at += 1
-        if len(waiting) < len(product.wave_sets):  # of waves that have ended, only ops in flight can still matter
+        if meets_all and len(waiting) < len(
+            product.wave_sets
+        ):  # of waves that have ended, only ops in flight can still matter
             self.judge.check_barrier_counts(product.wave_sets)
             kept = [each for each in product.wave_sets if not each.ended or each.covered or any(each.in_flight)]
             product.wave_sets = kept
         product.wave_sets = join(product.wave_sets, self.evaluator.masks, self.memory.accesses)
         product.wave_sets.sort(key=lambda wave_set: wave_set.waves)
         return self._checkpoint(product, ("barrier",))
+
+    def _find_released(self, waiting: Sequence[WaveSet]) -> tuple[list[WaveSet], bool]:
+        try:
+            return named_barriers.find_released(waiting)
+        except BarrierError as error:
+            raise InconclusiveError(str(error), self.operations[waiting[0].at]) from error
 
     def _advance(self, product: ProductState, wave_set: WaveSet) -> bool:  # noqa: C901, PLR0912
         """Step a wave set until it waits, ends or splits; False if the path ends."""
@@ -512,13 +532,12 @@ class Explorer:
         elif kind is OperationKind.EXCHANGE:
             self.memory.issue_lds(wave_set, operation, product)
         elif kind in {OperationKind.BARRIER, OperationKind.SIGNAL}:
-            if wave_set.signalled != (operation.verb == "wait"):
-                raise InconclusiveError("a wave doesn't signal a barrier once before it waits for it", operation)
-            if kind is OperationKind.BARRIER:
-                wave_set.waiting = True
+            if operation.operands:
+                for row in operation.operands[0].rows:
+                    self._resolve(wave_set, row, product)
+                self._change_barrier(product, wave_set, operation)
+            elif not self._meet(wave_set, operation):
                 return False
-            self.judge.record_barrier(wave_set)
-            wave_set.signalled = True
         elif kind is OperationKind.END:
             wave_set.ended = True
             self.judge.check_end(wave_set, operation, product.known)
@@ -531,6 +550,38 @@ class Explorer:
             set_index(self.evaluator, wave_set, operation, product.known)
         wave_set.at += 1
         return True
+
+    def _meet(self, wave_set: WaveSet, operation: Operation) -> bool:
+        """Signal a barrier or wait for it; False if the wave waits now."""
+        waits, is_named = operation.kind is OperationKind.BARRIER, operation.verb == "wait named"
+        target = wave_set.named.target if wave_set.signalled else WORKGROUP
+        if wave_set.signalled != (waits and operation.verb != "") or is_named != (target != WORKGROUP):
+            raise InconclusiveError("a wave doesn't signal a barrier once before it waits for it", operation)
+        if waits:
+            wave_set.named = wave_set.named._replace(target=target)
+            wave_set.waiting = True
+            return False
+        wave_set.named = wave_set.named._replace(target=WORKGROUP)
+        self.judge.record_barrier(wave_set)
+        wave_set.signalled = True
+        return True
+
+    def _change_barrier(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> None:
+        """Initialise a barrier that a register names, join or signal it."""
+        word = self.evaluator.read(wave_set, operation.operands[0], product.known)
+        if not isinstance(word, int):
+            raise InconclusiveError("which barrier a register names isn't known", operation)
+        try:
+            if operation.verb == "init":
+                named_barriers.initialise(word, product.wave_sets)
+            elif operation.verb == "join":
+                named_barriers.join(word, wave_set)
+            else:
+                named_barriers.signal(word, wave_set)
+                self.judge.record_barrier(wave_set)
+                wave_set.signalled = True
+        except BarrierError as error:
+            raise InconclusiveError(str(error), operation) from error
 
     def _resolve(self, wave_set: WaveSet, row: int, product: ProductState) -> None:
         """Fork first if a decision of the workgroup selects an address."""

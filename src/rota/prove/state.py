@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.prove.named_barriers import NO_BARRIERS, NamedBarriers
 from rota.prove.operation import CountedBy
 from rota.prove.symbol import GROUP, Symbol, Value, select_waves
 
@@ -404,6 +405,7 @@ class WaveSet:
     signalled: bool = False
     waiting: bool = False
     ended: bool = False
+    named: NamedBarriers = NO_BARRIERS
     barriers: int = 0
     last_waits: dict[str, int] = field(default_factory=dict)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from rota.prove.decisions import Decisions, Renamed, Widened
 from rota.prove.evaluation import Evaluator
+from rota.prove.named_barriers import NamedBarriers
 from rota.prove.operation import rows_of
 from rota.prove.state import Half, LdsUse, Mask, WaveSet, atoms_of
 from rota.prove.symbol import (
@@ -96,6 +97,7 @@ class SetShape(NamedTuple):
     waiting: bool
     ended: bool
     signalled: bool
+    named: NamedBarriers
     lanes: Mask
     queues: tuple[tuple[Hashable, ...], ...]
 
@@ -154,6 +156,7 @@ def shape_of(product: ProductState) -> tuple[Shape, Done]:
             wave_set.waiting,
             wave_set.ended,
             wave_set.signalled,
+            wave_set.named,
             wave_set.exec,
             tuple(
                 tuple((each.identity, each.issued_since(epoch)) for each in queue) for queue in wave_set.queues.values()

@@ -1,0 +1,94 @@
+"""Barriers of a part of a workgroup: who waits at which, and when they go on.
+
+`s_barrier_init` says how many arrivals complete a phase, a wave joins one barrier at a time, signals it once and waits
+for it.  Here waves go on when all that haven't ended wait.  Where as many wait at a barrier as it counts, and no others
+are left, they are ordered as by a barrier of the workgroup.  Where more wait than it counts, some may go on before the
+others have come: all go on, and nothing is ordered.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from rota.prove.state import WaveSet
+
+WORKGROUP = -1
+_NUMBER, _COUNT = 0x1F, 16  # of a barrier, and where its count begins
+
+
+class BarrierError(Exception):
+    """The proof can't tell what a barrier orders."""
+
+
+class Count(NamedTuple):
+    """A barrier that a wave initialised; it is `settled` once the workgroup has met since."""
+
+    barrier: int
+    arrivals: int
+    settled: bool = False
+
+
+class NamedBarriers(NamedTuple):
+    """The barrier that a wave has joined (0: none), the one that it has signalled or waits at, and all counts."""
+
+    joined: int = 0
+    target: int = WORKGROUP
+    counts: tuple[Count, ...] = ()
+
+
+NO_BARRIERS = NamedBarriers()
+
+
+def initialise(word: int, wave_sets: Iterable[WaveSet]) -> None:
+    number, arrivals = word & _NUMBER, word >> _COUNT
+    if not number or not arrivals:
+        raise BarrierError("it initialises no barrier")
+    for each in wave_sets:
+        if number in {each.named.joined, each.named.target}:
+            raise BarrierError("it initialises a barrier that a wave has joined")
+        others = (count for count in each.named.counts if count.barrier != number)
+        each.named = each.named._replace(counts=tuple(sorted((*others, Count(number, arrivals)))))
+
+
+def join(word: int, wave_set: WaveSet) -> None:
+    number = word & _NUMBER
+    if wave_set.signalled or not any(each.barrier == number and each.settled for each in wave_set.named.counts):
+        raise BarrierError("it joins a barrier that may not be initialised yet, or between a signal and its wait")
+    wave_set.named = wave_set.named._replace(joined=number)
+
+
+def signal(word: int, wave_set: WaveSet) -> None:
+    """Arrive at the joined barrier; the caller marks the wave set as signalled."""
+    if wave_set.signalled or word & _NUMBER != wave_set.named.joined or word >> _COUNT:
+        raise BarrierError("it signals a barrier that its wave hasn't joined, changes its count, or signals it twice")
+    wave_set.named = wave_set.named._replace(target=wave_set.named.joined)
+
+
+def settle(wave_sets: Iterable[WaveSet]) -> None:
+    """Mark all counts as seen by the workgroup, which meets."""
+    for each in wave_sets:
+        counts = tuple(count._replace(settled=True) for count in each.named.counts)
+        each.named = each.named._replace(target=WORKGROUP, counts=counts)
+
+
+def find_released(waiting: Sequence[WaveSet]) -> tuple[list[WaveSet], bool]:
+    """The wave sets that go on, of all that haven't ended, and whether their barrier orders them; none if all hang."""
+    groups: defaultdict[int, list[WaveSet]] = defaultdict(list)
+    for each in waiting:
+        groups[each.named.target].append(each)
+    if [*groups] == [WORKGROUP]:
+        return groups[WORKGROUP], True
+    for number, members in sorted(groups.items()):
+        arrivals = next((each.arrivals for each in members[0].named.counts if each.barrier == number), 0)
+        there = sum(len(each.waves) for each in members)
+        if number == WORKGROUP or arrivals > there:
+            continue
+        if arrivals < there or there == 1:
+            return members, False
+        if len(groups) == 1:
+            return members, True
+        raise BarrierError("some waves meet at a named barrier while others wait elsewhere")
+    return [], False
