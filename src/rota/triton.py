@@ -37,9 +37,10 @@ from rota.isa.launch.orders import LaunchResult
 from rota.prove.causes import EARLY, EvidenceLevel, level_of
 from rota.prove.kernel_proof import prove_object
 from rota.prove.verdict import STEPS_PER_SECOND, Budget, Verdict
+from rota.targets.architecture import Architecture
 from rota.targets.device import Device
 from rota.targets.devices import DEFAULT
-from rota.targets.registry import device_named
+from rota.targets.registry import ARCHITECTURES, STANDS_FOR, architecture_named, device_named
 
 _CONSTANT, _DESCRIPTOR = "constexpr", "tensordesc"
 _MOST_THREADS = 1024
@@ -91,7 +92,11 @@ def use(device: str, *, orders: int = 3, seed: int = 0, check: bool = True, auto
     With `check`, findings are raised where the kernel is launched; `results` of the session has them in any case.  An
     autotuned kernel is run in the first configuration that fits the device, or with `autotune` in all of them.
     """
-    chosen = _install(device)
+    _need_triton()
+    if device in ARCHITECTURES and device not in STANDS_FOR:
+        why = f"nothing executes code for {device} yet"
+        raise DeclarationError.of("D105", why, fixes=(f"prove it: rota.triton.check(kernel, ..., device={device!r})",))
+    chosen = device_named(device)
     from triton.runtime import driver
 
     before = driver._active  # noqa: SLF001  # `active` would look for a GPU
@@ -101,11 +106,15 @@ def use(device: str, *, orders: int = 3, seed: int = 0, check: bool = True, auto
     return session
 
 
-def _install(device: str | None) -> Device:
-    chosen = device_named(DEFAULT.arch if device is None else device)
+def _need_triton() -> None:
     if find_spec("triton") is None:
         raise ToolchainError.of("T301", "Triton is not installed", fixes=("pip install 'rota[triton]'",))
-    return chosen
+
+
+def _find_architecture(device: str | None) -> Architecture:
+    """That of a device, or one of which no device is known."""
+    name = DEFAULT.arch if device is None else device
+    return architecture_named(name) or device_named(name).architecture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,12 +134,13 @@ def compile_kernel(
     device: str | None = None,
     **options: object,
 ) -> CompiledKernel:
-    """A kernel of Triton or Gluon as machine code for a device, by default rota's own default.
+    """A kernel of Triton or Gluon as machine code for a device or an architecture, by default rota's own default.
 
     `signature` has the type of each parameter that isn't a constant, as Triton writes it: "*bf16", "i32"; ":16" after
     it says that the pointer or number is a multiple of 16.  Options are those of a launch, as `num_warps`.
     """
-    chosen = _install(device)
+    _need_triton()
+    chosen = _find_architecture(device)
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
