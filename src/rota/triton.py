@@ -358,7 +358,7 @@ def judge(*, raises: bool | None = None, budget: Budget | None = None, report: b
     `UnjudgedKernelWarning` and never an error.  Equal machine code is proved once.  With `report`, the process prints a
     summary when it ends.
     """
-    _install(None)
+    _need_triton()
     from triton import knobs
 
     before = knobs.compilation.listener
