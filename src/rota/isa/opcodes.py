@@ -347,12 +347,13 @@ def traffic_of(opcode: Opcode, modifiers: tuple[str, ...]) -> Traffic | None:
     access = opcode.access
     if access is None:
         return Traffic.SCALAR if opcode.unit is IsaUnit.SMEM and opcode.targets else opcode.traffic
-    if access.tensor:
-        return Traffic.TENSOR
-    if access.asynchronous:
-        return Traffic.ASYNC_LOAD if access.to_lds else Traffic.ASYNC_STORE
-    if access.space in {MemSpace.LDS, MemSpace.SCALAR}:
-        return Traffic.LDS if access.space is MemSpace.LDS else Traffic.SCALAR
+    if access.tensor or access.asynchronous:
+        copies = Traffic.ASYNC_LOAD if access.to_lds else Traffic.ASYNC_STORE
+        return Traffic.TENSOR if access.tensor else copies
+    if access.space is MemSpace.LDS:  # which counter counts a later arrival, no public document says
+        return None if access.atomic == ARRIVES_LATER else Traffic.LDS
+    if access.space is MemSpace.SCALAR:
+        return Traffic.SCALAR
     if goes_to_lds(access, modifiers):
         return Traffic.TO_LDS
     return Traffic.LOAD if returns_value(access, modifiers) else Traffic.STORE
@@ -501,7 +502,10 @@ _LDS_MOVE = re.compile(
     r"(?P<width>[uib]\d+)(?:_tr_b(?P<element>\d+))?(?P<half>_d16)?(?P<high>_hi)?$"
 )
 _LDS_TRANSPOSED = re.compile(r"^ds_load_tr(?P<element>4|6|8|16)_(?P<width>b64|b96|b128)$")
-_LDS_ARRIVAL = "ds_atomic_barrier_arrive_rtn_b64"  # at a barrier that is a word of LDS
+ARRIVES_LATER = "async_barrier_arrive"
+_LDS_ARRIVALS = {  # at a barrier that is a word of LDS; the second arrives when asynchronous copies have ended
+    "ds_atomic_barrier_arrive_rtn_b64": "barrier_arrive", "ds_atomic_async_barrier_arrive_b64": ARRIVES_LATER,
+}  # fmt: skip
 _LDS_ATOMIC = re.compile(
     r"^ds_(?P<verb>add|sub|rsub|inc|dec|min|max|and|or|xor|mskor|wrxchg|storexchg|cmpst|cmpstore|wrap|pk_add|condxchg32)"
     r"(?P<two>2)?(?P<far>st64)?(?P<returns>_rtn)?_(?P<type>bf16|[uifb](?P<bits>16|32|64))$"
@@ -593,9 +597,10 @@ def _lds(name: str) -> Opcode | None:
         size, element = _SIZES[found["width"]], int(found["element"])
         access = MemAccess(space=MemSpace.LDS, verb=MemVerb.LOAD, size=size, transposed=element)
         return Opcode(name=name, unit=IsaUnit.LDS, access=access)  # whatever EXEC holds
-    elif name == _LDS_ARRIVAL:
-        access = MemAccess(space=MemSpace.LDS, verb=MemVerb.ATOMIC, size=8, returns=True, atomic="barrier_arrive")
-        return Opcode(name=name, unit=IsaUnit.LDS, access=access, modelled=False, obeys_exec=True)
+    elif name in _LDS_ARRIVALS:
+        returns = name.endswith("_rtn_b64")
+        access = MemAccess(space=MemSpace.LDS, verb=MemVerb.ATOMIC, size=8, returns=returns, atomic=_LDS_ARRIVALS[name])
+        return Opcode(name=name, unit=IsaUnit.LDS, access=access, obeys_exec=True)
     elif name in _COUNTED_BY_M0:
         access = MemAccess(space=MemSpace.LDS, verb=MemVerb.ATOMIC, size=4, m0=True, returns=True)
     elif (found := _LDS_MOVE.match(name)) is not None and found["width"] in _SIZES:

@@ -19,6 +19,7 @@ from rota.errors import Finding, Severity, several
 from rota.prove.agreement import Agreement
 from rota.prove.causes import DISTANCE, UNDECIDED, Alarm, FoundPair, SyncGap, group_by_cause
 from rota.prove.decisions import ALL, Decisions, Path, Span
+from rota.prove.mbarriers import are_ordered
 from rota.prove.operation import CountedBy, Operation
 from rota.prove.state import ANY, InFlight, LdsUse, Masks, OwnPlaces, WaveSet, count_younger, find_common, know_distance
 from rota.prove.verdict import Fix, Remedy, separate, strengthen, wait_before
@@ -187,6 +188,8 @@ class Judge:
         def accepts(conflict: Conflict) -> bool:
             nonlocal is_free
             is_free = False
+            if are_ordered(conflict.first.flight, conflict.then.flight):
+                return False
             if conflict.first.access.how == "dma" and _are_one_load(conflict, wave_sets):
                 number, waves = conflict.first.access.number, (conflict.first.wave, conflict.then.wave)
                 classes = self._agreement.find_classes(number)
@@ -273,6 +276,8 @@ class Judge:
             if other is None or (access, other) in self._apart or COPIES.isdisjoint({access.how, other.how}):
                 continue
             if not order_matters(access.how, other.how) or self._are_other_lanes(lanes, flight.lanes):
+                continue
+            if not flight.released.isdisjoint(wave_set.named.acquired):  # the wave has seen it end
                 continue
             for place, wave in enumerate(wave_set.waves):
                 if not (common := find_common(access, place, other, place)):
@@ -377,7 +382,8 @@ class Judge:
     def check_end(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
         """Report copies to or from LDS in flight when their wave ends: another workgroup may have the LDS by then."""
         for flight in wave_set.in_flight:
-            if flight.access is not None and flight.access.how in COPIES and any(flight.access.bytes):
+            is_over = not flight.released.isdisjoint(wave_set.named.acquired)
+            if flight.access is not None and flight.access.how in COPIES and any(flight.access.bytes) and not is_over:
                 what = "a load to LDS" if flight.access.how == "dma" else "a store from LDS"
                 message, counter = f"{what} is in flight when its wave ends", self._counter(flight.number)
                 waves, missing = ", ".join(map(str, wave_set.waves)), f"{counter}(0) before it"

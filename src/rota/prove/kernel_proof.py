@@ -38,6 +38,7 @@ from rota.prove.operation import (
     list_queues,
     mark_counted,
     mark_flat,
+    mark_mbarriers,
     mark_spills,
     read_operation,
 )
@@ -213,10 +214,10 @@ _TAINTS: dict[str, Callable[..., int]] = {
 _NOT_JUDGED = "accesses of global memory, and the contents of LDS before it is written, are not judged"
 _SAME_WORDS = "words that several waves load to the same bytes of LDS, and pointers to them in memory, do not change"
 _IN_BOUNDS = "LDS addresses that come from data are inside of the kernel's LDS, as requested"
-_ARRIVALS = (
+ARRIVALS_ASSUMED = (
     "each named barrier that a wave waits for gets the arrivals that it counts; whether waves hang is not judged"
 )
-_NOWHERE = "lanes that give the address 0x7fffffff access no LDS, as compilers mean it"
+NOWHERE_ASSUMED = "lanes that give the address 0x7fffffff access no LDS, as compilers mean it"
 _READ_PER_SECOND = 6_000  # instructions that are decoded and sliced per second, at least
 _STEPS_TO_READ, _ALWAYS_READ = 2, 1_000  # steps that this costs for each, and how many are read in any case
 
@@ -417,7 +418,7 @@ class _Proof:
                 refused.setdefault(each.opcode, _make_finding("I401", message, each))
         if not refused:
             try:
-                marked = mark_flat(mark_spills(mark_indexed(operations)))
+                marked = mark_mbarriers(mark_flat(mark_spills(mark_indexed(operations))))
                 return mark_counted(marked, architecture)
             except UnknownOperationError as error:
                 message = f"the proof doesn't model {error.instruction.opcode} in index mode"
@@ -463,7 +464,7 @@ class _Proof:
                 explorer.explore(ProductState(wave_sets=[start], known=Decisions()))
         except InconclusiveError as error:
             instruction = None if error.operation is None else error.operation.instruction
-            ending = (self._report_early_end(str(error), instruction, error.ended_by),)
+            ending = (self._report_early_end(str(error), instruction, error.ended_by, error.evidence),)
         except FirstError:
             ending = (_make_finding("I402", "the proof ended at the first error, as requested"),)
         except RecursionError:
@@ -471,9 +472,9 @@ class _Proof:
         if memory.assumed_in_bounds:
             self.assumptions.append(_IN_BOUNDS)
         if explorer.hangs:
-            self.assumptions.append(_ARRIVALS)
+            self.assumptions.append(ARRIVALS_ASSUMED)
         if memory.met_nowhere:
-            self.assumptions.append(_NOWHERE)
+            self.assumptions.append(NOWHERE_ASSUMED)
         if memory.loads_twice:
             self.assumptions.append("memory that scalar loads read is not written during the launch")
         return judge, ending
@@ -490,9 +491,11 @@ class _Proof:
                 return replace(_make_finding("I402", message), evidence=(("ended by", name),))
         return None
 
-    def _report_early_end(self, message: str, instruction: Instruction | None, ended_by: str) -> Finding:
+    def _report_early_end(
+        self, message: str, instruction: Instruction | None, ended_by: str, why: tuple[tuple[str, str], ...] = ()
+    ) -> Finding:
         explorer = self.explorer
-        evidence: tuple[tuple[str, str | int], ...] = (("ended by", ended_by),) if ended_by else ()
+        evidence: tuple[tuple[str, str | int], ...] = (*why, *((("ended by", ended_by),) if ended_by else ()))
         if explorer is not None:
             evidence += (("steps", explorer.steps), ("states", explorer.states), ("paths begun", explorer.paths))
         concerns: tuple[Concern, ...] = () if instruction is None else (instruction.concern(),)

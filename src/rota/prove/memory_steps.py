@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
-from rota.isa.opcodes import MemVerb
+from rota.isa.opcodes import ARRIVES_LATER, MemVerb
 from rota.isa.registers import M0, SCALAR
 from rota.isa.wave.operand import SHARED_BASE, File
+from rota.prove import mbarriers
 from rota.prove.decisions import ALL, Decided, Decisions, Path, Span, plain_span
 from rota.prove.evaluation import Evaluator
-from rota.prove.judge import Judge
+from rota.prove.judge import COPIES, Judge
+from rota.prove.named_barriers import BarrierError
 from rota.prove.operation import VECTORS, CountedBy, Operation, OperationKind, rows_of
 from rota.prove.state import Half, InFlight, LdsUse, Mask, OwnPlaces, WaveSet, retire
 from rota.prove.symbol import (
@@ -38,6 +42,12 @@ from rota.prove.symbol import (
 from rota.prove.tensor_copies import DONE, PLACE, Field, find_tile
 from rota.prove.touched_bytes import TouchedBytes
 from rota.prove.widening import ProductState, Recorder
+
+_PLAIN, NO_HOWS = frozenset({"read", "write", "atomic"}), frozenset[str]()
+
+
+class PhaseError(Exception):
+    """A wave waits for the end of a phase of a barrier in LDS."""
 
 
 class MemorySteps:
@@ -126,14 +136,79 @@ class MemorySteps:
 
     def issue_lds(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
         access = lanes = None
-        if operation.kind is OperationKind.LDS:  # else an exchange of lanes, which leaves LDS as it is
+        phase_bit = self._poll(wave_set, operation, product) if operation.polls else None
+        if phase_bit is not None:  # of a barrier in LDS, which orders other accesses and needs no order itself
+            self._forget_rows(wave_set, operation)
+            pending = self._evaluator.symbols.fresh("pending", WAVE, mbarriers.PENDING)
+            low = plus(self._evaluator.symbols, pending, phase_bit)
+            wave_set.registers[min(rows_of(operation.data))] = low
+        elif operation.kind is OperationKind.LDS:  # else an exchange of lanes, which leaves LDS as it is
             address = self._evaluator.read_row(wave_set, operation.operands[0].rows[0], product.known)
             access, lanes = self._access(wave_set, operation, operation.verb, address, product)
+            if operation.verb == "write" and len(operation.operands) > 1:
+                self._set_up(wave_set, operation, address, product)
         moved = self._gather(wave_set, operation, product.known) if operation.kind is OperationKind.EXCHANGE else None
-        self._forget_rows(wave_set, operation)
+        if phase_bit is None:
+            self._forget_rows(wave_set, operation)
         if moved is not None:
             wave_set.registers[operation.operands[0].rows[0]] = moved
         self._issue(wave_set, operation, access, product, lanes)
+
+    # Barriers in LDS.
+
+    def _place_of(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> int | None:
+        """The byte that all lanes address, if it is known and one."""
+        address = self._evaluator.read_row(wave_set, operation.operands[0].rows[0], known)
+        if isinstance(address, Linear):
+            return None
+        lanes = self._touched.masks.lanes_of(self._touched.masks.possible(wave_set.exec))
+        found = np.unique(np.broadcast_to(np.asarray(address), lanes.shape)[lanes])
+        return int(found[0]) + operation.instruction.offset if len(found) == 1 else None
+
+    def _poll(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> int | None:
+        """What a wave that polls a barrier reads, None if it reads something else; PhaseError where it waits."""
+        place = self._place_of(wave_set, operation, product.known)
+        phase = None if place is None else mbarriers.find_phase(wave_set, place)
+        if phase is None or phase.broken:  # then it may hold anything
+            return None
+        found = mbarriers.poll(wave_set, phase, operation.number)
+        if found is None:
+            raise PhaseError
+        return found
+
+    def _set_up(self, wave_set: WaveSet, operation: Operation, address: Value, product: ProductState) -> None:
+        """Note a word that one lane writes: it may be a barrier that waves arrive at later."""
+        lanes = wave_set.exec.leaf
+        place = self._place_of(wave_set, operation, product.known)
+        if lanes is None or sum(each.bit_count() for each in lanes) != 1 or place is None:
+            return
+        low = self._evaluator.read_row(wave_set, operation.operands[1].rows[0], product.known)
+        if not isinstance(low, Linear):
+            wave = next(at for at, each in enumerate(lanes) if each)
+            words = np.broadcast_to(np.asarray(low), (len(lanes), self._touched.masks.lanes))
+            mbarriers.set_up(place, int(words[wave, lanes[wave].bit_length() - 1]), product.wave_sets)
+
+    def arrive(self, wave_set: WaveSet, operation: Operation, product: ProductState, *, loops: bool) -> None:
+        """Arrive at a barrier in LDS: what the waves have done there before is over for whoever sees its phase end.
+
+        LDS instructions of a wave are performed in order; asynchronous copies are not among them.
+        """
+        lanes, place = wave_set.exec.leaf, self._place_of(wave_set, operation, product.known)
+        if lanes is None or place is None:
+            raise BarrierError("which mbarrier waves arrive at, or how many lanes, isn't known")
+        count: Value = 1
+        for each in operation.operands[1:]:
+            count = self._evaluator.read_row(wave_set, each.rows[0], product.known)
+        if not isinstance(count, int):
+            raise BarrierError("how many arrivals are counted isn't known")
+        arrivals = sum(each.bit_count() for each in lanes) * count
+        if arrivals and mbarriers.arrive(wave_set, place, arrivals, product.wave_sets, loops=loops):
+            later = operation.verb == ARRIVES_LATER
+            hows = COPIES if later else _PLAIN
+            wave_set.release(place, hows, lambda by: ("asynccnt" in by.counters) == later)
+        self._forget_rows(wave_set, operation)
+        if operation.counted_by.counters:
+            self._issue(wave_set, operation, None, product)
 
     def _gather(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> Value | None:
         """What each lane reads from the lane whose address it gives; None where that isn't known."""
@@ -156,7 +231,10 @@ class MemorySteps:
         lanes: OwnPlaces | None = None,
     ) -> None:  # fmt: skip
         by, at_signal = operation.counted_by, wave_set.signalled
-        flight = InFlight(operation.number, operation.data, access, product.epoch, signalled=at_signal, lanes=lanes)
+        flight = InFlight(
+            operation.number, operation.data, access, product.epoch, signalled=at_signal, lanes=lanes,
+            acquired=wave_set.named.acquired,
+        )  # fmt: skip
         queue = wave_set.queues[by]
         if queue or not (by.in_order and flight.only_counts):
             queue = (*queue, flight)
@@ -181,6 +259,8 @@ class MemorySteps:
         concrete = not isinstance(address, Linear)
         self.sites[operation.number] = self.sites.get(operation.number, True) and concrete
         access = self._access_in_bounds(wave_set, operation, how, address, active, product.known)
+        if access.how not in {"read", "copy"} and wave_set.named.phases:
+            mbarriers.overwrite(reduce(or_, access.bytes), product.wave_sets)
         lanes = self._touched.find_own_places(operation, address, active)
         self._judge.check_own_accesses(wave_set, operation, access, lanes, product.known)
         if self._recorder is not None:
@@ -247,12 +327,13 @@ class MemorySteps:
             self._outside[key] = (known.path, (known.path[0], (known.path[1], event)))
         return self._outside[key][1]
 
-    def issue_vector(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
+    def issue_vector(self, wave_set: WaveSet, operation: Operation, product: ProductState, *, loops: bool) -> None:
         access: LdsUse | None = None
         lanes: OwnPlaces | None = None
         if operation.tensor:
-            access = self._access_tile(wave_set, operation, product)
-        elif operation.copies:
+            self._copy_tile(wave_set, operation, product, loops=loops)
+            return
+        if operation.copies:
             row = operation.operands[0].rows[0] if operation.operands else SCALAR + M0
             base = self._evaluator.read_row(wave_set, row, product.known)
             base = self._evaluator.compute("and", base, 0xFFFF) if self._short_m0 and operation.to_lds else base
@@ -264,8 +345,8 @@ class MemorySteps:
             self._spill(wave_set, operation, product.known)
         self._issue(wave_set, operation, access, product, lanes)
 
-    def _access_tile(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> LdsUse:
-        """The LDS access of a tensor copy: one job of the wave, whatever EXEC holds."""
+    def _copy_tile(self, wave_set: WaveSet, operation: Operation, product: ProductState, *, loops: bool) -> None:
+        """Issue a tensor copy: one job of the wave, whatever EXEC holds.  It may arrive at a barrier by itself."""
         evaluator, known = self._evaluator, product.known
 
         def read(field: Field) -> Value:
@@ -273,15 +354,27 @@ class MemorySteps:
             found = evaluator.compute("and", word, (1 << field.bits) - 1 << field.first)
             return evaluator.compute("shr", found, field.first) if field.first else found
 
-        tile, waves = find_tile(read), len(wave_set.waves)
+        tile, waves = find_tile(read, polls=bool(operation.polls)), len(wave_set.waves)
         done = evaluator.mask_of(evaluator.compare("eq", "u", read(DONE), 1), waves)
         active = self._touched.masks.combine("and", done, self._touched.masks.leaf((1,) * waves))
+        if tile.arrives_at is not None and active.leaf != (1,) * waves:
+            raise BarrierError("whether a tensor copy is done that arrives at an mbarrier isn't known")
         here = replace(operation, extents=tile.pieces)
         access = self._access_in_bounds(wave_set, here, operation.copies, read(PLACE), active, known)
+        if access.how == "dma" and wave_set.named.phases:
+            mbarriers.overwrite(reduce(or_, access.bytes), product.wave_sets)
         self._judge.check_own_accesses(wave_set, operation, access, None, known)
         if self._recorder is not None:
             self._recorder.record_access(product, wave_set, access)
-        return access
+        self._issue(wave_set, operation, access, product)
+        if tile.arrives_at is not None:
+            place = tile.arrives_at
+            if mbarriers.arrive(wave_set, place, waves, product.wave_sets, loops=loops):
+                wave_set.release(place, NO_HOWS, lambda _: False)
+                queue = wave_set.queues[operation.counted_by]
+                wave_set.queues = wave_set.queues | {
+                    operation.counted_by: (*queue[:-1], mbarriers.mark(queue[-1], place))
+                }
 
     def _access_flat(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> LdsUse | None:
         """The LDS access of a flat op, if the high word of its address points there."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from rota.prove.mbarriers import Mbarrier
     from rota.prove.state import WaveSet
 
 WORKGROUP = -1
@@ -32,11 +33,19 @@ class Count(NamedTuple):
 
 
 class NamedBarriers(NamedTuple):
-    """The barrier that a wave has joined (0: none), the one that it has signalled or waits at, and all counts."""
+    """The barrier that a wave has joined (0: none), the one that it has signalled or waits at, and all counts.
+
+    Of barriers in LDS: their phases, those whose end the wave has `acquired`, the operation by which it `polled` last,
+    and the byte of the one that it waits for.
+    """
 
     joined: int = 0
     target: int = WORKGROUP
     counts: tuple[Count, ...] = ()
+    phases: tuple[Mbarrier, ...] = ()
+    acquired: frozenset[int] = frozenset()
+    polled: int = -1
+    awaited: int = -1
 
 
 NO_BARRIERS = NamedBarriers()
@@ -84,7 +93,7 @@ def find_released(waiting: Sequence[WaveSet]) -> tuple[list[WaveSet], bool]:
     for number, members in sorted(groups.items()):
         arrivals = next((each.arrivals for each in members[0].named.counts if each.barrier == number), 0)
         there = sum(len(each.waves) for each in members)
-        if number == WORKGROUP or arrivals > there:
+        if number < 0 or arrivals > there:  # of the workgroup, or polled in LDS
             continue
         if arrivals < there or there == 1:
             return members, False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -15,10 +15,10 @@ from typing import NamedTuple
 from rota.errors import IsaError
 from rota.isa.disassembly import Instruction
 from rota.isa.hazards.dependency_waits import sets_known_mode
-from rota.isa.opcodes import IsaFlow, IsaUnit, MemAccess, MemSpace, MemVerb, Opcode, Trait, wait_counts
+from rota.isa.opcodes import ARRIVES_LATER, IsaFlow, IsaUnit, MemAccess, MemSpace, MemVerb, Opcode, Trait, wait_counts
 from rota.isa.registers import EXEC, M0, NAMED, SCALAR, SCC, TRAP_ROWS, WIDE, WIDE_COUNT, rows_in
 from rota.isa.wave.operand import File, Operand, parse_operand
-from rota.prove.tensor_copies import NEEDED
+from rota.prove.tensor_copies import BARRIER, NEEDED
 from rota.targets.architecture import Architecture, Traffic
 
 SCC_ROW = SCALAR + SCC
@@ -38,6 +38,7 @@ class OperationKind(enum.Enum):
     WAIT = "waits for counters"
     BARRIER = "waits at a barrier"
     SIGNAL = "signals a barrier"
+    ARRIVAL = "arrives at a barrier in LDS"
     BRANCH = "branches"
     CALL = "jumps to an address in registers"
     END = "ends the wave"
@@ -70,7 +71,8 @@ class Operation:
     store from there; a `tensor` copy is described by scalar registers.  `to_lds` are the bytes per lane of a load to
     LDS whose lanes follow M0.  `waits` are the counts of a wait by counter, `indexed` the mode bits of index mode.
     `keeps_target` says that a part of the target stays as it was, `holds_data` that a store reads `data` until a wait
-    covers it.  `parts` are the bits of each operand that SDWA reads: the first, and how many.
+    covers it.  `parts` are the bits of each operand that SDWA reads: the first, and how many.  A read that `polls` a
+    barrier in LDS has the first and the last operation of its loop there; a tensor copy has it where somebody polls.
     """
 
     number: int
@@ -96,6 +98,7 @@ class Operation:
     targets: int = 1
     keeps_target: bool = False
     holds_data: bool = False
+    polls: tuple[int, ...] = ()
     parts: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -258,6 +261,12 @@ def _read_memory(make: Callable[..., Operation], instruction: Instruction, acces
     if access.verb is MemVerb.EXCHANGE:
         gathers = instruction.spec.root == "bpermute"
         return make(kind=OperationKind.EXCHANGE, data=data, operands=_parse_operands(instruction) if gathers else ())
+    if access.atomic in _ARRIVALS:
+        place, *counts = _parse_operands(instruction)[int(returns) :]
+        needed = _mask(row for each in (place, *counts) for row in each.rows)
+        return make(
+            kind=OperationKind.ARRIVAL, data=data, operands=(place, *counts), address=needed, verb=access.atomic,
+        )  # fmt: skip
     if access.space is MemSpace.LDS:
         if access.m0 or not access.size or (access.pieces > 1 and access.verb is MemVerb.ATOMIC):
             raise UnknownOperationError(instruction)
@@ -296,6 +305,7 @@ def _read_copy(make: Callable[..., Operation], instruction: Instruction, access:
     return make(to_lds=size, extents=extents, address=M0_BIT, flat=access.space is MemSpace.FLAT)
 
 
+_ARRIVALS = frozenset({"barrier_arrive", ARRIVES_LATER})
 _TENSOR_GROUPS = 2
 _COMPARED = 2
 _OFFSETS = frozenset({"offset", "offset0", "offset1"})
@@ -369,6 +379,44 @@ def mark_flat(operations: list[Operation]) -> list[Operation]:
             operands, address = (_parse_operand(place, each.instruction),), _mask(rows_in(place))
             marked[number] = replace(each, operands=operands, address=address, extents=extents)
     return marked
+
+
+_NEAR = 16  # operations of a loop that polls
+
+
+def mark_mbarriers(operations: list[Operation]) -> list[Operation]:
+    """Mark reads that do nothing but poll, and the data of stores that may set a barrier in LDS up."""
+    if not any(each.kind is OperationKind.ARRIVAL or each.tensor for each in operations):
+        return operations
+    marked = list(operations)
+    found = ((each.number, _find_poll(operations, each)) for each in operations)
+    polling = {number: loop for number, loop in found if loop}
+    for number, each in enumerate(operations):
+        if number in polling:
+            marked[number] = replace(each, polls=polling[number])
+        elif each.tensor and polling:  # it may arrive at a barrier, which another of its words names
+            named = _mask(each.operands[BARRIER.group].rows[BARRIER.word : BARRIER.word + 1])
+            marked[number] = replace(each, polls=(number, number), address=each.address | named)
+        elif each.kind is OperationKind.LDS and each.verb == "write" and each.extents == ((each.extents[0][0], 8),):
+            data = _parse_operand(each.instruction.operands[1], each.instruction)
+            rows = each.address | _mask(data.rows)
+            marked[number] = replace(each, operands=(*each.operands, data), address=rows)
+    return marked
+
+
+def _find_poll(operations: Sequence[Operation], read: Operation) -> tuple[int, ...]:
+    """The ends of a loop that only polls by this read: a branch back over it, and nothing that others see."""
+    if read.kind is not OperationKind.LDS or read.verb != "read":
+        return ()
+    for at in range(read.number + 1, min(read.number + _NEAR, len(operations))):
+        target = operations[at].instruction.target
+        if operations[at].kind is OperationKind.BRANCH:
+            if target is None or target > read.number:
+                return ()
+            harmless = {OperationKind.QUIET, OperationKind.WAIT, OperationKind.VALUE}
+            body = (each for each in operations[target:at] if each is not read)
+            return (target, at) if all(each.kind in harmless for each in body) else ()
+    return ()
 
 
 def mark_spills(operations: list[Operation]) -> list[Operation]:

@@ -7,7 +7,7 @@ shares is decided once for all waves.  A path ends when a seen state covers its 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,11 +16,11 @@ from rota.isa.binary.elf import CODE_BASE
 from rota.isa.opcodes import IsaFlow
 from rota.isa.registers import M0, SCALAR
 from rota.isa.wave.operand import named_register
-from rota.prove import named_barriers
+from rota.prove import mbarriers, named_barriers
 from rota.prove.decisions import Decisions, Spelling, StateGraph
 from rota.prove.evaluation import Evaluator, WaveView
 from rota.prove.judge import Judge
-from rota.prove.memory_steps import MemorySteps
+from rota.prove.memory_steps import MemorySteps, PhaseError
 from rota.prove.named_barriers import WORKGROUP, BarrierError
 from rota.prove.operation import SCC_ROW, CountedBy, Operation, OperationKind, rows_of
 from rota.prove.seen_states import SeenStates
@@ -291,9 +291,12 @@ _CHECK_EVERY = 256  # steps between two checks of the budget
 class InconclusiveError(Exception):
     """The proof can't go on: why, at which operation, and which limit of the budget it has reached, if any."""
 
-    def __init__(self, message: str, operation: Operation | None = None, *, ended_by: str = "") -> None:
+    def __init__(
+        self, message: str, operation: Operation | None = None, *, ended_by: str = "",
+        evidence: tuple[tuple[str, str], ...] = (),
+    ) -> None:  # fmt: skip
         super().__init__(message)
-        self.operation, self.ended_by = operation, ended_by
+        self.operation, self.ended_by, self.evidence = operation, ended_by, evidence
 
 
 class Explorer:
@@ -313,6 +316,7 @@ class Explorer:
         self._namer = Namer(evaluator, sliced.needed, sliced.for_addresses, kernarg_row)
         self._widener = Widener(evaluator, sliced.for_addresses)
         self._runs = self._quiet_runs()
+        self._polls = any(each.polls for each in operations)
         self._interacts = find_interacting(operations, sliced.successors, flat=memory.flat_lds)
         self._branching = Branching(evaluator, memory.accesses, waves)
         self.graph = StateGraph()
@@ -391,6 +395,10 @@ class Explorer:
         if not waiting:
             self.judge.check_barrier_counts(product.wave_sets)
             return False
+        if polling := mbarriers.find_polling(waiting):
+            for wave_set in polling:
+                mbarriers.resume(wave_set)
+            return self._checkpoint(product, ("barrier",))
         released, are_ordered = self._find_released(waiting)
         if not released:
             self.hangs = True
@@ -398,6 +406,7 @@ class Explorer:
         meets_all = are_ordered and released[0].named.target == WORKGROUP
         if meets_all:
             named_barriers.settle(product.wave_sets)
+            mbarriers.settle(product.wave_sets)
         product.epoch += meets_all  # what orders a part of the waves counts for no other
         for wave_set in product.wave_sets if meets_all else released:  # nothing is known of when others have ended
             wave_set.covered, wave_set.late = wave_set.late | ({} if are_ordered else wave_set.covered), {}
@@ -497,9 +506,9 @@ class Explorer:
 
     def _step(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool:  # noqa: C901, PLR0912
         """Execute one operation; False if another wave set has to go on now."""
-        kind = operation.kind
+        kind, going = operation.kind, True
         if kind is OperationKind.BRANCH:
-            return self._branching.branch(product, wave_set, operation)
+            return self._branch(product, wave_set, operation)
         if kind is OperationKind.VALUE:
             self.evaluator.unread = 0 if operation.indexed else self._unread[operation.number]
             if operation.indexed:
@@ -512,32 +521,18 @@ class Explorer:
             self.memory.wait(wave_set, operation)
         elif kind is OperationKind.LDS:
             self._resolve(wave_set, operation.operands[0].rows[0], product)
-            self.memory.issue_lds(wave_set, operation, product)
+            going = self._access_lds(product, wave_set, operation)
+        elif kind is OperationKind.ARRIVAL:
+            going = self._arrive(product, wave_set, operation)
         elif kind is OperationKind.VMEM:
-            if operation.tensor:
-                for row in rows_of(operation.address):
-                    self._resolve(wave_set, row, product)
-            elif operation.copies:
-                self._resolve(wave_set, operation.operands[0].rows[0] if operation.operands else SCALAR + M0, product)
-            elif operation.flat and operation.address:
-                for row in operation.operands[0].rows:
-                    self._resolve(wave_set, row, product)
-            try:
-                self.memory.issue_vector(wave_set, operation, product)
-            except UnknownFieldError as error:
-                raise InconclusiveError(f"a tensor copy's bytes of LDS aren't known: {error}", operation) from error
+            self._access_memory(product, wave_set, operation)
         elif kind is OperationKind.SMEM:
             self.evaluator.symbols.looping = self._looping[operation.number]
             self.memory.issue_scalar(wave_set, operation, product)
         elif kind is OperationKind.EXCHANGE:
             self.memory.issue_lds(wave_set, operation, product)
         elif kind in {OperationKind.BARRIER, OperationKind.SIGNAL}:
-            if operation.operands:
-                for row in operation.operands[0].rows:
-                    self._resolve(wave_set, row, product)
-                self._change_barrier(product, wave_set, operation)
-            elif not self._meet(wave_set, operation):
-                return False
+            going = self._meet(product, wave_set, operation)
         elif kind is OperationKind.END:
             wave_set.ended = True
             self.judge.check_end(wave_set, operation, product.known)
@@ -548,11 +543,63 @@ class Explorer:
             return True
         elif kind is OperationKind.INDEX:
             set_index(self.evaluator, wave_set, operation, product.known)
-        wave_set.at += 1
+        wave_set.at += going
+        return going
+
+    def _branch(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool:
+        going = self._branching.branch(product, wave_set, operation)
+        for each in product.wave_sets if self._polls else ():
+            mbarriers.leave(each, self.operations)
+        return going
+
+    def _access_memory(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> None:
+        if operation.tensor:
+            rows: Iterable[int] = rows_of(operation.address)
+        elif operation.copies:
+            rows = operation.operands[0].rows[:1] if operation.operands else (SCALAR + M0,)
+        else:
+            rows = operation.operands[0].rows if operation.flat and operation.address else ()
+        for row in rows:
+            self._resolve(wave_set, row, product)
+        try:
+            self.memory.issue_vector(wave_set, operation, product, loops=self._looping[operation.number])
+        except BarrierError as error:
+            raise InconclusiveError(str(error), operation) from error
+        except UnknownFieldError as error:
+            why, evidence = f"a tensor copy's bytes of LDS aren't known: {error}", (("field", error.field),)
+            raise InconclusiveError(why, operation, evidence=evidence) from error
+
+    def _access_lds(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool:
+        """Issue an LDS op; False if the wave waits, because it polls a barrier in LDS whose phase hasn't ended."""
+        try:
+            self.memory.issue_lds(wave_set, operation, product)
+        except PhaseError:
+            wave_set.waiting = True
+            return False
+        except BarrierError as error:
+            raise InconclusiveError(str(error), operation) from error
         return True
 
-    def _meet(self, wave_set: WaveSet, operation: Operation) -> bool:
+    def _arrive(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool:
+        """Arrive at a barrier in LDS; False if only some waves of the set do, so that they have to part first."""
+        lanes = wave_set.exec.leaf
+        if len(wave_set.waves) > 1 and lanes is not None and len({each == 0 for each in lanes}) > 1:
+            place = product.wave_sets.index(wave_set)
+            product.wave_sets[place : place + 1] = self._split(wave_set)
+            return False
+        try:
+            self.memory.arrive(wave_set, operation, product, loops=self._looping[operation.number])
+        except BarrierError as error:
+            raise InconclusiveError(str(error), operation) from error
+        return True
+
+    def _meet(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool:
         """Signal a barrier or wait for it; False if the wave waits now."""
+        if operation.operands:
+            for row in operation.operands[0].rows:
+                self._resolve(wave_set, row, product)
+            self._change_barrier(product, wave_set, operation)
+            return True
         waits, is_named = operation.kind is OperationKind.BARRIER, operation.verb == "wait named"
         target = wave_set.named.target if wave_set.signalled else WORKGROUP
         if wave_set.signalled != (waits and operation.verb != "") or is_named != (target != WORKGROUP):

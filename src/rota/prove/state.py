@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.prove.mbarriers import mark
 from rota.prove.named_barriers import NO_BARRIERS, NamedBarriers
 from rota.prove.operation import CountedBy
 from rota.prove.symbol import GROUP, Symbol, Value, select_waves
@@ -268,6 +269,9 @@ class OwnPlaces(NamedTuple):
     active: Mask
 
 
+_NO_PLACES: frozenset[int] = frozenset()
+
+
 class InFlight(NamedTuple):
     """A memory op in flight: its operation, the registers that it fills, its LDS access, and the epoch of its issue.
 
@@ -278,7 +282,8 @@ class InFlight(NamedTuple):
     `waited` are the counters that a wait has seen at 0 since its issue, if another one counts it, too.  `signalled`
     says that its wave had signalled the next barrier and not yet waited for it.  An op that is there on some of the
     paths that were joined only `may` be in flight: no wait can count on it.  `lanes` are known until the next place
-    where states are compared.
+    where states are compared.  It is over when its wave arrives at the barriers in LDS where it is `released`, and was
+    issued after the end of those that the wave had `acquired`.
     """
 
     number: int
@@ -294,6 +299,8 @@ class InFlight(NamedTuple):
     signalled: bool = False
     may: bool = False
     lanes: OwnPlaces | None = None
+    released: frozenset[int] = _NO_PLACES
+    acquired: frozenset[int] = _NO_PLACES
 
     @property
     def only_counts(self) -> bool:
@@ -313,8 +320,11 @@ class InFlight(NamedTuple):
         return self._replace(may=False).identity, self.issued_since(0)
 
     def issued_since(self, epoch: int) -> Hashable:
-        """Before how many barriers it was issued, and whether its wave had signalled one: what orders its access."""
-        return None if self.access is None else (max(self.epoch - epoch, -OLDEST), self.signalled)
+        """Before how many barriers it was issued, if its wave had signalled one, what else orders its access."""
+        if self.access is None:
+            return None
+        ordered = (self.released, self.acquired) if self.released or self.acquired else ()
+        return (max(self.epoch - epoch, -OLDEST), self.signalled, *ordered)
 
     def since(self, epoch: int) -> InFlight:
         """The same, with the epoch of its issue counted from that one."""
@@ -452,7 +462,36 @@ class WaveSet:
             self.queues = {by: tuple(each._replace(lanes=None) for each in queue) for by, queue in self.queues.items()}
 
     def complete(self, access: LdsUse, flight: InFlight) -> None:
-        (self.late if self.signalled else self.covered).setdefault(access, flight)
+        done = self.late if self.signalled else self.covered
+        old = done.get(access)
+        if old is not None:  # one stands for both: what orders only one of them doesn't count
+            flight = old._replace(released=old.released & flight.released, acquired=old.acquired & flight.acquired)
+        done[access] = flight
+
+    def forget_order(self, place: int) -> None:
+        """Forget that accesses come before or after a barrier in LDS, which orders nothing after all."""
+
+        def forget(flight: InFlight) -> InFlight:
+            return flight._replace(released=flight.released - {place}, acquired=flight.acquired - {place})
+
+        self.covered = {access: forget(flight) for access, flight in self.covered.items()}
+        self.late = {access: forget(flight) for access, flight in self.late.items()}
+        self.queues = {key: tuple(map(forget, queue)) for key, queue in self.queues.items()}
+
+    def release(self, place: int, hows: frozenset[str], by: Callable[[CountedBy], bool]) -> None:
+        """Mark the accesses that are over when the waves arrive at a barrier in LDS.
+
+        Of those in flight, they are those made so and counted so.
+        """
+        self.covered = {access: mark(flight, place) for access, flight in self.covered.items()}
+        self.late = {access: mark(flight, place) for access, flight in self.late.items()}
+        self.queues = {
+            key: tuple(
+                mark(each, place) if by(key) and each.access is not None and each.access.how in hows else each
+                for each in queue
+            )
+            for key, queue in self.queues.items()
+        }
 
     def finish(self, masks: Masks) -> None:
         """End the waves: of what they leave, only LDS accesses matter.

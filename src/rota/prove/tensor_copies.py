@@ -37,7 +37,8 @@ _ITERATES, _PADS = Field("iteration", 1, 0, 19, 1), Field("padding", 1, 0, 20, 1
 _ELEMENT = Field("size of an element", 1, 0, 16, 2)
 _INTERVAL, _AMOUNT = Field("interval of padding", 1, 0, 22, 3), Field("amount of padding", 1, 0, 25, 7)
 _SIDES = (Field("tile_dim0", 1, 3, 16, 16), Field("tile_dim1", 1, 4, 0, 16), Field("tile_dim2", 1, 4, 16, 16))
-_UNSUPPORTED = (_GATHERS, _MULTICAST, _ARRIVES, _ITERATES)
+BARRIER, _UNIT = Field("mbarrier's address", 1, 1, 0, 16), 8  # bytes that it counts
+_UNSUPPORTED = (_GATHERS, _MULTICAST, _ITERATES)
 NEEDED = frozenset((each.group, each.word) for each in (DONE, PLACE, _ELEMENT, *_SIDES))
 """Words of the groups that decide which bytes it touches."""
 
@@ -45,33 +46,44 @@ NEEDED = frozenset((each.group, each.word) for each in (DONE, PLACE, _ELEMENT, *
 class UnknownFieldError(Exception):
     """A field of the description isn't known, or asks for what the proof doesn't have."""
 
+    def __init__(self, field: str, why: str) -> None:
+        super().__init__(f"its {field} {why}")
+        self.field = field
+
 
 @dataclass(frozen=True, slots=True)
 class TensorTile:
-    """The pieces of LDS from its address on, in bytes."""
+    """The pieces of LDS from its address on, in bytes, and the byte of the barrier where it arrives when it is done."""
 
     pieces: tuple[tuple[int, int], ...]
+    arrives_at: int | None = None
 
 
-def find_tile(read: Callable[[Field], Value]) -> TensorTile:
-    """The tile of a copy; `read` gives a field's value.  Raises UnknownFieldError where one isn't known."""
+def find_tile(read: Callable[[Field], Value], *, polls: bool) -> TensorTile:
+    """The tile of a copy; `read` gives a field's value, of the barrier's only if somebody `polls` one.
+
+    Raises UnknownFieldError where one isn't known.
+    """
 
     def known(field: Field) -> int:
         value = read(field)
         if isinstance(value, Linear) or len(found := {int(each) for each in np.asarray(value).flat}) != 1:
-            raise UnknownFieldError(f"its {field.name} is not known")
+            raise UnknownFieldError(field.name, "is not known")
         return found.pop()
 
     for field in _UNSUPPORTED:
         if known(field):
-            raise UnknownFieldError(f"its {field.name} is not modelled")
+            raise UnknownFieldError(field.name, "is not modelled")
     size = 1 << known(_ELEMENT)
     for side in _SIDES:
         size *= max(known(side), 1)  # dimensions that it doesn't have are 0
+    arrives = known(BARRIER) * _UNIT if known(_ARRIVES) and polls else None
     if not known(_PADS):
-        return TensorTile(((0, size),) if size else ())
+        return TensorTile(((0, size),) if size else (), arrives)
     between, skipped = WORD << known(_INTERVAL) + 1, WORD * (known(_AMOUNT) + 1)
     count = -(-size // between)
     if count > _MOST_PIECES:
-        raise UnknownFieldError("it has too many pieces")
-    return TensorTile(tuple((each * (between + skipped), min(between, size - each * between)) for each in range(count)))
+        raise UnknownFieldError(_PADS.name, "makes too many pieces")
+    starts = range(0, count * between, between)
+    pieces = tuple((each // between * (between + skipped), min(between, size - each)) for each in starts)
+    return TensorTile(pieces, arrives)

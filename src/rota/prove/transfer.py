@@ -339,8 +339,26 @@ def _decide(flag: Value, known: Decisions) -> bool | None:
 
 def _compare_bit(step: _Step) -> None:
     a, b = step.read_all(0)
+    if isinstance(b, int):
+        _test_bit(step, a, b & 31)
+        return
     bit, wanted = step.compute("and", step.compute("shr", a, b), 1), int(step.operation.spec.root == "bitcmp1")
     step.write_scc(step.evaluator.flag_of(step.evaluator.compare("eq", "u", bit, wanted)))
+
+
+def _test_bit(step: _Step, word: Value, place: int) -> None:
+    kind = "ne" if step.operation.spec.root == "bitcmp1" else "eq"
+    bit = step.compute("and", word, 1 << place)
+    step.write_scc(step.evaluator.flag_of(step.evaluator.compare(kind, "u", bit, 0)))
+
+
+def _compare_wide_bit(step: _Step) -> None:
+    halves = step.evaluator.read_halves(step.wave_set, step.operation.operands[0], step.known)
+    place = step.read(1)
+    if not isinstance(place, int):
+        _forget_scalar(step)
+        return
+    _test_bit(step, halves[place >> 5 & 1], place & 31)
 
 
 def _move_pair(step: _Step) -> None:
@@ -419,6 +437,7 @@ _SCALAR_STEPS: dict[str, Callable[[_Step], None]] = {
 _HALF_STEPS: dict[str, Callable[[_Step], None]] = {  # of 64 bits that are no mask, each half by itself
     **dict.fromkeys(_COMBINED, _combine_halves),
     **dict.fromkeys(("cmp_eq", "cmp_lg"), _compare_halves),
+    **dict.fromkeys(("bitcmp0", "bitcmp1"), _compare_wide_bit),
 }
 _MASK_STEPS: dict[str, Callable[[_Step], None]] = {
     "mov": _move_pair,

@@ -2,8 +2,8 @@
 
 Run `python -m benchmarks.judge_gfx1250 [FOLDER] [--each]` from the repository's root; without a folder,
 `kernels/gfx1250` of the folder `shared`, beside the checkout or where `ROTA_SHARED` says.  `INDEX.json` there says
-which kernels are wrong; those of Triton itself count as right.  A wrong one is noticed if its verdict is an alarm, a
-broken rule, or one source.  With `--each` the verdict of every object is printed.  The exit status is 1 if a right one
+which kernels are wrong; those of Triton itself count as right.  One is flagged if its verdict is an alarm, a broken
+rule, or one source.  With `--each` the verdict of every object is printed.  The exit status is 1 if a right one
 has an alarm.
 """
 
@@ -22,7 +22,7 @@ from tests.campaigns.shared_folder import shared_folder
 
 ARCH = "gfx1250"
 FOLDERS = ("hip", "gluon", "triton", "aiter")
-NOTICED = frozenset({Status.REFUTED, Status.ALARM, Status.BROKEN, Status.ONE_SOURCE})
+FLAGGED = frozenset({Status.REFUTED, Status.ALARM, Status.BROKEN, Status.ONE_SOURCE})
 _STEPS = 400_000
 
 
@@ -54,13 +54,13 @@ def judge(folder: Path) -> Iterator[Judged]:
 
 
 def table_of(judged: Sequence[Judged]) -> Iterator[str]:
-    titles = ("right", "proved", "undecided", "inconclusive", "alarms", "wrong", "noticed", "proved", "inconclusive")
+    titles = ("right", "proved", "undecided", "inconclusive", "flagged", "wrong", "flagged", "proved", "inconclusive")
     yield f"| kernels | {' | '.join(titles)} | undecided |"
     yield "| --- " + "| ---: " * 10 + "|"
     for folder in FOLDERS:
         right = Counter(each.status for each in judged if each.folder == folder and not each.wrong)
         wrong = Counter(each.status for each in judged if each.folder == folder and each.wrong)
-        alarms, noticed = (sum(counts[status] for status in NOTICED) for counts in (right, wrong))
+        alarms, noticed = (sum(counts[status] for status in FLAGGED) for counts in (right, wrong))
         cells = (
             folder, right.total(), right[Status.PROVED], right[Status.UNDECIDED], right[Status.INCONCLUSIVE], alarms,
             wrong.total(), noticed, wrong[Status.PROVED], wrong[Status.INCONCLUSIVE], wrong[Status.UNDECIDED],
