@@ -13,6 +13,7 @@ from rota.prove.kernel_proof import ARRIVALS_ASSUMED, NOWHERE_ASSUMED, prove_obj
 from rota.prove.verdict import Status, Verdict
 from tests.isa.gfx1250 import assembled
 from tests.shared import shared
+from tests.wording.golden import mentions
 
 FOLDER = "kernels/gfx1250"
 
@@ -427,6 +428,26 @@ def test_a_tensor_copy_arrives_by_itself() -> None:
     assert ARRIVALS_ASSUMED in verdict.assumptions
     verdict = judged(*counted(writer=(*lines, barrier.format(65), COPY, ends), reader=poll()))
     assert verdict.status is Status.INCONCLUSIVE
+
+
+def test_the_workgroup_meets_after_one_wave_has_polled() -> None:
+    """Then what was before the arrival is before what any wave does."""
+    third = (*MEET, "ds_load_b32 v2, v1", "s_wait_dscnt 0x0")
+    meets = counted(
+        writer=(*FETCHED, *ARRIVE_LATER, *MEET, "s_wait_asynccnt 0x0"), reader=(*poll(), *MEET), third=third
+    )
+    assert said(*meets, block=96) == (Status.PROVED, [])
+    apart = counted(writer=(*FETCHED, *ARRIVE_LATER, *MEET, "s_wait_asynccnt 0x0"), reader=MEET, third=third)
+    assert said(*apart, block=96) == (Status.ALARM, ["I109"])
+
+
+def test_a_call_is_refused_where_vector_units_are_waited_for() -> None:
+    mode = "s_setreg_imm32_b32 hwreg(HW_REG_WAVE_SCHED_MODE, 0, 2), {}"
+    jump = ("s_get_pc_i64 s[4:5]", "s_set_pc_i64 s[4:5]")
+    for number in (0, 2):
+        (finding,) = judged(mode.format(number), *jump).findings
+        assert (finding.code, finding.concerns[0].label) == ("I401", jump[1])
+        assert mentions(finding.message, "s_wait_alu") == (number == 2)
 
 
 @pytest.mark.parametrize(

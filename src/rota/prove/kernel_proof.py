@@ -20,7 +20,7 @@ from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import MOST_WORK_ITEMS, KernelFacts
 from rota.isa.binary.toolchain import read_object
 from rota.isa.disassembly import Instruction, expand_pairs, expand_vskip
-from rota.isa.hazards.dependency_waits import check_dependency_waits
+from rota.isa.hazards.dependency_waits import check_dependency_waits, may_need_waits
 from rota.isa.hazards.wait_states import check_spacing
 from rota.isa.opcodes import IsaFlow
 from rota.isa.registers import NAMED, SCALAR, rows_in
@@ -34,6 +34,7 @@ from rota.prove.operation import (
     WAVE_ROW,
     WAVE_SHIFT,
     Operation,
+    OperationKind,
     UnknownOperationError,
     list_queues,
     mark_counted,
@@ -416,6 +417,10 @@ class _Proof:
                 part = f"; its {error.what} is not known" if error.what else ""
                 message = f"the proof doesn't know {each.opcode}{part}"
                 refused.setdefault(each.opcode, _make_finding("I401", message, each))
+        if may_need_waits(instructions):  # what a called function leaves under way isn't followed
+            for call in (each for each in operations if each.kind is OperationKind.CALL):
+                message = f"the proof doesn't know {call.name} where s_wait_alu is needed"
+                refused.setdefault(call.name, _make_finding("I401", message, call.instruction))
         if not refused:
             try:
                 marked = mark_mbarriers(mark_flat(mark_spills(mark_indexed(operations))))

@@ -52,8 +52,8 @@ def set_up(place: int, word: int, wave_sets: Iterable[WaveSet]) -> None:
 
 
 def settle(wave_sets: Sequence[WaveSet]) -> None:
-    """The workgroup meets: what was set up before, and has landed, is seen by all."""
-    landing = 0
+    """The workgroup meets: what was set up before, and has landed, is seen by all; so is the end of a phase."""
+    landing, acquired = 0, frozenset[int]().union(*(each.named.acquired for each in wave_sets if not each.ended))
     for each in wave_sets:
         for flight in each.in_flight:
             if flight.access is not None and flight.access.how == "write":
@@ -62,7 +62,7 @@ def settle(wave_sets: Sequence[WaveSet]) -> None:
         phases = (
             phase if landing & _bytes_at(phase.place) else phase._replace(settled=True) for phase in each.named.phases
         )
-        each.named = each.named._replace(phases=tuple(phases))
+        each.named = each.named._replace(phases=tuple(phases), acquired=acquired)
 
 
 def overwrite(octets: int, wave_sets: Iterable[WaveSet]) -> None:

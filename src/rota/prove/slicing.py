@@ -76,13 +76,13 @@ def derive_successors(operations: Sequence[Operation]) -> list[list[int]]:
     return successors
 
 
+_MEETING = frozenset({OperationKind.LDS, OperationKind.BARRIER, OperationKind.ARRIVAL})
+
+
 def find_interacting(operations: Sequence[Operation], successors: Sequence[Sequence[int]], *, flat: bool) -> list[bool]:
     """For each operation, whether an LDS access or a barrier can be reached from it."""
     into = _invert(successors)
-    found = [
-        each.kind in {OperationKind.LDS, OperationKind.BARRIER} or bool(each.copies) or (flat and each.flat)
-        for each in operations
-    ]
+    found = [each.kind in _MEETING or bool(each.copies) or (flat and each.flat) for each in operations]
     work = [number for number, each in enumerate(found) if each]
     while work:
         for each in into[work.pop()]:

@@ -68,6 +68,12 @@ def sets_known_mode(instruction: Instruction) -> bool:
     return _MODE.search(instruction.text) is not None and _value(instruction) in {0, 2}
 
 
+def may_need_waits(instructions: Sequence[Instruction]) -> bool:
+    """True if some instruction may select a mode in which hardware doesn't wait."""
+    modes = (each for each in instructions if Trait.SETS_MODE in each.spec.traits and _ANY_MODE.search(each.text))
+    return any(_value(each) != 0 for each in modes)
+
+
 def _value(instruction: Instruction) -> int | None:
     try:
         return int(instruction.operands[-1], 0)
@@ -76,8 +82,8 @@ def _value(instruction: Instruction) -> int | None:
 
 
 def check_dependency_waits(instructions: Sequence[Instruction], architecture: Architecture) -> tuple[Finding, ...]:
-    """An I114 for each instruction that a wait has to come before, and on some path doesn't."""
-    if not any(_ANY_MODE.search(each.text) for each in instructions if Trait.SETS_MODE in each.spec.traits):
+    """An I114 for each instruction that a wait has to come before, and on some path doesn't; no call is followed."""
+    if not may_need_waits(instructions):
         return ()
     return tuple(_Check(instructions, architecture).run())
 
@@ -118,7 +124,7 @@ class _Check:
             each = self._instructions[number]
             if Trait.SETS_MODE in each.spec.traits and _MODE.search(each.text):
                 value = _value(each)
-                modes = frozenset({0 if value is None else value})
+                modes = frozenset({0, 2} if value is None else {value})
             elif each.mnemonic == "s_wait_idle":
                 state.clear()
             elif each.mnemonic == "s_wait_alu":
