@@ -269,15 +269,16 @@ class Judge:
         self, wave_set: WaveSet, operation: Operation, access: LdsUse, lanes: OwnPlaces | None, known: Decisions
     ) -> None:
         """Report an access while a copy to or from LDS of the same wave is in flight: only a wait orders the two."""
-        queues = wave_set.queues if access.how in COPIES else self._copies
+        copies = access.how in COPIES
+        queues = wave_set.queues if copies else self._copies
         keys = (each for each in queues if len(each.counters) == 1)
         for by, flight in ((key, each) for key in keys for each in wave_set.queues[key]):
             other = flight.access
-            if other is None or (access, other) in self._apart or COPIES.isdisjoint({access.how, other.how}):
+            if other is None or (access, other) in self._apart or not (copies or other.how in COPIES):
                 continue
             if not order_matters(access.how, other.how) or self._are_other_lanes(lanes, flight.lanes):
                 continue
-            if not flight.released.isdisjoint(wave_set.named.acquired):  # the wave has seen it end
+            if flight.released and not flight.released.isdisjoint(wave_set.named.acquired):  # the wave has seen it end
                 continue
             for place, wave in enumerate(wave_set.waves):
                 if not (common := find_common(access, place, other, place)):

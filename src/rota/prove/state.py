@@ -463,10 +463,10 @@ class WaveSet:
 
     def complete(self, access: LdsUse, flight: InFlight) -> None:
         done = self.late if self.signalled else self.covered
-        old = done.get(access)
-        if old is not None:  # one stands for both: what orders only one of them doesn't count
-            flight = old._replace(released=old.released & flight.released, acquired=old.acquired & flight.acquired)
-        done[access] = flight
+        old = done.setdefault(access, flight)
+        if old.released or old.acquired:  # one stands for both: what orders only one of them doesn't count
+            both = old.released & flight.released, old.acquired & flight.acquired
+            done[access] = old._replace(released=both[0], acquired=both[1])
 
     def forget_order(self, place: int) -> None:
         """Forget that accesses come before or after a barrier in LDS, which orders nothing after all."""
