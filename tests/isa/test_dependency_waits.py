@@ -91,6 +91,15 @@ def test_memory_instructions_read_in_the_order_of_their_unit() -> None:
     assert len(rules(lds, memory, WAIT_MEMORY.format(1), write)) == 1
 
 
+def test_what_has_no_register_to_read_is_not_counted() -> None:
+    """vm_vsrc may not count it, so that it is no younger one."""
+    older, plain = "buffer_store_b32 v1, v5, s[4:7], null offen", "buffer_load_b32 v6, off, s[4:7], null"
+    assert len(rules(older, plain, WAIT_MEMORY.format(1), "v_mov_b32_e32 v1, 0")) == 1
+    assert (
+        rules(older, "buffer_load_b32 v6, v7, s[4:7], null offen", WAIT_MEMORY.format(1), "v_mov_b32_e32 v1, 0") == []
+    )
+
+
 def test_a_wait_for_a_memory_instruction_covers_what_it_reads() -> None:
     write = "v_mov_b32_e32 v4, 0"
     assert rules(LOAD, "s_wait_loadcnt 0x0", write) == []

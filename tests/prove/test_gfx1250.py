@@ -166,6 +166,7 @@ def test_a_tile_has_a_known_size(lines: tuple[str, ...], size: int) -> None:
 
 def test_a_copy_that_is_switched_off_touches_nothing() -> None:
     assert copied(tile(count="0"), 4) == (Status.PROVED, [])
+    assert copied(tile(count="2"), 4) == (Status.ALARM, ["I105"])  # no number but 0 is known to switch it off
 
 
 def test_padding_is_not_written() -> None:
@@ -326,6 +327,7 @@ def test_a_write_after_the_signal_is_not_ordered() -> None:
         (tuple(line for line in handed_over() if line not in MEET), "s_barrier_join m0"),
         (handed_over(others=(*MEET,)), "s_barrier_wait 0xffff"),
         (handed_over(count="0x0"), "s_barrier_init m0"),
+        (handed_over(waits="s_cmp_lg_u32 s6, 0\ns_cbranch_scc0 end\ns_barrier_wait 1"), "s_endpgm"),
     ],
 )
 def test_a_barrier_that_the_proof_does_not_understand_ends_it(lines: tuple[str, ...], place: str) -> None:
@@ -477,6 +479,15 @@ def test_what_the_proof_does_not_follow_of_a_barrier_in_lds_ends_it(lines: tuple
     assert verdict.status is Status.INCONCLUSIVE, str(verdict)
     (finding,) = (each for each in verdict.findings if each.code == "I401")
     assert [each.label for each in finding.concerns] == [place]
+
+
+def test_a_loop_that_may_give_up_is_no_wait() -> None:
+    """It counts its rounds, and ends when there have been enough."""
+    rounds = "s_add_co_i32 s9, s9, 1\ns_and_b32 s8, s8, 0x20000000\ns_cmp_gt_i32 s9, 99\ns_cselect_b32 s8, 1, s8\n"
+    gives_up = tuple(
+        line.replace("s_bitcmp0_b32 s8, 29", f"{rounds}s_cmp_eq_u32 s8, 0") for line in ("s_mov_b32 s9, 0", *poll())
+    )
+    assert said(*counted(writer=(*STORE, *arrive()), reader=gives_up)) == (Status.ALARM, ["I109"])
 
 
 def test_a_wait_for_a_bit_that_is_there_orders_nothing() -> None:

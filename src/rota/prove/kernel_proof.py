@@ -215,9 +215,7 @@ _TAINTS: dict[str, Callable[..., int]] = {
 _NOT_JUDGED = "accesses of global memory, and the contents of LDS before it is written, are not judged"
 _SAME_WORDS = "words that several waves load to the same bytes of LDS, and pointers to them in memory, do not change"
 _IN_BOUNDS = "LDS addresses that come from data are inside of the kernel's LDS, as requested"
-ARRIVALS_ASSUMED = (
-    "each named barrier that a wave waits for gets the arrivals that it counts; whether waves hang is not judged"
-)
+ARRIVALS_ASSUMED = "each barrier that waves wait for gets the arrivals that it counts; whether waves hang is not judged"
 NOWHERE_ASSUMED = "lanes that give the address 0x7fffffff access no LDS, as compilers mean it"
 _READ_PER_SECOND = 6_000  # instructions that are decoded and sliced per second, at least
 _STEPS_TO_READ, _ALWAYS_READ = 2, 1_000  # steps that this costs for each, and how many are read in any case
@@ -417,7 +415,7 @@ class _Proof:
                 part = f"; its {error.what} is not known" if error.what else ""
                 message = f"the proof doesn't know {each.opcode}{part}"
                 refused.setdefault(each.opcode, _make_finding("I401", message, each))
-        if may_need_waits(instructions):  # what a called function leaves under way isn't followed
+        if may_need_waits(instructions):  # what a called function leaves in flight isn't followed
             for call in (each for each in operations if each.kind is OperationKind.CALL):
                 message = f"the proof doesn't know {call.name} where s_wait_alu is needed"
                 refused.setdefault(call.name, _make_finding("I401", message, call.instruction))

@@ -43,8 +43,6 @@ from rota.prove.tensor_copies import DONE, PLACE, Field, find_tile
 from rota.prove.touched_bytes import TouchedBytes
 from rota.prove.widening import ProductState, Recorder
 
-_PLAIN, NO_HOWS = frozenset({"read", "write", "atomic"}), frozenset[str]()
-
 
 class PhaseError(Exception):
     """A wave waits for the end of a phase of a barrier in LDS."""
@@ -146,7 +144,7 @@ class MemorySteps:
             address = self._evaluator.read_row(wave_set, operation.operands[0].rows[0], product.known)
             access, lanes = self._access(wave_set, operation, operation.verb, address, product)
             if operation.verb == "write" and len(operation.operands) > 1:
-                self._set_up(wave_set, operation, address, product)
+                self._set_up(wave_set, operation, product)
         moved = self._gather(wave_set, operation, product.known) if operation.kind is OperationKind.EXCHANGE else None
         if phase_bit is None:
             self._forget_rows(wave_set, operation)
@@ -176,7 +174,7 @@ class MemorySteps:
             raise PhaseError
         return found
 
-    def _set_up(self, wave_set: WaveSet, operation: Operation, address: Value, product: ProductState) -> None:
+    def _set_up(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
         """Note a word that one lane writes: it may be a barrier that waves arrive at later."""
         lanes = wave_set.exec.leaf
         place = self._place_of(wave_set, operation, product.known)
@@ -203,9 +201,10 @@ class MemorySteps:
             raise BarrierError("how many arrivals are counted isn't known")
         arrivals = sum(each.bit_count() for each in lanes) * count
         if arrivals and mbarriers.arrive(wave_set, place, arrivals, product.wave_sets, loops=loops):
-            later = operation.verb == ARRIVES_LATER
-            hows = COPIES if later else _PLAIN
-            wave_set.release(place, hows, lambda by: ("asynccnt" in by.counters) == later)
+            if operation.verb == ARRIVES_LATER:
+                wave_set.release(place, lambda by, _: "asynccnt" in by.counters)
+            else:
+                wave_set.release(place, lambda _, access: access.how not in COPIES)
         self._forget_rows(wave_set, operation)
         if operation.counted_by.counters:
             self._issue(wave_set, operation, None, product)
@@ -228,12 +227,12 @@ class MemorySteps:
 
     def _issue(
         self, wave_set: WaveSet, operation: Operation, access: LdsUse | None, product: ProductState,
-        lanes: OwnPlaces | None = None,
+        lanes: OwnPlaces | None = None, *, released: frozenset[int] = frozenset(),
     ) -> None:  # fmt: skip
         by, at_signal = operation.counted_by, wave_set.signalled
         flight = InFlight(
             operation.number, operation.data, access, product.epoch, signalled=at_signal, lanes=lanes,
-            acquired=wave_set.named.acquired,
+            released=released, acquired=wave_set.named.acquired,
         )  # fmt: skip
         queue = wave_set.queues[by]
         if queue or not (by.in_order and flight.only_counts):
@@ -355,7 +354,7 @@ class MemorySteps:
             return evaluator.compute("shr", found, field.first) if field.first else found
 
         tile, waves = find_tile(read, polls=bool(operation.polls)), len(wave_set.waves)
-        done = evaluator.mask_of(evaluator.compare("eq", "u", read(DONE), 1), waves)
+        done = evaluator.mask_of(evaluator.compare("ne", "u", read(DONE), 0), waves)
         active = self._touched.masks.combine("and", done, self._touched.masks.leaf((1,) * waves))
         if tile.arrives_at is not None and active.leaf != (1,) * waves:
             raise BarrierError("whether a tensor copy is done that arrives at an mbarrier isn't known")
@@ -366,15 +365,11 @@ class MemorySteps:
         self._judge.check_own_accesses(wave_set, operation, access, None, known)
         if self._recorder is not None:
             self._recorder.record_access(product, wave_set, access)
-        self._issue(wave_set, operation, access, product)
-        if tile.arrives_at is not None:
-            place = tile.arrives_at
-            if mbarriers.arrive(wave_set, place, waves, product.wave_sets, loops=loops):
-                wave_set.release(place, NO_HOWS, lambda _: False)
-                queue = wave_set.queues[operation.counted_by]
-                wave_set.queues = wave_set.queues | {
-                    operation.counted_by: (*queue[:-1], mbarriers.mark(queue[-1], place))
-                }
+        place, released = tile.arrives_at, frozenset[int]()
+        if place is not None and mbarriers.arrive(wave_set, place, waves, product.wave_sets, loops=loops):
+            wave_set.release(place, lambda _, __: False)
+            released = frozenset({place})
+        self._issue(wave_set, operation, access, product, released=released)
 
     def _access_flat(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> LdsUse | None:
         """The LDS access of a flat op, if the high word of its address points there."""

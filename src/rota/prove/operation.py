@@ -404,6 +404,9 @@ def mark_mbarriers(operations: list[Operation]) -> list[Operation]:
     return marked
 
 
+_UNSEEN = frozenset({OperationKind.QUIET, OperationKind.WAIT, OperationKind.VALUE})
+
+
 def _find_poll(operations: Sequence[Operation], read: Operation) -> tuple[int, ...]:
     """The ends of a loop that only polls by this read: a branch back over it, and nothing that others see."""
     if read.kind is not OperationKind.LDS or read.verb != "read":
@@ -413,10 +416,19 @@ def _find_poll(operations: Sequence[Operation], read: Operation) -> tuple[int, .
         if operations[at].kind is OperationKind.BRANCH:
             if target is None or target > read.number:
                 return ()
-            harmless = {OperationKind.QUIET, OperationKind.WAIT, OperationKind.VALUE}
-            body = (each for each in operations[target:at] if each is not read)
-            return (target, at) if all(each.kind in harmless for each in body) else ()
+            body = operations[target : at + 1]
+            harmless = all(each.kind in _UNSEEN or each is read for each in body[:-1])
+            return (target, at) if harmless and not _carries(body) else ()
     return ()
+
+
+def _carries(body: Sequence[Operation]) -> bool:
+    """True if a round of a loop reads what an earlier one wrote: then it may end for another reason."""
+    first_read = written = 0
+    for each in body:
+        first_read |= each.reads & ~written
+        written |= each.writes | each.data
+    return bool(first_read & written)
 
 
 def mark_spills(operations: list[Operation]) -> list[Operation]:

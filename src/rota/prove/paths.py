@@ -534,6 +534,8 @@ class Explorer:
         elif kind in {OperationKind.BARRIER, OperationKind.SIGNAL}:
             going = self._meet(product, wave_set, operation)
         elif kind is OperationKind.END:
+            if wave_set.signalled and wave_set.named.target != WORKGROUP:  # its arrival counts for others
+                raise InconclusiveError("a wave ends between the signal of a named barrier and its wait", operation)
             wave_set.ended = True
             self.judge.check_end(wave_set, operation, product.known)
             wave_set.finish(self.evaluator.masks)

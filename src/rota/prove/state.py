@@ -464,9 +464,9 @@ class WaveSet:
     def complete(self, access: LdsUse, flight: InFlight) -> None:
         done = self.late if self.signalled else self.covered
         old = done.setdefault(access, flight)
-        if old.released or old.acquired:  # one stands for both: what orders only one of them doesn't count
-            both = old.released & flight.released, old.acquired & flight.acquired
-            done[access] = old._replace(released=both[0], acquired=both[1])
+        if old.released or old.acquired:  # the set keeps one flight of an access: only what orders both may order it
+            released, acquired = old.released & flight.released, old.acquired & flight.acquired
+            done[access] = old._replace(released=released, acquired=acquired)
 
     def forget_order(self, place: int) -> None:
         """Forget that accesses come before or after a barrier in LDS, which orders nothing after all."""
@@ -478,17 +478,13 @@ class WaveSet:
         self.late = {access: forget(flight) for access, flight in self.late.items()}
         self.queues = {key: tuple(map(forget, queue)) for key, queue in self.queues.items()}
 
-    def release(self, place: int, hows: frozenset[str], by: Callable[[CountedBy], bool]) -> None:
-        """Mark the accesses that are over when the waves arrive at a barrier in LDS.
-
-        Of those in flight, they are those made so and counted so.
-        """
+    def release(self, place: int, ends: Callable[[CountedBy, LdsUse], bool]) -> None:
+        """Mark what is over when the waves arrive at a barrier in LDS; of accesses in flight, those that it `ends`."""
         self.covered = {access: mark(flight, place) for access, flight in self.covered.items()}
         self.late = {access: mark(flight, place) for access, flight in self.late.items()}
         self.queues = {
             key: tuple(
-                mark(each, place) if by(key) and each.access is not None and each.access.how in hows else each
-                for each in queue
+                mark(each, place) if each.access is not None and ends(key, each.access) else each for each in queue
             )
             for key, queue in self.queues.items()
         }

@@ -79,7 +79,7 @@ def find_tile(read: Callable[[Field], Value], *, polls: bool) -> TensorTile:
         size *= max(known(side), 1)  # dimensions that it doesn't have are 0
     arrives = known(BARRIER) * _UNIT if known(_ARRIVES) and polls else None
     if not known(_PADS):
-        return TensorTile(((0, size),) if size else (), arrives)
+        return TensorTile(((0, size),), arrives)
     between, skipped = WORD << known(_INTERVAL) + 1, WORD * (known(_AMOUNT) + 1)
     count = -(-size // between)
     if count > _MOST_PIECES:

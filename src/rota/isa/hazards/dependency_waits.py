@@ -28,7 +28,6 @@ _MODE = re.compile(r"hwreg\(HW_REG_WAVE_SCHED_MODE, *0, *2\)")
 _ANY_MODE = re.compile(r"HW_REG_WAVE_SCHED_MODE")
 _WAIT = re.compile(r"depctr_(?P<name>va_vdst|vm_vsrc)\((?P<count>\d+)\)")
 _FIELDS = {"va_vdst": (12, 0xF), "vm_vsrc": (2, 0x7)}  # of a wait that is written as a number
-_FAR = 64  # younger instructions, more than any count
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,15 +210,18 @@ def _counter_of(unit: str) -> str:
 def _issue(state: _State, number: int, instruction: Instruction, unit: str) -> None:
     registers, traffic = instruction.registers, instruction.traffic
     by_vector = unit in _VECTOR_UNITS
+    is_counted = by_vector or bool(vector_rows(registers.reads))  # vm_vsrc counts what has registers to read
     fences = unit == _MATRIX and len(vector_rows(registers.writes)) >= _FENCE
     for key, age in list(state.items()):
         # Vector instructions read in the order of issue, and a large product ends after all that came before it.
-        after = key.unit == unit or (by_vector and key.unit in _VECTOR_UNITS and (fences or key.does == READS))
+        after = (is_counted and key.unit == unit) or (
+            by_vector and key.unit in _VECTOR_UNITS and (fences or key.does == READS)
+        )
         age.unit += after
         age.queue += key.queue is not None and key.queue is traffic
         if age.unit >= _FIELDS[_counter_of(key.unit)][1] and key.unit not in _UNORDERED:
             del state[key]  # the unit takes no more before it has ended
-    if unit in _VECTOR_UNITS:
+    if by_vector:
         for row in vector_rows(registers.reads):
             for other in _VECTOR_UNITS - {unit}:  # hardware has waited for what another unit writes there
                 if (made := state.get(_Key(row, other, WRITES))) is not None:
@@ -229,7 +231,7 @@ def _issue(state: _State, number: int, instruction: Instruction, unit: str) -> N
                 state.pop(_Key(row, other, WRITES), None)
                 state.pop(_Key(row, other, READS), None)
             state[_Key(row, unit, WRITES)] = _Age(0, 0, number)
-    queue = None if unit in _VECTOR_UNITS or instruction.is_flat else traffic
+    queue = None if by_vector or instruction.is_flat else traffic
     for row in vector_rows(registers.reads):
         state[_Key(row, unit, READS, queue)] = _Age(0, 0, number)
 
@@ -255,11 +257,8 @@ def _join(block: _Block, state: _State, modes: frozenset[int]) -> bool:
     changed = not block.seen or not modes <= block.modes
     block.seen, block.modes = True, block.modes | modes
     for key, age in state.items():
-        unit, queue = min(age.unit, _FAR), min(age.queue, _FAR)
-        old = block.state.get(key)
-        if old is None:
-            block.state[key], changed = _Age(unit, queue, age.number), True
-        elif unit < old.unit or queue < old.queue:
-            block.state[key] = _Age(min(unit, old.unit), min(queue, old.queue), min(age.number, old.number))
-            changed = True
+        old = block.state.get(key, age)
+        if key not in block.state or age.unit < old.unit or age.queue < old.queue:
+            least = min(age.unit, old.unit), min(age.queue, old.queue), min(age.number, old.number)
+            block.state[key], changed = _Age(*least), True
     return changed
