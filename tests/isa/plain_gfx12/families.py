@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from tests.isa.plain.draw import drawn_bits
 from tests.isa.plain.judge import Verdict
+from tests.isa.plain_gfx12 import lds, memory
+from tests.isa.plain_gfx12.cases import Draw, judge_cases
 from tests.isa.plain_gfx12.conversions import SCALED
 from tests.isa.plain_gfx12.draw import OPCODES, PAIRED, Drawn, drawn_pair, drawn_rows, drawn_text
 from tests.isa.plain_gfx12.judge import assembled, fresh_state, judged
@@ -81,9 +84,25 @@ def _scalar(random: Random, opcode: str, attempt: int) -> Case:
     return scalar_text(random, opcode), state
 
 
+def _drawn(draws: Mapping[str, Draw]) -> Judge:
+    return partial(judge_cases, draws)
+
+
 _PLAIN = "second definition, fractions and integers"
 FAMILIES: list[Family] = [
     Family(name="vector", oracle=_PLAIN, opcodes=OPCODES, judge=_judge(_vector, run_vector)),
     Family(name="pairs", oracle=_PLAIN, opcodes=PAIRED, judge=_judge(_pair, run_vector)),
     Family(name="scalar", oracle="second definition, bit by bit", opcodes=SCALARS, judge=_judge(_scalar, run_scalar)),
+    Family(
+        name="LDS",
+        oracle="second definition, bytes and lanes in lists",
+        opcodes=tuple(lds.DRAWS),
+        judge=_drawn(lds.DRAWS),
+    ),
+    Family(
+        name="memory",
+        oracle="second definition, bytes and lanes in lists",
+        opcodes=tuple(memory.DRAWS),
+        judge=_drawn(memory.DRAWS),
+    ),
 ]
