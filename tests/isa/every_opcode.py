@@ -1,7 +1,7 @@
 """Every opcode of a machine: takes its name, gives one instruction for each, as LLVM's disassembler shows it.
 
-Each opcode field of each encoding is counted through (CDNA3 and CDNA4 ISA, "Microcode Formats"), with registers that
-fit any instruction; what the disassembler refuses isn't there.
+Each opcode field of each encoding is counted through (CDNA3 and CDNA4 ISA, "Microcode Formats"; of gfx12 in
+`tests.isa.plain_gfx12.words`), with registers that fit any instruction; what the disassembler refuses isn't there.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from rota.isa.binary.toolchain import bare_file, find_objdump
 from rota.isa.decoded import decode
 from rota.isa.disassembly import Instruction, instruction_of, parse_listing
 from rota.targets.registry import architecture_named
+from tests.isa.plain_gfx12.words import gfx12_words
 
 ENCODING = re.compile(r"_(e32|e64|dpp|sdwa)$")
 _TARGET, _ONE, _TWO, _THREE = 8, 16, 48, 96  # registers: even, and apart
@@ -83,24 +84,26 @@ def every_instruction(arch: str) -> dict[str, Instruction]:
     """By opcode without its encoding, one instruction of it; where several forms were tried, one that decodes."""
     architecture = architecture_named(arch)
     assert architecture is not None
+    tried = list(gfx12_words() if architecture.split_barrier else _words())
+    options = architecture.listing.options if architecture.listing is not None else ()
     code = b"".join(
         b"".join(word.to_bytes(4, "little") for word in (*words, *(_NOP for _ in range(_SLOT - len(words)))))
-        for words in _words()
+        for words in tried
     )
     segment = Segment(address=0x1000, contents=code, size=len(code), executable=True)
     machine = architecture.elf_machine
     assert machine is not None
     file = ElfFile(flags=machine.value, segments=(segment,), symbols=(), metadata=None)
-    starts = {0x1000 + 4 * _SLOT * number: f"at{number}" for number, _ in enumerate(_words())}
+    starts = {0x1000 + 4 * _SLOT * number: f"at{number}" for number, _ in enumerate(tried)}
     with tempfile.TemporaryDirectory() as name:
         (Path(name) / "code").write_bytes(bare_file(file, starts))
-        command = (*find_objdump(), "-d", "--disassemble-zeroes", "code")
+        command = (*find_objdump(), "-d", "--disassemble-zeroes", *options, "code")
         text = subprocess.run(command, cwd=name, capture_output=True, text=True, check=True).stdout
     listing = parse_listing(text)
     found: dict[str, Instruction] = {}
     for start in starts:
         line = listing.lines.get(start)
-        if line is None or line.text.startswith((".long", "<unknown>")) or not line.text:
+        if line is None or line.text.startswith((".long", "<unknown>")) or not line.text or "/*Inv" in line.text:
             continue
         instruction = instruction_of(line, start, None if line.target is None else 0)
         opcode = ENCODING.sub("", instruction.opcode)
