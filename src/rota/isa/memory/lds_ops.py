@@ -304,11 +304,16 @@ def _decode_write(
     return make_step(instruction, act)
 
 
+_NEW_VALUE_FIRST = "cmpstore"  # and then what is expected
+
+
 def _decode_atomic(
     instruction: Instruction, operands: tuple[Operand, ...], access: MemAccess, combine: Combine
 ) -> Step:
     targets, rest, size = operands[: access.returns], operands[access.returns :], access.size
     row, sources = rest[0].first, [source.first for source in rest[1:]]
+    if instruction.spec.words[0] == _NEW_VALUE_FIRST:
+        sources.reverse()
     words, places = size // 4, _byte_offsets(instruction, access)
     rows = tuple(each for target in targets for each in target.rows)
 
