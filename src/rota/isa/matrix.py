@@ -22,6 +22,7 @@ from rota.isa.matrix_elements import BITS, BY_FIELD, Values, decompress, element
 from rota.isa.opcodes import IsaUnit
 from rota.isa.wave.operand import File, Operand, parse_operand, unknown
 from rota.isa.wave.wave import Step, Wave, make_step
+from rota.isa.wmma import decode_wmma
 from rota.targets.architecture import ANY, Architecture, Float8, MatrixForm, Pipe
 
 # Layout (AMD CDNA3 ISA, "Matrix Arithmetic Instructions", and AMD's matrix instruction calculator). With M rows, B
@@ -84,6 +85,8 @@ class Fields:
 def decode_matrix(instruction: Instruction, architecture: Architecture) -> Step | None:
     if instruction.spec.unit is not IsaUnit.MATRIX:
         return None
+    if (step := decode_wmma(instruction, architecture)) is not None:
+        return step
     form = next((each for each in architecture.matrix_forms if each.name == instruction.opcode), None)
     if form is None:
         raise unknown(instruction)
