@@ -39,6 +39,7 @@ from rota.targets.architecture import Architecture, Float8, MatrixForm
 _SIDE = 16  # rows or columns that the lanes of half a wave hold
 _HALF_ROWS = 8  # of a result, in half a wave
 _LANES = 2 * _SIDE
+_NAMES = frozenset({"wmma", "swmmac"})
 _ANY, _INTEGERS, _HALVES = "f8f6f4", "iu8", frozenset({"f16", "bf16"})
 _HINTS = frozenset({"matrix_a_reuse", "matrix_b_reuse"})
 _FORMATS = {f"MATRIX_FMT_{name.upper()}": name for name in BY_FIELD}
@@ -96,7 +97,7 @@ class _Fields:
 
 def decode_wmma(instruction: Instruction, architecture: Architecture) -> Step | None:
     """The step of a WMMA; None for other instructions, and I102 for forms and modifiers that aren't known."""
-    if not instruction.opcode.startswith(("v_wmma_", "v_swmmac_")):
+    if _NAMES.isdisjoint(instruction.spec.words[:1]):
         return None
     form = next((each for each in architecture.matrix_forms if each.name == instruction.opcode), None)
     if form is None or form.sparse:

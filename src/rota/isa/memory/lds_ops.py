@@ -218,7 +218,9 @@ def _by_masks(keep: int, put: int, flip: int) -> NDArray[np.int64]:
 # TargetFeatures.cpp; for 6 bits AMD's emulator rocJITsu, ds_transpose.h, which has the others alike). EXEC is ignored.
 
 _TEAM = 16
-_RUNS = {16: (0, 0), 8: (2, 1), 6: (2, 1), 4: (3, 1)}  # by bits of an element
+_RUNS = {
+    "ds_load_tr16_b128": (0, 0), "ds_load_tr8_b64": (2, 1), "ds_load_tr6_b96": (2, 1), "ds_load_tr4_b64": (3, 1),
+}  # fmt: skip
 
 Sources = tuple[NDArray[np.int64], NDArray[np.int64]]  # lane and place in its run, of each lane's elements
 
@@ -229,20 +231,19 @@ def _sources_by_teams(count: int, lanes: int) -> Sources:
     return lane // _TEAM * _TEAM + column * (_TEAM // count) + member // count, member % count
 
 
-def _sources_by_runs(count: int, lanes: int, element: int) -> Sources:
+def _sources_by_runs(count: int, lanes: int, first: int, then: int) -> Sources:
     lane, item = np.arange(lanes)[:, None], np.arange(count)
-    first, then = _RUNS[element]
     outer = lane // count
     low = item % (1 << first) + (outer % (1 << then) << first)
     return low + (item >> first << first + then) + (outer >> then << then) * count, lane % count
 
 
 def transpose_registers(
-    bits: int, element: int, lanes: int = LANES, *, by_runs: bool = False
+    bits: int, element: int, lanes: int = LANES, runs: tuple[int, int] | None = None
 ) -> Callable[[NDArray[np.uint8]], NDArray[np.uint32]]:
     count = bits // element
-    source, place = _sources_by_runs(count, lanes, element) if by_runs else _sources_by_teams(count, lanes)
-    source, place = np.broadcast_arrays(source, place)
+    found = _sources_by_teams(count, lanes) if runs is None else _sources_by_runs(count, lanes, *runs)
+    source, place = np.broadcast_arrays(*found)
 
     def registers(octets: NDArray[np.uint8]) -> NDArray[np.uint32]:
         read = np.unpackbits(octets, axis=1, bitorder="little").reshape(lanes, count, element)
@@ -261,10 +262,9 @@ def _decode_transposed(
 ) -> Step:
     if instruction.opcode not in architecture.transposed_reads:
         raise unknown(instruction, f"form on {architecture.arch}")
-    by_runs = instruction.opcode.startswith("ds_load_tr")
-    bits, lanes = 8 * access.size, architecture.lanes.value
-    arrange = transpose_registers(bits, access.transposed, lanes, by_runs=by_runs)
-    align = (_ALIGN_BY_RUNS if by_runs else _ALIGN_BY_TEAMS)[access.size]
+    runs = _RUNS.get(instruction.opcode)
+    arrange = transpose_registers(8 * access.size, access.transposed, architecture.lanes.value, runs)
+    align = (_ALIGN_BY_TEAMS if runs is None else _ALIGN_BY_RUNS)[access.size]
     return _decode_read(instruction, operands, _byte_offsets(instruction, access), lambda _: arrange, align)
 
 
