@@ -20,7 +20,8 @@ from rota.isa.decoded import KernelProgram
 from rota.isa.disassembly import SKIPPING, Instruction
 from rota.isa.hazards.spacing import NOTHING, Need
 from rota.isa.hazards.wait_states import SpacingWalk, needs
-from rota.isa.matrix import BITS, fields_of, index_start
+from rota.isa.matrix import fields_of, index_start
+from rota.isa.matrix_elements import BITS
 from rota.isa.memory.atomic_ops import combine_of
 from rota.isa.memory.lds_ops import source_lanes
 from rota.isa.memory.scalar_memory import signed_offset
