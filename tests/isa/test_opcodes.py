@@ -12,7 +12,7 @@ from rota.isa.decoded import decode
 from rota.isa.disassembly import CodeLine, Instruction, instruction_of
 from rota.isa.opcodes import IsaFlow, IsaUnit, opcode_named, traffic_of, wait_counts
 from rota.isa.registers import EXEC, M0, SCALAR, SCC, SCC_ROWS, rows_in
-from rota.isa.wave.wave import ROWS, Step, Wave
+from rota.isa.wave.wave import Step, Wave
 from rota.targets.architecture import Traffic
 from rota.targets.cdna4 import CDNA4
 from rota.targets.registry import architecture_named
@@ -52,7 +52,7 @@ class _Content:
 
     def __init__(self, draw: random.Random, exec_mask: int) -> None:
         numbers = np.random.default_rng(draw.randrange(1 << 30))
-        self.vectors = numbers.integers(0, 64, (ROWS, 64), np.uint32) * np.uint32(16)
+        self.vectors = numbers.integers(0, 64, (CDNA4.vector_rows, 64), np.uint32) * np.uint32(16)
         self.scalars = [draw.getrandbits(32) if draw.random() < 0.5 else draw.getrandbits(9) * 4 for _ in range(128)]
         self.scalars[EXEC], self.scalars[EXEC + 1] = exec_mask & 0xFFFF_FFFF, exec_mask >> 32
         self.scc = draw.getrandbits(1)
@@ -69,7 +69,9 @@ class _Content:
     def changed(self, rows: set[int], draw: random.Random) -> _Content:
         other = _Content(draw, self.scalars[EXEC] | self.scalars[EXEC + 1] << 32)
         mixed = _Content(draw, 0)
-        mixed.vectors = np.array([other.vectors[row] if row in rows else self.vectors[row] for row in range(ROWS)])
+        mixed.vectors = np.array(
+            [other.vectors[row] if row in rows else self.vectors[row] for row in range(CDNA4.vector_rows)]
+        )
         mixed.scalars = [
             (other if SCALAR + number in rows else self).scalars[number] for number in range(len(self.scalars))
         ]
@@ -83,12 +85,12 @@ def _after(step: Step, content: _Content) -> dict[int, bytes]:
         step.act(wave)
         wave.wait("vmcnt", 0)
         wave.wait("lgkmcnt", 0)
-    held = {row: wave.v[row].tobytes() for row in range(ROWS)}
+    held = {row: wave.v[row].tobytes() for row in range(CDNA4.vector_rows)}
     return {**held, **{SCALAR + at: bytes(str(value), "ascii") for at, value in enumerate(wave.s)},
             SCALAR + SCC: bytes([wave.scc])}  # fmt: skip
 
 
-EVERYTHING = {*range(ROWS), *(SCALAR + number for number in range(EXEC)), SCALAR + SCC}
+EVERYTHING = {*range(CDNA4.vector_rows), *(SCALAR + number for number in range(EXEC)), SCALAR + SCC}
 
 
 @pytest.mark.thorough  # runs for seconds

@@ -11,14 +11,17 @@ import numpy as np
 
 from rota.errors import Finding, IsaError, Severity
 from rota.isa.binary.kernel_facts import KernelFacts
-from rota.isa.disassembly import Instruction, expand_vskip, find_endless, read_listing
+from rota.isa.disassembly import Instruction, expand_pairs, expand_vskip, find_endless, read_listing
 from rota.isa.hazards.spacing import NOTHING, spacing_of
 from rota.isa.matrix import decode_matrix
+from rota.isa.memory.arrivals import decode_arrival
+from rota.isa.memory.async_copies import decode_copy
 from rota.isa.memory.lds_ops import decode_shared
 from rota.isa.memory.memories import Lds, Memory
 from rota.isa.memory.vector_memory import decode_memory
-from rota.isa.opcodes import IsaFlow, IsaUnit, MemVerb, Trait
-from rota.isa.registers import EXEC_ROWS, SCALAR, TRAP_ROWS, rows_in
+from rota.isa.opcodes import ARRIVALS, IsaFlow, IsaUnit, MemVerb, Trait
+from rota.isa.registers import EXEC_ROWS, LAUNCH_ROWS, SCALAR, TRAP_ROWS, is_beyond, rows_in
+from rota.isa.valu.uniform import decode_uniform
 from rota.isa.valu.vector import decode_vector
 from rota.isa.wave.control import check_float_mode, decode_control
 from rota.isa.wave.operand import unknown
@@ -42,6 +45,7 @@ class KernelProgram:
     findings: tuple[Finding, ...] = ()
     endless: frozenset[int] = frozenset()
     image: bytes = b""
+    has_meetings: bool = False  # at named barriers, or at words of LDS that count arrivals
 
 
 def load_program(
@@ -56,7 +60,7 @@ def load_program(
         names = sorted(each.arch for each in list_architectures() if _is_supported(each))
         raise IsaError.of("I111", f"the interpreter doesn't know {facts.arch}", fixes=(f"known: {', '.join(names)}",))
     instructions = read_listing(listing, facts.name, entry=facts.entry) if isinstance(listing, str) else listing
-    instructions = expand_vskip(instructions)
+    instructions = expand_pairs(expand_vskip(instructions))
     places: dict[int, int] = {}
     for number, each in enumerate(instructions):
         if each.address is not None:
@@ -81,17 +85,25 @@ def load_program(
         steps=tuple(steps),
         findings=unlike,
         endless=find_endless(instructions),
+        has_meetings=any(_meets(each) for each in instructions),
         image=image,
     )
 
 
-_COUNTED = frozenset({Traffic.LOAD, Traffic.STORE, Traffic.TO_LDS, Traffic.LDS, Traffic.SCALAR})
+def _meets(instruction: Instruction) -> bool:
+    """True if it belongs to a barrier other than the workgroup's own."""
+    access, name = instruction.spec.access, instruction.mnemonic
+    counts = access is not None and (access.tensor or access.atomic in ARRIVALS)
+    return counts or name in {"s_barrier_init", "s_barrier_join"}
+
+
+_COUNTED = frozenset({Traffic.LOAD, Traffic.STORE, Traffic.LDS, Traffic.SCALAR})
 
 
 def _is_supported(architecture: Architecture) -> bool:
     """True if it says which counters count its memory instructions; then the interpreter can execute its code."""
     counted = {traffic for queue in architecture.queues for traffic in queue.counts}
-    return not (architecture.unmodelled or architecture.assumed) and counted >= _COUNTED
+    return not architecture.unmodelled and counted >= _COUNTED
 
 
 def decode(
@@ -119,16 +131,21 @@ def _decode(instruction: Instruction, architecture: Architecture, places: Mappin
         raise unknown(instruction, f"place on {architecture.name}, which lacks it, so it")
     if not instruction.spec.is_modelled:
         raise unknown(instruction)
+    accumulators = architecture.descriptor.accumulators
+    trapped = TRAP_ROWS if architecture.descriptor.workgroup_ids else TRAP_ROWS - LAUNCH_ROWS
     for operand in instruction.operands:
-        if not rows_in(operand).isdisjoint(TRAP_ROWS):
+        if not rows_in(operand).isdisjoint(trapped) or is_beyond(operand, accumulators=accumulators):
             raise unknown(instruction, f"operand {operand!r}")
     try:
         step = (
             decode_control(instruction, places, architecture)
             or decode_matrix(instruction, architecture)
+            or decode_arrival(instruction)
+            or decode_copy(instruction, architecture)
             or decode_shared(instruction, architecture)
             or decode_memory(instruction, architecture)
             or decode_vector(instruction, architecture)
+            or decode_uniform(instruction)
             or decode_scalar(instruction)
         )
     except (LookupError, ValueError) as error:  # a missing operand, or text instead of a number
@@ -136,6 +153,7 @@ def _decode(instruction: Instruction, architecture: Architecture, places: Mappin
     if step is None:
         raise unknown(instruction)
     touches = step.sources if _returns_in_order(instruction, architecture) else step.touches
+    spaced = spaced and not architecture.hazards.by_vectors  # those a walk over all paths checks
     return replace(step, touches=touches, spacing=spacing_of(instruction, architecture) if spaced else NOTHING)
 
 

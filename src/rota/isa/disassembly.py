@@ -578,6 +578,14 @@ _COMBINES, _COMBINES_THREE, _WITH_THIRD = "v_bitop2_b32", "v_bitop3_b32", 0b1010
 
 
 def _split_pair(pair: Instruction) -> list[Instruction]:
+    first, second = pair_halves(pair)
+    if second.registers.reads.isdisjoint(first.registers.writes):
+        return [first, second]
+    return [second, first] if first.registers.reads.isdisjoint(second.registers.writes) else [pair]
+
+
+def pair_halves(pair: Instruction) -> tuple[Instruction, Instruction]:
+    """The two instructions of a pair, each as it is written alone."""
     halves = []
     for name, (_, operands, modifiers) in zip(halves_of(pair.opcode), split_line(pair.text), strict=True):
         opcode = name
@@ -588,9 +596,7 @@ def _split_pair(pair: Instruction) -> list[Instruction]:
             operands.append("0")
         halves.append(replace(pair, opcode=opcode, operands=tuple(operands), modifiers=tuple(modifiers)))
     first, second = halves
-    if second.registers.reads.isdisjoint(first.registers.writes):
-        return [first, second]
-    return [second, first] if first.registers.reads.isdisjoint(second.registers.writes) else [pair]
+    return first, second
 
 
 def find_endless(instructions: Sequence[Instruction]) -> frozenset[int]:

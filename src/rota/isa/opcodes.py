@@ -502,9 +502,10 @@ _LDS_MOVE = re.compile(
     r"(?P<width>[uib]\d+)(?:_tr_b(?P<element>\d+))?(?P<half>_d16)?(?P<high>_hi)?$"
 )
 _LDS_TRANSPOSED = re.compile(r"^ds_load_tr(?P<element>4|6|8|16)_(?P<width>b64|b96|b128)$")
-ARRIVES_LATER = "async_barrier_arrive"
+ARRIVES, ARRIVES_LATER = "barrier_arrive", "async_barrier_arrive"
+ARRIVALS = frozenset({ARRIVES, ARRIVES_LATER})
 _LDS_ARRIVALS = {  # at a barrier that is a word of LDS; the second arrives when asynchronous copies have ended
-    "ds_atomic_barrier_arrive_rtn_b64": "barrier_arrive", "ds_atomic_async_barrier_arrive_b64": ARRIVES_LATER,
+    "ds_atomic_barrier_arrive_rtn_b64": ARRIVES, "ds_atomic_async_barrier_arrive_b64": ARRIVES_LATER,
 }  # fmt: skip
 _LDS_ATOMIC = re.compile(
     r"^ds_(?P<verb>add|sub|rsub|inc|dec|min|max|and|or|xor|mskor|wrxchg|storexchg|cmpst|cmpstore|wrap|pk_add|condxchg32)"
@@ -535,6 +536,13 @@ _SYNONYMS = {
     **{f"s_{each}_co_{kind}": f"s_{each}_{kind}" for each in ("add", "sub") for kind in ("u32", "i32")},
     "s_add_co_ci_u32": "s_addc_u32", "s_sub_co_ci_u32": "s_subb_u32", "s_addk_co_i32": "s_addk_i32",
     **{f"s_{each}_not1_{kind}": f"s_{each}n2_{kind}" for each in ("and", "or") for kind in ("b32", "b64")},
+    **{f"s_{each}_not{which}_{form}_{kind}": f"s_{each}n{which + 1}_{form}_{kind}" for each in ("and", "or")
+       for which in (0, 1) for form in ("saveexec", "wrexec") for kind in ("b32", "b64")},
+    **{f"v_{each}_nc_{kind}": f"v_{each}_{kind}" for each in ("add", "sub") for kind in ("u16", "i16")},
+    "s_cls_i32": "s_flbit_i32", "s_cls_i32_i64": "s_flbit_i32_i64",
+    "v_cls_i32": "v_ffbh_i32", "v_clz_i32_u32": "v_ffbh_u32", "v_ctz_i32_b32": "v_ffbl_b32",
+    "v_cvt_floor_i32_f32": "v_cvt_flr_i32_f32", "v_cvt_pk_rtz_f16_f32": "v_cvt_pkrtz_f16_f32",
+    "v_mul_dx9_zero_f32": "v_mul_legacy_f32",
     "s_ctz_i32_b32": "s_ff1_i32_b32", "s_ctz_i32_b64": "s_ff1_i32_b64",
     "s_clz_i32_u32": "s_flbit_i32_b32", "s_clz_i32_u64": "s_flbit_i32_b64",
     "s_get_pc_i64": "s_getpc_b64", "s_set_pc_i64": "s_setpc_b64", "s_swap_pc_i64": "s_swappc_b64",
@@ -867,7 +875,7 @@ _ROOTS = (
     "dot4c", "dot8c", "pk", "pack", "accvgpr", "mbcnt", "mfma", "smfmac", "prng", "readfirstlane", "readlane",
     "writelane", "cmp", "cmpx", "swap", "permlane16", "permlane32", "nop", "addc", "subb", "subbrev", "ashr", "lerp",
     "sat", "screen", "clrexcp", "cubeid", "cubema", "cubesc", "cubetc", "trig", "permlanex16", "wmma", "swmmac",
-    "bitop2",
+    "bitop2", "maximum", "minimum", "maxmin", "minmax", "maximumminimum", "minimummaximum", "tanh",
 )  # fmt: skip
 _VECTOR = re.compile(rf"^v_(?:{'|'.join(_ROOTS)})(?:_\w+)?$")
 _CARRIES = re.compile(r"^v_(?:(?:add|sub|subrev|addc|subb|subbrev)_co_u32|div_scale_f\d\d|mad_[ui]64_[ui]32)$")

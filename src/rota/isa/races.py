@@ -5,9 +5,9 @@ from __future__ import annotations
 import enum
 import re
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rota.errors import Finding, Severity
 from rota.isa.disassembly import Instruction
 from rota.isa.opcodes import IsaFlow
+from rota.isa.wave.meeting import Meetings
 from rota.isa.wave.wave import Faults, Wave
 
 Octets = NDArray[np.int64]
@@ -49,6 +50,10 @@ Places = NDArray[np.int64]
 # was changing its bytes (it returns poison), or two writes differ. If only timing separated the two, it says whether
 # the write changed a byte, so that another order changes the result. A DMA and an atomic count as changing their bytes.
 #
+# Where waves also meet at named barriers, or at words of LDS that count arrivals, epochs don't say who comes after whom:
+# there access `o` of wave `u` is before access `n` of wave `w` iff `w` knows of a release of `u` after the wait that
+# covers `o` (`rota.isa.wave.meeting`). LDS instructions before an arrival are over at it. Polls don't race with arrivals.
+#
 # One number per byte and wave suffices: a wave's reads are covered in order (a flat read, which isn't, keeps its place
 # in `R[w]` until it is covered), and a write that is ordered after an earlier one represents it for all later accesses.
 # Of a byte that two waves race for, only the first race is reported, and an I109 may hide an I106. A run visits one
@@ -70,15 +75,21 @@ class LdsAccess(NamedTuple):
     reads: bool
     dma: bool = False
     source: bytes = b""  # of a DMA: which lanes load which words to where
+    arrives: bool = False  # at a word that counts arrivals
 
 
 class AccessOrder:
     """Numbers the accesses; each byte records its last write, and each wave's last read and last atomic."""
 
-    def __init__(self, size: int, waves: int, faults: Faults) -> None:
+    def __init__(self, size: int, waves: int, faults: Faults, meetings: Meetings | None = None) -> None:
         self._faults = faults
+        self._meetings = meetings
         self._accesses: list[LdsAccess] = []  # the first is number 1
-        self._covered = np.array([_BEFORE_ALL], np.int32)  # by access, the epoch of the wait that covers it
+        self._covered = np.array([_BEFORE_ALL], np.int32)  # by access, the epoch of the wait or arrival that covers it
+        self._waited = np.array([True])  # by access, whether a wait of its wave covers it
+        self._owners = np.array([0], np.int32)  # by access, its wave
+        self._open: list[list[int]] = [[] for _ in range(waves)]  # where there are meetings: what no wait covers yet
+        self._tokens: dict[int, int] = {}  # by asynchronous access, the token of the arrival at which it is over
         self._written = np.zeros(size, np.int32)
         self._read = np.zeros((size, waves), np.int32)
         self._atomic: NDArray[np.int32] | None = None  # as _read, from the first atomic on
@@ -87,17 +98,22 @@ class AccessOrder:
         self._known = np.zeros(size, np.bool_)  # something was written
         self._changed = np.zeros(size, np.bool_)  # by the last write
 
-    def begin_read(self, index: Octets, wave: int, epoch: int, instruction: Instruction, *, flat: bool = False) -> int:
-        """Checks a read against the last write and the atomics of its bytes, and that something was written."""
-        access = LdsAccess(wave, epoch, instruction, writes=False, reads=True)
+    def begin_read(  # noqa: PLR0917
+        self, index: Octets, wave: int, epoch: int, instruction: Instruction, *, flat: bool = False, dma: bool = False
+    ) -> int:
+        """Checks a read against the last write and the atomics of its bytes, and that something was written.
+
+        A read by a `flat` instruction or by an asynchronous copy (`dma`) returns in no order with others.
+        """
+        access = LdsAccess(wave, epoch, instruction, writes=False, reads=True, dma=dma)
         self._check(access, index, self._written[index], ~self._changed[index])
         self._check_atomics(access, index)
         self._check_written(access, index)
         number = self._append(access)
-        in_flight = [each for each in self._flat if self._covered[each] == NEVER]
+        in_flight = [each for each in self._flat if not self._waited[each]]
         if in_flight:
             index = index[~np.isin(self._read[index, wave], in_flight)]
-        self._flat = [*in_flight, number] if flat else in_flight
+        self._flat = [*in_flight, number] if flat or dma else in_flight
         self._read[index, wave] = number
         return number
 
@@ -112,7 +128,8 @@ class AccessOrder:
         access = LdsAccess(wave, epoch, instruction, writes=True, reads=False, dma=True, source=source)
         before = set(np.unique(self._written[index]).tolist()) - {_NONE}
         number = self._begin_write(index, access)
-        same = [each for each in before if self._covered[each] >= epoch and _loads_same_words(access, self._at(each))]
+        late = [each for each in before if not self._is_over(access, each)]
+        same = [each for each in late if _loads_same_words(access, self._at(each))]
         if same:
             self._same[number] = same[0]  # all of its bytes are that one's
         return number
@@ -130,16 +147,37 @@ class AccessOrder:
         """Checks an atomic against plain accesses only; atomics may run in any order."""
         access = LdsAccess(wave, epoch, instruction, writes=True, reads=True)
         self._check(access, index, self._read[index])
+        return self._begin_atomic(access, index)
+
+    def begin_arrival(self, index: Octets, wave: int, epoch: int, instruction: Instruction) -> int:
+        """Checks an arrival against plain writes only; who polls may do so at any time."""
+        return self._begin_atomic(LdsAccess(wave, epoch, instruction, writes=True, reads=True, arrives=True), index)
+
+    def _begin_atomic(self, access: LdsAccess, index: Octets) -> int:
         self._check(access, index, self._written[index])
         self._check_written(access, index)
         if self._atomic is None:
             self._atomic = np.zeros_like(self._read)
-        self._atomic[index, wave] = number = self._append(access)
+        self._atomic[index, access.wave] = number = self._append(access)
         self._known[index] = True
         return number
 
     def cover(self, number: int, epoch: int) -> None:
-        self._covered[number] = epoch
+        self._covered[number] = min(self._covered[number], epoch)
+        self._waited[number] = True
+
+    def cover_plain(self, wave: int, epoch: int) -> None:
+        """A wave arrives: its LDS instructions so far are over then, since a wave's are performed in order."""
+        self._open[wave] = [each for each in self._open[wave] if not self._waited[each]]
+        for each in self._open[wave]:
+            if not self._at(each).dma:
+                self._covered[each] = min(self._covered[each], epoch)
+
+    def give_token(self, wave: int, token: int, which: Callable[[Instruction], bool]) -> None:
+        """The wave's asynchronous accesses of these instructions are over for whoever knows the token."""
+        for each in self._open[wave]:
+            if not self._waited[each] and self._at(each).dma and which(self._at(each).instruction):
+                self._tokens[each] = token
 
     def mark_seen(self, number: int, index: Octets) -> None:
         """Upgrades known races of a read to "seen": it landed with bytes that a write was changing."""
@@ -158,7 +196,25 @@ class AccessOrder:
         number = len(self._accesses)
         if number == len(self._covered):
             self._covered = np.concatenate([self._covered, np.full(number, NEVER, np.int32)])
+            self._waited = np.concatenate([self._waited, np.zeros(number, np.bool_)])
+            self._owners = np.concatenate([self._owners, np.zeros(number, np.int32)])
+        self._owners[number] = access.wave
+        if self._meetings is not None:
+            self._open[access.wave].append(number)
         return number
+
+    def _limits(self, access: LdsAccess, earlier: NDArray[np.int32]) -> Any:  # noqa: ANN401  # one, or one for each
+        """What covers an earlier access must be below its limit, or it may not be over."""
+        if self._meetings is None:
+            return access.epoch
+        return self._meetings.known[access.wave].releases[self._owners[earlier]]
+
+    def _is_over(self, access: LdsAccess, number: int) -> bool:
+        """True if another wave's access is before this one in every interleaving."""
+        if self._meetings is None:
+            return bool(self._covered[number] < access.epoch)
+        releases, tokens = self._meetings.known[access.wave]
+        return bool(self._covered[number] < releases[self._owners[number]]) or self._tokens.get(number) in tokens
 
     def _check_atomics(self, access: LdsAccess, index: Octets) -> None:
         if self._atomic is not None:
@@ -175,7 +231,7 @@ class AccessOrder:
         self, access: LdsAccess, index: Octets, earlier: NDArray[np.int32], equal: NDArray[np.bool_] | None = None
     ) -> None:
         """Checks an access against `earlier` ones of the bytes in `index`: one per byte, or one per byte and wave."""
-        late = self._covered[earlier] >= access.epoch
+        late = self._covered[earlier] >= self._limits(access, earlier)
         if self._same:
             late |= np.isin(earlier, list(self._same))
         if not late.any():
@@ -187,9 +243,11 @@ class AccessOrder:
             each: int | None = number
             while each is not None:
                 other = self._at(each)
-                if other.wave != access.wave and self._covered[each] >= access.epoch:
+                if other.arrives and not access.writes:
+                    pass
+                elif other.wave != access.wave and not self._is_over(access, each):
                     self._report_race(access, other, octets, same=equal is not None and bool(equal[hit].all()))
-                elif other.wave == access.wave and (access.dma or other.dma) and self._covered[each] == NEVER:
+                elif other.wave == access.wave and (access.dma or other.dma) and not self._waited[each]:
                     self._report_overtaking(access, other, octets)
                 each = self._same.get(each)
 
@@ -294,9 +352,13 @@ class Scope(enum.IntEnum):
 
 def scope_of(flags: Iterable[str]) -> Scope:
     given = set(flags)
-    if given & {"sc1", "glc"}:
+    if given & _OF_DEVICE:
         return Scope.DEVICE
-    return Scope.WORKGROUP if "sc0" in given else Scope.WAVE
+    return Scope.WORKGROUP if given & _OF_WORKGROUP else Scope.WAVE
+
+
+_OF_DEVICE = frozenset({"sc1", "glc", "scope:SCOPE_DEV", "scope:SCOPE_SYS"})
+_OF_WORKGROUP = frozenset({"sc0", "scope:SCOPE_SE"})  # a cluster's, which is at least one workgroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,6 +382,11 @@ class _Access:
     covered: int = NEVER  # the epoch of the wait
     over: int = NEVER  # when that wait was, in accesses
     places: list[tuple[Places, int, NDArray[np.bool_] | None]] = field(default_factory=list)
+    known: NDArray[np.int32] | None = None  # of other waves' releases, where epochs don't say who is before whom
+
+    def comes_after(self, other: _Access) -> bool:
+        """True if another wave of the workgroup waited for its access, and then let this one go on."""
+        return other.covered < (self.epoch if self.known is None else int(self.known[other.wave]))
 
     def bytes(self) -> tuple[Places, NDArray[np.bool_]]:
         if not self.places:
@@ -354,7 +421,8 @@ class GlobalOrder:
             self._names.append(wave.workgroup)
         number = len(self._accesses)
         seen = Scope.DEVICE if use.atomic else scope
-        self._accesses.append(_Access(group, wave.number, wave.epoch, instruction, use, seen, number))
+        known = None if wave.meetings is None else wave.meetings.known[wave.number].releases
+        self._accesses.append(_Access(group, wave.number, wave.epoch, instruction, use, seen, number, known=known))
         self._open.setdefault(group, []).append(number)
         return number
 
@@ -415,7 +483,7 @@ class GlobalOrder:
     ) -> None:
         for number in np.unique(table[table >= 0]).tolist():
             other = self._accesses[number]
-            apart = other.wave == access.wave or other.covered < access.epoch
+            apart = other.wave == access.wave or access.comes_after(other)
             if not apart and not self._is_synchronised(access, other):
                 where = table == number
                 hit = where if where.ndim == 1 else where.any(axis=-1)
@@ -534,7 +602,7 @@ class _Tables:
 
 def _is_before(first: _Access, second: _Access) -> bool:
     """True if a wait covers the first before the second is issued, in the same wave or across a barrier."""
-    return first.over <= second.time if first.wave == second.wave else first.covered < second.epoch
+    return first.over <= second.time if first.wave == second.wave else second.comes_after(first)
 
 
 # Races with one cause. If a wait or barrier is missing, every access before it races with every one after it: many

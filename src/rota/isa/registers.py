@@ -1,7 +1,7 @@
 """Registers by name and by row.
 
-A wave's registers are numbered in rows: 0 to 255 the VGPRs, 256 to 511 the AGPRs, and from 512 on the scalar registers,
-by their number in the encoding. From 1,024 on are the VGPRs above v255, where an architecture has them.
+A wave's registers are numbered in rows: from 0 on the VGPRs, from 1,024 on the scalar registers, by their number in the
+encoding. Rows 256 to 511 are the AGPRs, where an architecture has them, else the VGPRs from v256 on.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-ACC, SCALAR, WIDE = 256, 512, 1024
-WIDE_COUNT = 768  # of VGPRs above v255
+ACC, SCALAR = 256, 1024
 VCC, M0, EXEC, SCC = 106, 124, 126, 253
 NAMED = {
     "vcc": (VCC, 2), "vcc_lo": (VCC, 1), "vcc_hi": (VCC + 1, 1), "m0": (M0, 1),
@@ -30,6 +29,7 @@ NO_ROWS: Rows = frozenset()
 VCC_ROWS: Rows = frozenset({SCALAR + VCC, SCALAR + VCC + 1})
 # Trap handlers write them, and launches of some machines.
 TRAP_ROWS: Rows = frozenset(range(SCALAR + 108, SCALAR + 124))
+LAUNCH_ROWS: Rows = frozenset(range(SCALAR + 114, SCALAR + 118))  # ttmp6 to ttmp9, which those launches fill
 EXEC_ROWS: Rows = frozenset({SCALAR + EXEC, SCALAR + EXEC + 1})
 M0_ROWS: Rows = frozenset({SCALAR + M0})
 SCC_ROWS: Rows = frozenset({SCALAR + SCC})
@@ -49,8 +49,6 @@ class RegisterRange(NamedTuple):
     @property
     def rows(self) -> Sequence[int]:
         start = self.first + {"v": 0, "a": ACC, "s": SCALAR}[self.file]
-        if self.file == "v" and self.first + self.size > ACC:
-            return tuple(each if each < ACC else each + WIDE - ACC for each in range(start, start + self.size))
         return range(start, start + self.size)
 
 
@@ -86,20 +84,28 @@ def flags_in(text: str) -> Rows:
 
 
 def vector_rows(rows: Rows) -> Rows:
-    return frozenset(row for row in rows if not SCALAR <= row < WIDE)
+    return frozenset(row for row in rows if row < SCALAR)
 
 
 def scalar_rows(rows: Rows) -> Rows:
-    return frozenset(row for row in rows if SCALAR <= row < WIDE)
+    return frozenset(row for row in rows if row >= SCALAR)
 
 
 def is_scalar(row: int) -> bool:
-    return SCALAR <= row < WIDE
+    return row >= SCALAR
 
 
-def row_name(row: int) -> str:
-    if row >= WIDE:
-        return f"v{row - WIDE + ACC}"
-    if row < SCALAR:
-        return f"v{row}" if row < ACC else f"a{row - ACC}"
-    return _NAMES.get(row - SCALAR, f"s{row - SCALAR}")
+def is_beyond(text: str, *, accumulators: bool) -> bool:
+    """True if an operand names a vector register that the machine lacks: above v255, or an accumulator."""
+    named = ranges_in(text)
+    return any(
+        each.file == "v" and each.first + each.size > ACC if accumulators else each.file == "a" for each in named
+    )
+
+
+def row_name(row: int, text: str) -> str:
+    """A register by its row; the instruction that names it tells an accumulator from a VGPR above v255."""
+    if row >= SCALAR:
+        return _NAMES.get(row - SCALAR, f"s{row - SCALAR}")
+    accumulates = any(each.file == "a" and row in each.rows for each in ranges_in(text))
+    return f"a{row - ACC}" if accumulates else f"v{row}"

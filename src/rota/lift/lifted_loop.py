@@ -21,7 +21,7 @@ from typing import NamedTuple
 from rota.errors import ProgramError, several
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction, expand_vskip
-from rota.isa.matrix import BITS, BY_FIELD
+from rota.isa.matrix_elements import BITS, BY_FIELD
 from rota.isa.registers import ACC
 from rota.lift.natural_loops import (
     LdsUses,

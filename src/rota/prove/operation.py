@@ -16,13 +16,13 @@ from rota.errors import IsaError
 from rota.isa.disassembly import Instruction
 from rota.isa.hazards.dependency_waits import sets_known_mode
 from rota.isa.opcodes import ARRIVES_LATER, IsaFlow, IsaUnit, MemAccess, MemSpace, MemVerb, Opcode, Trait, wait_counts
-from rota.isa.registers import EXEC, M0, NAMED, SCALAR, SCC, TRAP_ROWS, WIDE, WIDE_COUNT, rows_in
+from rota.isa.registers import EXEC, M0, NAMED, SCALAR, SCC, TRAP_ROWS, is_beyond, rows_in
 from rota.isa.wave.operand import File, Operand, parse_operand
 from rota.prove.tensor_copies import BARRIER, NEEDED
 from rota.targets.architecture import Architecture, Traffic
 
 SCC_ROW = SCALAR + SCC
-VECTORS = (1 << SCALAR) - 1 | ((1 << WIDE_COUNT) - 1) << WIDE
+VECTORS = (1 << SCALAR) - 1
 EXEC_BITS = 0b11 << SCALAR + EXEC
 SCC_BIT, M0_BIT = 1 << SCC_ROW, 1 << SCALAR + M0
 SLOTS = 2048  # the first row of spill slots: words of private memory that the kernel addresses by constants only
@@ -136,7 +136,7 @@ def _parse_operands(instruction: Instruction, count: int | None = None) -> tuple
 
 
 def _parse_operand(text: str, instruction: Instruction) -> Operand:
-    return parse_operand(_HALF.sub("", text), instruction, wide=True)
+    return parse_operand(_HALF.sub("", text), instruction)
 
 
 _HALF = re.compile(r"\.[lh](?=\||\)|$)")
@@ -194,8 +194,9 @@ def _refuse_unmodelled(instruction: Instruction, architecture: Architecture) -> 
     """Raises UnknownOperationError for what depends on rules of the machine that the proof doesn't have."""
     spec, registers = instruction.spec, instruction.registers
     rows = registers.reads | registers.writes
-    if architecture.descriptor.accumulators and any(row >= WIDE for row in rows):
-        raise UnknownOperationError(instruction, "register above v255")
+    accumulators = architecture.descriptor.accumulators
+    if any(is_beyond(text, accumulators=accumulators) for text in instruction.operands):
+        raise UnknownOperationError(instruction, "register that the machine lacks")
     launch_fills = not architecture.descriptor.workgroup_ids
     if not TRAP_ROWS.isdisjoint(registers.writes if launch_fills else rows):
         raise UnknownOperationError(instruction, "register of trap handlers")

@@ -297,6 +297,15 @@ class Queue:
     def counts(self) -> frozenset[Traffic]:
         return self.in_order | self.in_any_order
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The orders of return that it counts: one, or one for each kind of traffic."""
+        return tuple(sorted({self.line_of(each) for each in self.in_order} or {self.counter}))
+
+    def line_of(self, traffic: Traffic) -> str:
+        """By name the order in which such an instruction returns."""
+        return f"{self.counter} of {traffic.value}" if self.by_kind else self.counter
+
     def orders(self, traffic: Traffic) -> bool:
         """True if such an instruction returns after all older ones that the counter counts."""
         return traffic in self.in_order and not (self.by_kind and len(self.in_order) > 1)
@@ -356,6 +365,16 @@ class DescriptorLayout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceLayout:
+    """Where a buffer resource of 128 bits holds what: its base from bit 0 on, how many records, their stride."""
+
+    base_bits: int = 48
+    records_at: int = 64
+    records_bits: int = 32
+    stride_at: int = 48
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BankRule:
     """How LDS serves one wave's reads of `read_bytes` a lane: the lanes of a phase together.
 
@@ -382,7 +401,7 @@ class Architecture(Machine):
     a `wait_encoding` no source is written for it.  `d16_kept` is 1 if a load of half a register (d16) leaves the other
     half as it was, 0 if that is lost.  `queues` say which counter counts which memory instructions of machine code.
     `listing` is there if its code can be listed only in a special way.  `lds_nowhere` is the address by which compilers
-    keep a lane from accessing LDS.  What is `unmodelled` are rules of the machine
+    keep a lane from accessing LDS.  With `signed_lane_offsets` a lane's 32 bits beside a scalar base have a sign.  What is `unmodelled` are rules of the machine
     that neither proof nor interpreter has yet: both refuse its kernels, and name them.  What is `assumed` of them, a
     verdict says; then the proof refuses the instructions that it knows to depend on more, and the interpreter all.
     """
@@ -402,6 +421,8 @@ class Architecture(Machine):
     queues: tuple[Queue, ...] = ()
     descriptor: DescriptorLayout = DescriptorLayout()
     listing: ListingRules | None = None
+    resource: ResourceLayout = ResourceLayout()
+    signed_lane_offsets: bool = False
     lds_nowhere: Fact | None = None
     unmodelled: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
@@ -426,6 +447,11 @@ class Architecture(Machine):
     def has_banks(self) -> bool:
         """True if operands name 256 vector registers of more, and a state says which."""
         return not self.descriptor.accumulators and self.vgprs_per_lane.value > _NAMEABLE
+
+    @property
+    def vector_rows(self) -> int:
+        """How many vector registers a lane has, accumulators included, which are half of them if there are any."""
+        return max(self.vgprs_per_lane.value, 2 * _NAMEABLE if self.descriptor.accumulators else 0)
 
     def queue_of(self, traffic: Traffic) -> Queue:
         """The queue of the counter that counts such instructions."""

@@ -21,6 +21,7 @@ from rota.targets.architecture import (
     ListingRules,
     MatrixForm,
     Queue,
+    ResourceLayout,
     Respelling,
     Traffic,
     WaitRule,
@@ -133,6 +134,14 @@ WMMA_FORMS = (
 )
 
 
+# Of those that not every CDNA has.
+_EXTENSIONS = tuple(
+    """v_ashr_pk_i8_i32 v_ashr_pk_u8_i32 v_bitop3_b16 v_bitop3_b32 v_cvt_f32_bf16 v_cvt_pk_bf16_f32 v_cvt_pk_f16_f32
+    v_cvt_sr_bf16_f32 v_dot2_f32_bf16 v_maximum3_f32 v_minimum3_f32 v_permlane16_swap_b32 v_permlane32_swap_b32
+    v_pk_maximum3_f16 v_pk_minimum3_f16 v_prng_b32 v_maximum3_f16 v_minimum3_f16""".split()  # noqa: SIM905
+)
+
+
 def _after_product(form: str, to_vector: int, to_factor: int, remark: str = "") -> tuple[WaitRule, ...]:
     """What must lie between a product and what touches its factors or its result, the sum of the next one excepted."""
 
@@ -203,6 +212,7 @@ CDNA5 = Architecture(
     float8=Float8.OCP,
     hazards=HAZARDS,
     bank_rules=(),
+    extensions=_EXTENSIONS,
     matrix_forms=WMMA_FORMS,
     transposed_reads=("ds_load_tr16_b128", "ds_load_tr8_b64", "ds_load_tr4_b64", "ds_load_tr6_b96"),
     descriptor=DescriptorLayout(
@@ -210,6 +220,9 @@ CDNA5 = Architecture(
         preload_prologue=0, float_modes=False, named_barriers=True,
     ),
     listing=ListingRules(options=("--mattr=+real-true16",), respellings=RESPELLINGS),
+    # LLVM, SIISelLowering of 45-bit num_records, and FeatureSignedGVSOffset; both for gfx1250.
+    resource=ResourceLayout(base_bits=57, records_at=57, records_bits=45, stride_at=108),
+    signed_lane_offsets=True,
     lds_nowhere=Fact(
         0x7FFF_FFFF, "byte", Confidence.COMPILER_MODEL,
         "Triton 3.9 for lanes without an element; AMD, CDNA3 ISA manual: accesses out of range are dropped, and read 0",
@@ -235,6 +248,9 @@ RDNA4 = replace(
     dma_width=Fact(4, "bytes per lane", Confidence.ESTIMATE, "none: RDNA4 has no copies to LDS"),
     d16_kept=Fact(1, "halves of a register", Confidence.COMPILER_MODEL, "LLVM, GCNSubtarget: no SRAM-ECC on gfx12.0"),
     transposed_reads=(),
+    extensions=(),
+    resource=ResourceLayout(),
+    signed_lane_offsets=False,
     descriptor=replace(CDNA5.descriptor, vector_granule=8, user_bits=5, named_barriers=False),
     listing=ListingRules(options=("--mattr=+real-true16",)),
     hazards=Hazards(rules=()),

@@ -32,12 +32,12 @@ def triton_problem(name: str, arch: str, rng: Random, *, warps: int, shared: int
 
 def _of(name: str, arch: str, rng: Random) -> Problem:
     if (found := _MATMUL.match(name)) is not None:
-        return _matmul(rng, found["dtype"], (int(found["m"]), int(found["n"]), int(found["k"])))
+        return matmul(rng, found["dtype"], (int(found["m"]), int(found["n"]), int(found["k"])))
     if name.startswith("t_matmul"):
         return _t_matmul(name, arch, rng)
     if name.startswith("ts_"):
         return _sort(rng, int(name.split("_")[1]))
-    return _CASES[name](rng)
+    return CASES[name](rng)
 
 
 def _stored(values: Floats, dtype: str) -> NDArray[Any]:
@@ -46,7 +46,7 @@ def _stored(values: Floats, dtype: str) -> NDArray[Any]:
     return to_bf16(values) if dtype == "bf16" else values.astype({"fp16": np.float16, "fp32": np.float32}[dtype])
 
 
-def _matmul(rng: Random, dtype: str, tile: tuple[int, int, int], tiles: int = 1) -> Problem:
+def matmul(rng: Random, dtype: str, tile: tuple[int, int, int], tiles: int = 1) -> Problem:
     """Two and a half tiles of K, the last one masked; sums stay below 2^24, so that C is only rounded to its type."""
     m, n, bk = tile
     k, columns = bk * 5 // 2, n * tiles
@@ -67,12 +67,12 @@ def _matmul(rng: Random, dtype: str, tile: tuple[int, int, int], tiles: int = 1)
 
 def _t_matmul(name: str, arch: str, rng: Random) -> Problem:
     if "256" in name:
-        return _matmul(rng, "bf16", (256, 256, 64 if arch == "gfx950" else 32))
+        return matmul(rng, "bf16", (256, 256, 64 if arch == "gfx950" else 32))
     if "fp8" in name:
-        return _matmul(rng, "fp8e4nv" if arch == "gfx950" else "fp8e4b8", (128, 128, 128))
+        return matmul(rng, "fp8e4nv" if arch == "gfx950" else "fp8e4b8", (128, 128, 128))
     if "fp32" in name:
-        return _matmul(rng, "fp32", (64, 64, 32), tiles=2)
-    return _matmul(rng, "bf16", (128, 128, 64))
+        return matmul(rng, "fp32", (64, 64, 32), tiles=2)
+    return matmul(rng, "bf16", (128, 128, 64))
 
 
 def _ping_pong(rng: Random) -> Problem:
@@ -135,11 +135,15 @@ def _layernorm(rng: Random) -> Problem:
     )
 
 
-def _flash(rng: Random, *, causal: bool) -> Problem:
-    """P is rounded to bf16 before it is multiplied, and so is the result; scores are sums of 128 in fp32."""
-    n, d, scale = 256, 128, 2.0**-4  # of one head, in tiles of 128 queries and 64 keys
-    q, k, v = (to_bf16(rng.standard_normal((n, d))) for _ in range(3))
-    query, key, value = (from_bf16(each) for each in (q, k, v))
+def flash(rng: Random, *, causal: bool, size: tuple[int, int] = (256, 128), half: bool = False) -> Problem:
+    """P is rounded to the inputs' type before it is multiplied, and so is the result; scores are sums in fp32.
+
+    Two programs of half the queries each, of one head.
+    """
+    (n, d), scale, ulp = size, 2.0**-4, HALF_ULP["f16" if half else "bf16"]
+    q, k, v = (rng.standard_normal((n, d)) for _ in range(3))
+    q, k, v = (each.astype(np.float16) if half else to_bf16(each) for each in (q, k, v))
+    query, key, value = (each.astype(np.float64) if half else from_bf16(each) for each in (q, k, v))
     score = query @ key.T * scale
     seen = np.tril(np.ones((n, n), np.bool_)) if causal else np.ones((n, n), np.bool_)
     score = np.where(seen, score, -np.inf)
@@ -147,12 +151,13 @@ def _flash(rng: Random, *, causal: bool) -> Problem:
     share = power / power.sum(1, keepdims=True)
     due = share @ value
     wrong_score = d * _U32 * float((np.abs(query) @ np.abs(key.T)).max()) * scale
-    bound = (HALF_ULP["bf16"] + 2 * wrong_score + 2.0**-14) * (share @ np.abs(value)) + HALF_ULP["bf16"] * np.abs(due)
-    out = np.full((n, d), 0x7FC0, np.uint16)
+    bound = (ulp + 2 * wrong_score + 2.0**-14) * (share @ np.abs(value)) + ulp * np.abs(due)
+    out = np.full((n, d), np.nan, np.float16) if half else np.full((n, d), 0x7FC0, np.uint16)
     strides = [n * d, d] * 4
+    expected = Expected(argument=4, value=due, bound=bound)
     return Problem(
         args=[q, k, v, scale, out, *strides, n],
-        expected=(Expected(argument=4, value=due, bound=bound, read=from_bf16),),
+        expected=(expected if half else replace(expected, read=from_bf16),),
         grid=(2, 1),
     )
 
@@ -208,10 +213,10 @@ def _g_mxfp4(rng: Random) -> Problem:
     return Problem(args=[packed[0], scales[0], packed[1], scales[1], out], expected=(Expected(argument=4, value=due),))
 
 
-_CASES: dict[str, Callable[[Random], Problem]] = {
+CASES: dict[str, Callable[[Random], Problem]] = {
     "pp_on": _ping_pong, "pp_off": _ping_pong, "t_vadd": _vadd, "t_vadd_nobuf": _vadd, "t_softmax": _softmax,
-    "t_layernorm": _layernorm, "t_flash_s1": lambda rng: _flash(rng, causal=False),
-    "t_flash_s2c": lambda rng: _flash(rng, causal=True), "t_hist": _hist, "t_cumsum": _cumsum,
+    "t_layernorm": _layernorm, "t_flash_s1": lambda rng: flash(rng, causal=False),
+    "t_flash_s2c": lambda rng: flash(rng, causal=True), "t_hist": _hist, "t_cumsum": _cumsum,
     "t_sort": lambda rng: _sort(rng, 512), "g_mm": _g_mm, "g_mm_relax": _g_mm, "g_mm_wrongwait": _g_mm,
     "g_transpose": _g_transpose, "g_mxfp4": _g_mxfp4,
 }  # fmt: skip

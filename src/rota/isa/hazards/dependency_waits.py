@@ -163,7 +163,7 @@ class _Check:
                 self._found[found] = self._make(each, key, age)
 
     def _make(self, then: Instruction, key: _Key, age: _Age) -> Finding:
-        first, name = self._instructions[age.number], row_name(key.row)
+        first, name = self._instructions[age.number], row_name(key.row, then.text)
         counter = _counter_of(key.unit)
         count = age.unit if key.unit not in _UNORDERED else 0
         verb = "overwrites" if key.row in then.registers.writes else "reads"

@@ -301,7 +301,7 @@ def check_spacing(instructions: Sequence[Instruction], architecture: Architectur
 
 
 def early_message(then: Instruction, need: Need, short: int) -> str:
-    name = row_name(min(need.rows)) if need.rows else ""
+    name = row_name(min(need.rows), then.text) if need.rows else ""
     what = need.why if not name or need.why.split()[-1] == name else f"{need.why} {name}"
     unit = need.fact.unit.removesuffix("s")
     return f"{then.opcode} {what} {short} {unit}{'s' * (short != 1)} too early"

@@ -17,7 +17,7 @@ from rota.errors import Concern, IsaError
 from rota.isa.binary.kernel_facts import Argument, KernelFacts
 from rota.isa.decoded import KernelProgram
 from rota.isa.disassembly import Instruction
-from rota.isa.registers import EXEC
+from rota.isa.registers import EXEC, NAMED
 from rota.isa.wave.wave import POISON, Wave
 
 Triple = tuple[int, int, int]
@@ -171,6 +171,7 @@ PACKET_BYTES = 64
 _KERNEL_DISPATCH = 2 | 1 << 8 | 2 << 9 | 2 << 11  # its type, after a barrier, fences of the system's scope
 _OLD_FIRMWARE = 256  # bytes before the entry, which load the arguments if the firmware doesn't preload them
 _FIRST_WAVE = 1 << 31
+_WAVE_SHIFT = 25  # where ttmp8 holds a wave's number
 
 
 def waves_of(block: Triple, lanes: int) -> int:
@@ -188,6 +189,7 @@ class Dispatch:
     packet_at: int
     entry: int  # the number of the first instruction
     lanes: int  # of a wave
+    fills_traps: bool = False  # workgroup ids come in registers of trap handlers
 
     @property
     def waves(self) -> int:
@@ -207,6 +209,8 @@ class Dispatch:
                 at += 1
         if self.facts.descriptor.workgroup_info:
             wave.s[at] = self.waves | (_FIRST_WAVE if wave.number == 0 else 0)
+        if self.fills_traps:
+            self._fill_trap_registers(wave, workgroup)
         block, lanes = self.sizes.block, self.lanes
         item = wave.number * lanes + np.arange(lanes)
         x, y, z = item % block[0], item // block[0] % block[1], item // (block[0] * block[1])
@@ -216,6 +220,13 @@ class Dispatch:
         if here < lanes:
             wave.s[EXEC], wave.s[EXEC + 1] = (1 << here) - 1 & 0xFFFF_FFFF, (1 << here) - 1 >> 32
             wave.update_mask()
+
+    @staticmethod
+    def _fill_trap_registers(wave: Wave, workgroup: Triple) -> None:
+        """No clusters, the workgroup's place, and the wave's number in it (seen in what LLVM 22 and Triton emit)."""
+        x, y, z = workgroup
+        for name, value in (("ttmp6", 0), ("ttmp7", y | z << 16), ("ttmp8", wave.number << _WAVE_SHIFT), ("ttmp9", x)):
+            wave.s[NAMED[name][0]] = value
 
     def _user(self, name: str, size: int) -> list[int]:
         """Words of one user SGPR value; hardware finds scratch by itself, so scratch descriptors are poison."""

@@ -33,7 +33,8 @@ from rota.isa.launch.kernarg import (
 from rota.isa.launch.processes import check_time
 from rota.isa.memory.memories import Lds, Memory
 from rota.isa.native.workgroups import ENDLESS, UNWANTED, run_clean
-from rota.isa.wave.wave import AT_BARRIER, INDEXED, Faults, Step, Wave
+from rota.isa.wave.meeting import Meetings
+from rota.isa.wave.wave import AT_BARRIER, AT_END, AT_NAMED, INDEXED, Faults, Step, Wave
 
 Turn = Callable[[Wave, int | None], None]
 _BUFFER = re.compile(r"\bbuffer (\d+)")
@@ -74,7 +75,7 @@ def is_revisited(wave: Wave, pc: int) -> bool:
         and np.array_equal(kept.vectors, wave.v)
     ):
         return True
-    if kept is None or wave.branches == 2 * kept.branches:
+    if kept is None or wave.branches >= 2 * kept.branches:
         wave.visit = Visit(
             branches=wave.branches, pc=pc, scalars=[*wave.s], scc=wave.scc, in_flight=in_flight, vectors=wave.v.copy()
         )
@@ -85,7 +86,8 @@ def digest_state(waves: Sequence[Wave], memory: Memory) -> bytes:
     """A digest of where the waves are and of everything they can read."""
     digest = hashlib.blake2b(digest_size=16)
     for wave in waves:
-        digest.update(repr((wave.pc, wave.waiting, wave.ended, wave.scc, wave.mode, wave.s)).encode())
+        meetings = None if wave.meetings is None else wave.meetings.state()
+        digest.update(repr((wave.pc, wave.waiting, wave.ended, wave.scc, wave.mode, wave.s, meetings)).encode())
         digest.update(wave.v.tobytes())
         digest.update(wave.private.bytes.tobytes())
     digest.update(waves[0].lds.bytes.tobytes())
@@ -115,6 +117,9 @@ class WaveGroup:
         while runnable := self._runnable():
             awake = [number for number in runnable if not self.waves[number].spinning]
             if not awake:  # let spinning waves run again, unless they did so in this state before
+                for wave in self.waves:
+                    for pending in wave.landing:
+                        wave.land(pending)
                 state = digest_state(self.waves, memory)
                 if state in self.seen:
                     return False
@@ -142,11 +147,16 @@ class WaveGroup:
     def _runnable(self) -> list[int]:
         alive = [wave for wave in self.waves if not wave.ended]
         arrived = min((wave.signals for wave in alive), default=0)
-        opened = [wave for wave in alive if wave.waiting and wave.epoch <= arrived]
+        opened = [wave for wave in alive if wave.waiting and not wave.at_named and wave.epoch <= arrived]
         if opened:
             self.note_barriers({wave.pc - 1: wave.number for wave in reversed(opened)})
             for wave in opened:
                 wave.waiting = False
+                if wave.meetings is not None:
+                    wave.meetings.meet_all(wave.number, wave.epoch)
+        for wave in alive:
+            if wave.at_named and wave.meetings is not None and wave.meetings.may_go_on(wave.number):
+                wave.waiting = wave.at_named = False
         running = [wave.number for wave in alive if not wave.waiting]
         if alive and not running:  # a wave waits at a barrier that it never arrived at
             raise _report_deadlock(self, 1)
@@ -314,6 +324,7 @@ def run_dispatch(
         packet_at=memory.address(len(own) - 1),
         entry=first_instruction(facts, [step.instruction for step in program.steps]),
         lanes=program.architecture.lanes.value,
+        fills_traps=not program.architecture.descriptor.workgroup_ids,
     )
     memory.fill(len(own) - 2, segment)
     memory.fill(len(own) - 1, build_packet(facts, sizes, dispatch.kernarg_at))
@@ -323,7 +334,8 @@ def run_dispatch(
     def make(place: tuple[int, Triple], *, native: bool = False) -> WaveGroup:
         driver = interleaving.driver(place[0])
         room = sizes.fixed_lds + sizes.dynamic_lds
-        lds = Lds(0 if native else room, faults, dispatch.waves)  # the core has LDS of its own
+        meetings = Meetings(waves=dispatch.waves) if program.has_meetings else None
+        lds = Lds(0 if native else room, faults, dispatch.waves, meetings)  # the core has LDS of its own
         lds.size = room
         waves = [
             Wave(
@@ -333,6 +345,7 @@ def run_dispatch(
                 memory=memory,
                 lds=lds,
                 at_issue=driver.at_issue(),
+                meetings=meetings,
                 workgroup=place[1],
                 private_bytes=facts.descriptor.private_bytes + (_STACK if facts.dynamic_stack else 0),
             )
@@ -437,7 +450,7 @@ def _run_wave(  # noqa: C901  # the inner loop
             continue
         back, pc = pc, to if to >= 0 else pc + 1
         if to < 0:
-            wave.waiting, wave.ended = to == AT_BARRIER, to != AT_BARRIER
+            wave.waiting, wave.ended, wave.at_named = to != AT_END, to == AT_END, to == AT_NAMED
             wave.epoch += to == AT_BARRIER
             break
         if to <= back:

@@ -206,30 +206,66 @@ def _by_masks(keep: int, put: int, flip: int) -> NDArray[np.int64]:
     return _LANE & ~(_GROUP - 1) | (_LANE & (_GROUP - 1) & keep | put) ^ flip
 
 
-# Transposed reads, by teams of sixteen lanes. A lane reads as many elements as fit its width, `n`, from its own
-# address; 16 / n adjacent lanes hold one column of sixteen elements. Lane `l` of the team gets element `l` of each
-# column.
+# Transposed reads. A lane reads as many elements as fit its width, `n`, from its own address: its run. They are dealt
+# out by a fixed pattern, which is another one in each family of machines.
+#
+# gfx950: sixteen lanes form a team, of which 16 / n adjacent ones hold one column of sixteen elements. Lane `l` of the
+# team gets element `l` of each column.
+#
+# gfx1250: lane `l` gets element `l % n` of one run for each element of its result. Bits of the result's element and the
+# bits of `l` that `l % n` leaves number the run's lane. `_RUNS` gives their order from the lowest: how many of the
+# former come first, and how many of the latter then; the rest of the former and that of the latter follow (Triton,
+# TargetFeatures.cpp; for 6 bits AMD's emulator rocJITsu, ds_transpose.h, which has the others alike). EXEC is ignored.
 
 _TEAM = 16
+_RUNS = {
+    "ds_load_tr16_b128": (0, 0), "ds_load_tr8_b64": (2, 1), "ds_load_tr6_b96": (2, 1), "ds_load_tr4_b64": (3, 1),
+}  # fmt: skip
+
+Sources = tuple[NDArray[np.int64], NDArray[np.int64]]  # lane and place in its run, of each lane's elements
 
 
-def transpose_registers(bits: int, element: int) -> Callable[[NDArray[np.uint8]], NDArray[np.uint32]]:
-    count = bits // element
-    lane = np.arange(LANES)[:, None]  # only machines with waves of this size have such reads
-    column = np.arange(count)
+def _sources_by_teams(count: int, lanes: int) -> Sources:
+    lane, column = np.arange(lanes)[:, None], np.arange(count)
     member = lane % _TEAM
-    source = lane // _TEAM * _TEAM + column * (_TEAM // count) + member // count
-    place = member % count
+    return lane // _TEAM * _TEAM + column * (_TEAM // count) + member // count, member % count
+
+
+def _sources_by_runs(count: int, lanes: int, first: int, then: int) -> Sources:
+    lane, item = np.arange(lanes)[:, None], np.arange(count)
+    outer = lane // count
+    low = item % (1 << first) + (outer % (1 << then) << first)
+    return low + (item >> first << first + then) + (outer >> then << then) * count, lane % count
+
+
+def transpose_registers(
+    bits: int, element: int, lanes: int = LANES, runs: tuple[int, int] | None = None
+) -> Callable[[NDArray[np.uint8]], NDArray[np.uint32]]:
+    count = bits // element
+    found = _sources_by_teams(count, lanes) if runs is None else _sources_by_runs(count, lanes, *runs)
+    source, place = np.broadcast_arrays(*found)
 
     def registers(octets: NDArray[np.uint8]) -> NDArray[np.uint32]:
-        read = np.unpackbits(octets, axis=1, bitorder="little").reshape(LANES, count, element)
-        taken = read[source, np.broadcast_to(place, source.shape)].reshape(LANES, bits)
+        read = np.unpackbits(octets, axis=1, bitorder="little").reshape(lanes, count, element)
+        taken = read[source, place].reshape(lanes, bits)
         return np.packbits(taken, axis=1, bitorder="little").view(np.uint32).T
 
     return registers
 
 
-_TRANSPOSED_ALIGN = {8: 8, 12: 16}  # by bytes; AMD's rocRoller pads rows of 96 bits to 128 for it
+# By bytes. On gfx950 AMD's rocRoller pads runs of 96 bits to 128; AMD's tests for gfx1250 have them 12 bytes apart.
+_ALIGN_BY_TEAMS, _ALIGN_BY_RUNS = {8: 8, 12: 16}, {8: 8, 12: 4, 16: 16}
+
+
+def _decode_transposed(
+    instruction: Instruction, architecture: Architecture, operands: tuple[Operand, ...], access: MemAccess
+) -> Step:
+    if instruction.opcode not in architecture.transposed_reads:
+        raise unknown(instruction, f"form on {architecture.arch}")
+    runs = _RUNS.get(instruction.opcode)
+    arrange = transpose_registers(8 * access.size, access.transposed, architecture.lanes.value, runs)
+    align = (_ALIGN_BY_TEAMS if runs is None else _ALIGN_BY_RUNS)[access.size]
+    return _decode_read(instruction, operands, _byte_offsets(instruction, access), lambda _: arrange, align)
 
 
 def decode_shared(instruction: Instruction, architecture: Architecture) -> Step | None:
@@ -246,10 +282,7 @@ def decode_shared(instruction: Instruction, architecture: Architecture) -> Step 
     if access.verb is MemVerb.STORE:
         return _decode_write(instruction, operands, places, 16 if access.high else 0)
     if access.transposed:
-        if instruction.opcode not in architecture.transposed_reads:
-            raise unknown(instruction, f"form on {architecture.arch}")
-        arrange = transpose_registers(8 * access.size, access.transposed)
-        return _decode_read(instruction, operands, places, lambda _: arrange, _TRANSPOSED_ALIGN[access.size])
+        return _decode_transposed(instruction, architecture, operands, access)
 
     def extend(wave: Wave) -> Arrange:
         old = wave.other_half(row)
@@ -277,11 +310,13 @@ def _decode_read(
     align: int = 1,
 ) -> Step:
     """`arrange`, called at the issue, returns the function that turns bytes into registers."""
-    rows, row = operands[0].rows, operands[1].first
+    rows, row, obeys_exec = operands[0].rows, operands[1].first, instruction.spec.obeys_exec
 
     def act(wave: Wave) -> None:
+        mask, wave.mask = wave.mask, wave.mask if obeys_exec else None
         index, lanes = reach(wave, instruction, wave.v[row].astype(np.int64), places, align)
         read(wave, instruction, index, lanes, rows=rows, arrange=arrange(wave))
+        wave.mask = mask
 
     return make_step(instruction, act)
 
@@ -304,11 +339,16 @@ def _decode_write(
     return make_step(instruction, act)
 
 
+_NEW_VALUE_FIRST = "cmpstore"  # and then what is expected
+
+
 def _decode_atomic(
     instruction: Instruction, operands: tuple[Operand, ...], access: MemAccess, combine: Combine
 ) -> Step:
     targets, rest, size = operands[: access.returns], operands[access.returns :], access.size
     row, sources = rest[0].first, [source.first for source in rest[1:]]
+    if instruction.spec.words[0] == _NEW_VALUE_FIRST:
+        sources.reverse()
     words, places = size // 4, _byte_offsets(instruction, access)
     rows = tuple(each for target in targets for each in target.rows)
 

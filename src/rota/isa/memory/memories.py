@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rota.isa.disassembly import Instruction
 from rota.isa.opcodes import MemAccess
 from rota.isa.races import AccessOrder, GlobalOrder
+from rota.isa.wave.meeting import WORD_BYTES, Knowledge, Meetings
 from rota.isa.wave.wave import Faults
 
 Octets = NDArray[np.int64]
@@ -142,7 +143,7 @@ POISON_BYTE = 0xFF
 class Lds:
     """The local data share of a workgroup; each byte has a mark, its last writer and the number of that write."""
 
-    def __init__(self, size: int, faults: Faults, waves: int = MOST_WAVES) -> None:
+    def __init__(self, size: int, faults: Faults, waves: int = MOST_WAVES, meetings: Meetings | None = None) -> None:
         self._faults = faults
         # At least one word, because a read out of bounds is reported and then reads something.
         room = max((size + 3) // 4 * 4, 4)
@@ -153,7 +154,9 @@ class Lds:
         self._serials = np.zeros(room, np.int64)
         self._serial = 0
         self.size = size
-        self.order = AccessOrder(room, waves, faults)
+        self.meetings = meetings
+        self._counting: NDArray[np.bool_] | None = None  # bytes of words that count arrivals
+        self.order = AccessOrder(room, waves, faults, meetings)
 
     def sample(self, index: Octets, wave: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
         """The bytes, and which of them another wave's write is changing."""
@@ -166,7 +169,24 @@ class Lds:
         """The bytes at the landing of a read that sampled `before`, and which of them another wave disturbed."""
         now, marked = self.sample(index, wave)
         own = self._last[index] == wave + 1
-        return np.where(own, before, now), marked | ((now != before) & ~own)
+        if self._counting is None:
+            return np.where(own, before, now), marked | ((now != before) & ~own)
+        counting = self._counting[index]
+        if counting.any() and self.meetings is not None:
+            self.meetings.read(wave, index[counting].tolist())
+        return np.where(own & ~counting, before, now), marked | ((now != before) & ~own & ~counting)
+
+    def arrive(self, place: int, count: int, knowledge: Knowledge) -> int:
+        """Counts arrivals at a word; returns what it was."""
+        if self._counting is None:
+            self._counting = np.zeros(len(self.bytes), np.bool_)
+        octets = slice(place, place + WORD_BYTES)
+        self._counting[octets] = True
+        old = int.from_bytes(self.bytes[octets].tobytes(), "little")
+        if self.meetings is not None:
+            new = self.meetings.arrive(place, old, count, knowledge)
+            self.bytes[octets] = np.frombuffer(new.to_bytes(WORD_BYTES, "little"), np.uint8)
+        return old
 
     def begin(self, index: Octets, wave: int, *, dma: bool = False) -> int:
         """Marks bytes as being written; returns the number of the write."""

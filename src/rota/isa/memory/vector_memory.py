@@ -18,13 +18,13 @@ from rota.isa.disassembly import Instruction
 from rota.isa.memory.atomic_ops import Combine, combine_of
 from rota.isa.memory.lds_ops import change_bytes, combine_bytes, reach, report_misaligned, write_bytes
 from rota.isa.memory.memories import to_bytes, to_registers
-from rota.isa.memory.scalar_memory import decode_scalar_memory
+from rota.isa.memory.scalar_memory import decode_scalar_memory, read_resource
 from rota.isa.opcodes import IsaUnit, MemAccess, MemSpace, MemVerb
 from rota.isa.races import MemoryUse, Scope, scope_of
 from rota.isa.registers import M0
 from rota.isa.wave.operand import PRIVATE_BASE, SHARED_BASE, File, Operand, parse_operand, scalar_reader, unknown
 from rota.isa.wave.wave import Act, Step, Wave, make_step
-from rota.targets.architecture import Architecture
+from rota.targets.architecture import Architecture, ResourceLayout
 
 Lanes = NDArray[np.bool_]
 _APERTURE = 1 << 32  # bytes of LDS and of private memory among flat addresses
@@ -34,8 +34,9 @@ _APERTURE = 1 << 32  # bytes of LDS and of private memory among flat addresses
 # records are strides and the index is checked. With both and no swizzle, public accounts differ (AMD: bytes, Mesa:
 # strides), so a lane that only one of them lets through is a fault.
 
-CACHE = frozenset({"sc0", "sc1", "nt", "glc", "slc"})  # cache policy: no effect on values
-_FLAGS = CACHE | {"offen", "idxen", "lds"}
+CACHE = frozenset({"sc0", "sc1", "nt", "glc", "slc", "nv"})  # cache policy: no effect on values
+_FLAGS = CACHE | {"offen", "idxen", "lds", "scale_offset"}
+_POLICIES = frozenset({"scope", "th"})
 _ELEMENT = 4  # bytes that stay together in a swizzled buffer; gfx9 has no other size
 _NO_END = np.uint64(1 << 62)
 
@@ -54,17 +55,20 @@ def read_modifiers(instruction: Instruction) -> Modifiers:
         name, _, value = modifier.partition(":")
         if name == "offset":
             offset = int(value, 0)
-        elif modifier in _FLAGS:
+        elif modifier in _FLAGS or name in _POLICIES:
             flags.add(modifier)
         else:
             raise unknown(instruction, f"modifier {modifier!r}")
     return Modifiers(offset=offset, flags=frozenset(flags))
 
 
-def pointer_addresses(lane: Operand, base: Operand, offset: int) -> Addresses:
-    """A 64-bit address per lane, or a scalar base with an offset per lane."""
+def pointer_addresses(
+    lane: Operand, base: Operand, modifiers: Modifiers, *, size: int = 1, signed: bool = False
+) -> Addresses:
+    """A 64-bit address per lane, or a scalar base with an offset per lane, which may be `signed` and count elements."""
     row = lane.first
-    near = np.uint64(offset & 0xFFFF_FFFF_FFFF_FFFF)
+    near = np.uint64(modifiers.offset & 0xFFFF_FFFF_FFFF_FFFF)
+    scale = np.uint64(size if "scale_offset" in modifiers.flags else 1)
 
     def full(wave: Wave) -> tuple[NDArray[np.uint64], None]:
         low, high = wave.v[row].astype(np.uint64), wave.v[row + 1].astype(np.uint64)
@@ -73,12 +77,15 @@ def pointer_addresses(lane: Operand, base: Operand, offset: int) -> Addresses:
     scalar = scalar_reader(base, wide=True)
 
     def relative(wave: Wave) -> tuple[NDArray[np.uint64], None]:
-        return wave.v[row].astype(np.uint64) + np.uint64(scalar(wave)) + near, None
+        lanes = (wave.i[row].astype(np.int64) if signed else wave.v[row].astype(np.int64)).view(np.uint64)
+        return lanes * scale + np.uint64(scalar(wave)) + near, None
 
     return full if base.file is File.NONE else relative
 
 
-def buffer_addresses(operands: list[Operand], modifiers: Modifiers, instruction: Instruction) -> Addresses:
+def buffer_addresses(
+    operands: list[Operand], modifiers: Modifiers, instruction: Instruction, architecture: Architecture
+) -> Addresses:
     lane, first = operands[0], operands[1].first
     soffset = scalar_reader(operands[2])
     offen, idxen = "offen" in modifiers.flags, "idxen" in modifiers.flags
@@ -89,14 +96,16 @@ def buffer_addresses(operands: list[Operand], modifiers: Modifiers, instruction:
         wave.faults.add("I105", instruction, message, ("wave", wave.number))
 
     def addresses(wave: Wave) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        # The buffer resource, in the layout of gfx9.
-        low, high, count, last = wave.s[first : first + 4]
-        base, records, stride = np.uint64(low | (high & 0xFFFF) << 32), np.uint64(count), np.uint64(high >> 16 & 0x3FFF)
+        _, high, _, last = words = wave.s[first : first + 4]
+        base, records, stride = map(np.uint64, read_resource(words, architecture))
         swizzled, moved, wrong = high >> 31, np.uint64(soffset(wave)), ""
+        if architecture.resource != ResourceLayout():  # of later ones only what has neither stride nor swizzle
+            swizzled = last = 0
+            wrong = "has a stride, which is not modelled" if stride or idxen else ""
         offset = np.full(wave.lanes, modifiers.offset, np.uint64)
         if offen:
             offset += wave.v[offset_row]
-        if last >> 23 & 1:
+        if not wrong and last >> 23 & 1:
             wrong = "adds the lane's number to the index, which is not modelled"
         elif not idxen and stride and swizzled:
             wrong = "is swizzled, but it has no index"
@@ -340,9 +349,11 @@ class _Site:
 
 
 def decode_memory(instruction: Instruction, architecture: Architecture) -> Step | None:
-    if (scalar := decode_scalar_memory(instruction)) is not None:
+    if (scalar := decode_scalar_memory(instruction, architecture)) is not None:
         return scalar
     spec, access = instruction.spec, instruction.spec.access
+    if access is None and spec.traffic is not None:  # of caches: no effect on values, and a counter counts it
+        return make_step(instruction, _count(instruction))
     if (
         access is None
         or spec.unit is not IsaUnit.VMEM
@@ -356,8 +367,15 @@ def decode_memory(instruction: Instruction, architecture: Architecture) -> Step 
     return _decode_global(instruction, access, architecture)
 
 
+def _count(instruction: Instruction) -> Act:
+    def act(wave: Wave) -> None:
+        wave.launch(instruction)
+
+    return act
+
+
 def _decode_global(instruction: Instruction, access: MemAccess, architecture: Architecture) -> Step | None:
-    modifiers, returns = read_modifiers(instruction), instruction.returns
+    modifiers, returns, signed = read_modifiers(instruction), instruction.returns, architecture.signed_lane_offsets
     operands = [parse_operand(text, instruction) for text in instruction.operands]
     target = operands[0] if returns else None
     if returns and not (access.verb is MemVerb.ATOMIC and access.buffer):
@@ -366,9 +384,9 @@ def _decode_global(instruction: Instruction, access: MemAccess, architecture: Ar
     place = 0 if access.buffer else 1
     data = None if instruction.to_lds or access.verb is MemVerb.LOAD else operands.pop(place)
     where = (
-        buffer_addresses(operands, modifiers, instruction)
+        buffer_addresses(operands, modifiers, instruction, architecture)
         if access.buffer
-        else pointer_addresses(operands[0], operands[1], modifiers.offset)
+        else pointer_addresses(operands[0], operands[1], modifiers, size=access.size, signed=signed)
     )
     site = _Site(instruction=instruction, size=access.size, addresses=where, scope=scope_of(modifiers.flags))
     if instruction.to_lds:

@@ -20,18 +20,19 @@ from rota.isa.decoded import KernelProgram
 from rota.isa.disassembly import SKIPPING, Instruction
 from rota.isa.hazards.spacing import NOTHING, Need
 from rota.isa.hazards.wait_states import SpacingWalk, needs
-from rota.isa.matrix import BITS, fields_of, index_start
+from rota.isa.matrix import fields_of, index_start
+from rota.isa.matrix_elements import BITS
 from rota.isa.memory.atomic_ops import combine_of
 from rota.isa.memory.lds_ops import source_lanes
 from rota.isa.memory.scalar_memory import signed_offset
 from rota.isa.memory.vector_memory import SHORT_M0
 from rota.isa.opcodes import IsaFlow, IsaUnit, MemAccess, MemSpace, MemVerb, Trait, wait_counts
 from rota.isa.races import Scope, scope_of
-from rota.isa.registers import Rows
+from rota.isa.registers import SCALAR, Rows
 from rota.isa.valu.access import crossing_of
 from rota.isa.valu.vector import lane_bits
 from rota.isa.wave.operand import File, parse_operand
-from rota.isa.wave.wave import ROWS, Step
+from rota.isa.wave.wave import Step
 from rota.native_library import load
 from rota.targets.architecture import ANY, Architecture, Float8, Pipe
 
@@ -220,6 +221,7 @@ FAULT = np.dtype(
 )
 
 
+ROWS = 512  # VGPRs and AGPRs
 _SCALAR_ROWS = 256  # operand numbers of the scalar registers
 _SETS = (ROWS + _SCALAR_ROWS) // 64
 SPACING = np.dtype(
@@ -274,7 +276,7 @@ def pack(program: KernelProgram) -> Packed | None:
         record["vector"] = step.instruction.spec.unit.computes_lanes
         record["fnuz"] = program.architecture.float8 is Float8.FNUZ
         record["touches_at"], record["touches"] = len(pool), len(step.touches)
-        pool.extend(sorted(step.touches))
+        pool.extend(sorted(map(_row_of, step.touches)))
     shared = any(_is_shared(step.instruction) for step in program.steps)
     return Packed(ops, np.array(pool or [0], np.int32), _places(program), pack_spacings(program), shared)
 
@@ -315,8 +317,13 @@ def pack_spacings(program: KernelProgram) -> PackedSpacings | None:
     return PackedSpacings(arrays, pointers, tuple(needed))
 
 
+def _row_of(row: int) -> int:
+    """A row as the core numbers it: scalar registers follow VGPRs and AGPRs, 256 of each."""
+    return row if row < ROWS else row - SCALAR + ROWS
+
+
 def _row_bits(rows: Rows) -> list[int]:
-    bits = sum(1 << row for row in rows)
+    bits = sum(1 << _row_of(row) for row in rows)
     return [bits >> 64 * place & 0xFFFF_FFFF_FFFF_FFFF for place in range(_SETS)]
 
 

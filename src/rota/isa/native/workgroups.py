@@ -28,10 +28,10 @@ from rota.isa.launch.interleaving import CoreFault, Interleaving, Landing, Wants
 from rota.isa.launch.kernarg import Triple
 from rota.isa.launch.processes import MIN_FORK_SECONDS, Tell, check_time, run_forked
 from rota.isa.memory.memories import BASE, MOST_WAVES, Memory
-from rota.isa.native.records import FAULT, NEED, OP, OPERAND, OTHER, PAIR, SPACING, Packed, library, pack
+from rota.isa.native.records import FAULT, NEED, OP, OPERAND, OTHER, PAIR, ROWS, SPACING, Packed, library, pack
 from rota.isa.races import OneEnd, describe_range, report_equal_values
 from rota.isa.registers import EXEC
-from rota.isa.wave.wave import INDEXED, ROWS, START, Faults, Wave
+from rota.isa.wave.wave import INDEXED, START, Faults, Wave
 
 if TYPE_CHECKING:
     from rota.isa.launch.run import WaveGroup

@@ -57,7 +57,7 @@ def op_sel(instruction: Instruction, sources: int) -> tuple[int, int, int, int]:
 
 _LANE = np.arange(LANES)
 _ROW, _PLACE = _LANE // 16, _LANE % 16
-_MODIFIERS = ("row_mask", "bank_mask", "bound_ctrl")
+_MODIFIERS = ("row_mask", "bank_mask", "bound_ctrl", "fi")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +67,7 @@ class LaneCrossing:
     source: NDArray[np.int64]
     enabled: NDArray[np.bool_]
     zero: bool  # what a lane without a source reads; otherwise it doesn't write
+    inactive: bool = False  # lanes read inactive ones, too
 
     def read(self, wave: Wave, values: Any) -> Any:  # noqa: ANN401
         moved = np.broadcast_to(values, wave.lanes)[np.maximum(self.source[: wave.lanes], 0)]
@@ -78,12 +79,14 @@ class LaneCrossing:
 
     def _found(self, wave: Wave) -> NDArray[np.bool_]:
         source = self.source[: wave.lanes]
-        return (source >= 0) & wave.active[np.maximum(source, 0)]
+        return (source >= 0) & (self.inactive | wave.active[np.maximum(source, 0)])
 
 
 def crossing_of(instruction: Instruction) -> LaneCrossing:
     fields = instruction.fields
-    rows, banks, bound = (fields.pop(name, "0") for name in _MODIFIERS)
+    if "dpp8" in fields:  # which has no masks
+        fields |= {"row_mask": "0xf", "bank_mask": "0xf"}
+    rows, banks, bound, inactive = (fields.pop(name, "0") for name in _MODIFIERS)
     if len(fields) != 1:
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
     ((name, value),) = fields.items()
@@ -91,7 +94,8 @@ def crossing_of(instruction: Instruction) -> LaneCrossing:
     if source is None:
         raise unknown(instruction, f"modifier {name}:{value}")
     enabled = (int(rows, 0) >> _ROW & 1) & (int(banks, 0) >> _PLACE // 4 & 1) == 1
-    return LaneCrossing(source=source.astype(np.int64), enabled=enabled, zero=bound == "1")
+    places = source.astype(np.int64)
+    return LaneCrossing(source=places, enabled=enabled, zero=bound == "1" or name == "dpp8", inactive=inactive == "1")
 
 
 def _sources(name: str, value: str) -> NDArray[np.int64] | None:  # noqa: PLR0911  # one line per form
@@ -101,6 +105,12 @@ def _sources(name: str, value: str) -> NDArray[np.int64] | None:  # noqa: PLR091
     if name in {"row_shl", "row_shr"} and 1 <= int(value) <= 15:
         place = _PLACE + int(value) * (1 if name == "row_shl" else -1)
         return np.where((place >= 0) & (place < 16), within + place, -1)
+    if name == "row_share" and 0 <= int(value) <= 15:
+        return within + int(value)
+    if name == "row_xmask" and 0 <= int(value) <= 15:
+        return within + (_PLACE ^ int(value))
+    if name == "dpp8":
+        return _LANE // 8 * 8 + np.array(flags(value, 0, 8))[_LANE % 8]
     if name == "row_ror" and 1 <= int(value) <= 15:
         return within + (_PLACE - int(value)) % 16
     if name in {"wave_shl", "wave_shr"} and value == "1":
@@ -158,6 +168,8 @@ def access(
     if instruction.is_sdwa:
         return _access_sdwa(instruction, target, result, sources, kinds, first=first)
     fields = check_modifiers(instruction, ("clamp", "op_sel"))
+    if has_halves(sources if target is None else (target, *sources)):
+        fields.pop("op_sel", None)  # which says the same
     readers = [reader(operand, kind) for operand, kind in zip(sources, kinds, strict=True)]
     put = _put_nowhere if target is None else writer(target, result)
     if "op_sel" in fields or halves:
@@ -172,9 +184,14 @@ def access(
                 readers[place] = half_reader(whole, 1, operand, kind)
         if chosen[-1] and not halves:
             raise unknown(instruction, "op_sel of the destination")
-        if halves and target is not None:
+        if halves and target is not None and target.half is None:
             put = _part_writer(target, result, f"WORD_{chosen[-1]}", "UNUSED_PRESERVE")
     return OperandAccess(readers=tuple(readers), put=put, clamp="clamp" in fields)
+
+
+def has_halves(operands: Iterable[Operand]) -> bool:
+    """True if operands name halves of registers."""
+    return any(each.half is not None for each in operands)
 
 
 def half_reader(take: Reader, high: int, operand: Operand, kind: str) -> Reader:
@@ -199,6 +216,9 @@ def _access_dpp(
 
     def put(wave: Wave, value: Any) -> None:  # noqa: ANN401
         bits, where = as_bits(value, result), crossing.writes(wave)
+        if target.half is not None:
+            shift = np.uint32(16 * target.half)
+            bits = wave.v[target.first] & ~(np.uint32(0xFFFF) << shift) | (bits & np.uint32(0xFFFF)) << shift
         if bits.dtype == np.uint64:
             np.copyto(wave.v[target.first + 1], (bits >> np.uint64(32)).astype(np.uint32), where=where)
         np.copyto(wave.v[target.first], bits.astype(np.uint32), where=where)

@@ -16,6 +16,17 @@ from rota.isa.valu.integer import Function
 
 _LOW = np.uint64(0xFFFF)  # zero in every number of a shorter format, and halfway between two of them
 
+ORDERS: dict[str, Callable[[Any, Any], Any]] = {
+    "lt": np.less, "le": np.less_equal, "eq": np.equal, "gt": np.greater, "ge": np.greater_equal, "ne": np.not_equal,
+    "lg": lambda a, b: (a < b) | (a > b), "nlt": lambda a, b: ~np.less(a, b), "nle": lambda a, b: ~np.less_equal(a, b),
+    "neq": np.not_equal, "ngt": lambda a, b: ~np.greater(a, b), "nge": lambda a, b: ~np.greater_equal(a, b),
+    "nlg": lambda a, b: ~((a < b) | (a > b)),
+    "u": lambda a, b: np.isnan(a) | np.isnan(b), "o": lambda a, b: ~(np.isnan(a) | np.isnan(b)),
+    "f": lambda *_: np.False_, "t": lambda *_: np.True_,
+}  # fmt: skip
+ORDERS["tru"] = ORDERS["t"]
+"""Comparisons by their names, of integers too."""
+
 
 def multiply_add(a: Any, b: Any, c: Any, kind: Any) -> Any:  # noqa: ANN401
     """A fused multiply-add; `kind` is the format of the result, at most that of the sources."""
@@ -45,6 +56,7 @@ def _by_ratios(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
     out = np.array(np.broadcast_to(rough, shape), np.float64).ravel()
     for place, (x, y, z) in enumerate(zip(*(each.tolist() for each in sources), strict=True)):
         if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
+            out[place] = z if math.isinf(z) and math.isfinite(x) and math.isfinite(y) else out[place]
             continue
         (xn, xd), (yn, yd), (zn, zd) = x.as_integer_ratio(), y.as_integer_ratio(), z.as_integer_ratio()
         top = xn * yn * zd + zn * xd * yd
@@ -109,6 +121,11 @@ def _three(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
     return lambda a, b, c: choose(choose(a, b), c)
 
 
+def _one_of(low: Callable[[Any, Any], Any], high: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    """The `high` of the third source and of the `low` of the others."""
+    return lambda a, b, c: high(low(a, b), c)
+
+
 def _middle(low: Callable[[Any, Any], Any], high: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
     def compute(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
         unordered = np.isnan(a) | np.isnan(b) | np.isnan(c)
@@ -119,12 +136,12 @@ def _middle(low: Callable[[Any, Any], Any], high: Callable[[Any, Any], Any]) -> 
     return compute
 
 
-def _strictly(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    """Minimum and maximum of IEEE 754-2019 for three sources: a NaN if any of them is one."""
+def _strictly(choose: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Minimum or maximum of IEEE 754-2019: a NaN if either source is one."""
 
-    def compute(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
-        unordered = np.isnan(a) | np.isnan(b) | np.isnan(c)
-        return np.where(unordered, np.asarray(a).dtype.type(np.nan), choose(choose(a, b), c))
+    def compute(a: Any, b: Any) -> Any:  # noqa: ANN401
+        unordered = np.isnan(a) | np.isnan(b)
+        return np.where(unordered, np.asarray(a).dtype.type(np.nan), choose(a, b))
 
     return compute
 
@@ -189,7 +206,25 @@ def _family(bits: str) -> dict[str, Function]:
         "frexp_mant": Function(letter, one, lambda a: np.asarray(np.where(np.isfinite(a), np.frexp(a)[0], a), kind)),
         "ldexp": Function(letter, letter + ("s" if bits == "f16" else "i"), _scale(kind)),
     }
+    minimum, maximum = _strictly(least), _strictly(greatest)
+    table |= {
+        "min_num": Function(letter, two, least),
+        "max_num": Function(letter, two, greatest),
+        "minimum": Function(letter, two, minimum),
+        "maximum": Function(letter, two, maximum),
+    }
     if bits != "f64":
+        table |= {
+            "min3_num": Function(letter, three, _three(least)),
+            "max3_num": Function(letter, three, _three(greatest)),
+            "med3_num": Function(letter, three, _middle(least, greatest)),
+            "minmax_num": Function(letter, three, _one_of(least, greatest)),
+            "maxmin_num": Function(letter, three, _one_of(greatest, least)),
+            "minimum3": Function(letter, three, _three(minimum), halves=bits == "f16"),
+            "maximum3": Function(letter, three, _three(maximum), halves=bits == "f16"),
+            "minimummaximum": Function(letter, three, _one_of(minimum, maximum)),
+            "maximumminimum": Function(letter, three, _one_of(maximum, minimum)),
+        }
         table |= {
             "sub": Function(letter, two, lambda a, b: a - b),
             "subrev": Function(letter, two, lambda a, b: b - a),
@@ -214,12 +249,23 @@ FLOATING: dict[str, Function] = {
     "v_frexp_exp_i32_f32": Function("i", "f", _exponent(np.int32)),
     "v_frexp_exp_i32_f64": Function("i", "d", _exponent(np.int32)),
     "v_frexp_exp_i16_f16": Function("s", "h", _exponent(np.int16)),
-    "v_minimum3_f32": Function("f", "fff", _strictly(least)),
-    "v_maximum3_f32": Function("f", "fff", _strictly(greatest)),
 }
 PACKED_HALF: dict[str, Function] = {
-    **{f"v_pk_{name}_f16": FLOATING[f"v_{name}_f16"] for name in ("add", "mul", "min", "max", "fma")},
-    "v_pk_minimum3_f16": Function("h", "hhh", _strictly(least)),
-    "v_pk_maximum3_f16": Function("h", "hhh", _strictly(greatest)),
+    f"v_pk_{name}_f16": FLOATING[f"v_{name}_f16"]
+    for name in (
+        "add",
+        "mul",
+        "min",
+        "max",
+        "fma",
+        "minimum3",
+        "maximum3",
+        "min_num",
+        "max_num",
+        "minimum",
+        "maximum",
+        "min3_num",
+        "max3_num",
+    )
 }
 """On both halves of a register."""

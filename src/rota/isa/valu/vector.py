@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rota.isa.binary.kernel_facts import LANES
-from rota.isa.disassembly import Instruction
-from rota.isa.opcodes import IsaUnit
-from rota.isa.registers import M0, VCC
-from rota.isa.valu.access import access, check_modifiers, flags, half_reader, op_sel, parse_operands
+from rota.isa.disassembly import Instruction, pair_halves
+from rota.isa.opcodes import PAIRED, IsaUnit
+from rota.isa.registers import M0, VCC, vector_rows
+from rota.isa.valu.access import access, check_modifiers, flags, half_reader, has_halves, op_sel, parse_operands
 from rota.isa.valu.convert import (
     BF16,
     CONVERSIONS,
@@ -27,7 +27,7 @@ from rota.isa.valu.convert import (
     float8_readers,
     placed_conversions,
 )
-from rota.isa.valu.floating import FLOATING, PACKED_HALF, multiply_add, signalling
+from rota.isa.valu.floating import FLOATING, ORDERS, PACKED_HALF, multiply_add, signalling
 from rota.isa.valu.integer import DOT, HALFWORD, INTEGER, PACKED_HALFWORD, Function, population, saturate
 from rota.isa.wave.operand import (
     File,
@@ -49,15 +49,6 @@ from rota.targets.architecture import Architecture, Float8
 _KINDS = {
     "u16": "w", "i16": "s", "f16": "h", "u32": "u", "i32": "i", "f32": "f", "u64": "U", "i64": "I", "f64": "d",
 }  # fmt: skip
-_ORDERS: dict[str, Callable[[Any, Any], Any]] = {
-    "lt": np.less, "le": np.less_equal, "eq": np.equal, "gt": np.greater, "ge": np.greater_equal, "ne": np.not_equal,
-    "lg": lambda a, b: (a < b) | (a > b), "nlt": lambda a, b: ~np.less(a, b), "nle": lambda a, b: ~np.less_equal(a, b),
-    "neq": np.not_equal, "ngt": lambda a, b: ~np.greater(a, b), "nge": lambda a, b: ~np.greater_equal(a, b),
-    "nlg": lambda a, b: ~((a < b) | (a > b)),
-    "u": lambda a, b: np.isnan(a) | np.isnan(b), "o": lambda a, b: ~(np.isnan(a) | np.isnan(b)),
-    "f": lambda *_: np.False_, "t": lambda *_: np.True_,
-}  # fmt: skip
-_ORDERS["tru"] = _ORDERS["t"]
 _BIT = np.uint64(1) << np.arange(64, dtype=np.uint64)
 
 
@@ -84,17 +75,20 @@ def decode_compare(instruction: Instruction, _: str) -> Step | None:
         return None
     (verb, name), kind = words, _KINDS[types[0]]
     is_class = name == "class"
-    target, *sources = parse_operands(instruction)
-    form = access(instruction, None, "u", tuple(sources), kind + ("u" if is_class else kind))
-    if form.clamp or "op_sel" in instruction.text:
+    operands = parse_operands(instruction)
+    target, sources = (None, operands) if len(operands) == 2 else (operands[0], operands[1:])
+    form = access(instruction, None, "u", sources, kind + ("u" if is_class else kind))
+    if form.clamp or ("op_sel" in instruction.text and not has_halves(sources)):
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
     left, right = map(obey_mode, form.readers) if kind == "f" and not is_class else form.readers
-    order, put = _of_class if is_class else _ORDERS[name], _mask_writer(target)
-    new_exec = scalar_writer(named_register("exec"), wide=target.count > 1)
+    order = _of_class if is_class else ORDERS[name]
+    put = None if target is None else _mask_writer(target)
+    new_exec = scalar_writer(named_register("exec"), wide=target is not None and target.count > 1)
 
     def act(wave: Wave) -> None:
         bits = lane_bits(np.broadcast_to(order(left(wave), right(wave)), wave.lanes) & wave.active)
-        put(wave, bits)
+        if put is not None:
+            put(wave, bits)
         if verb == "cmpx":
             new_exec(wave, bits)
 
@@ -128,7 +122,10 @@ def decode_carry(instruction: Instruction, opcode: str) -> Step | None:
         return _decode_sum(instruction, _SUMS[opcode])
     if opcode in {"v_mad_u64_u32", "v_mad_i64_i32"}:
         return _multiply_add(instruction, signed=opcode == "v_mad_i64_i32")
-    return _decode_select(instruction) if opcode == "v_cndmask_b32" else None
+    return _decode_select(instruction, _SELECTS[opcode]) if opcode in _SELECTS else None
+
+
+_SELECTS = {"v_cndmask_b32": "b", "v_cndmask_b16": "h"}  # what they read: floats, which may have signs
 
 
 def _decode_sum(instruction: Instruction, compute: Callable[[Any, Any, Any], Any]) -> Step:
@@ -172,10 +169,10 @@ def _multiply_add(instruction: Instruction, *, signed: bool) -> Step:
     return make_step(instruction, act)
 
 
-def _decode_select(instruction: Instruction) -> Step:
+def _decode_select(instruction: Instruction, kind: str) -> Step:
     target, no, yes, which = parse_operands(instruction)
-    form = access(instruction, target, "u", (no, yes), "bb")
-    if form.clamp or "op_sel" in instruction.text:
+    form = access(instruction, target, "u" if kind == "b" else kind, (no, yes), 2 * kind)
+    if form.clamp or ("op_sel" in instruction.text and not has_halves((target, no, yes))):
         raise unknown(instruction, f"modifiers {' '.join(instruction.modifiers)!r}")
     when_clear, when_set = form.readers
     bits = _mask_reader(which)
@@ -189,7 +186,7 @@ def _decode_select(instruction: Instruction) -> Step:
 def decode_crosslane(instruction: Instruction, opcode: str) -> Step | None:
     if opcode not in _CROSSLANE or instruction.is_dpp or instruction.is_sdwa:
         return None
-    check_modifiers(instruction, ())
+    check_modifiers(instruction, ("op_sel",) if _CROSSLANE[opcode] is _pick_lanes else ())
     return _CROSSLANE[opcode](instruction, parse_operands(instruction))
 
 
@@ -264,11 +261,30 @@ def _decode_lane_swap(instruction: Instruction, operands: tuple[Operand, ...]) -
     return make_step(instruction, act)
 
 
+def _pick_lanes(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
+    """Reads the lane of its own row, or of the other one of the pair, that four bits of two scalars name."""
+    target, source, *selects = operands
+    inactive, zero = flags(instruction.fields.get("op_sel", ""), 0, 2)[:2]
+    low, high = (scalar_reader(each) for each in selects)
+    take, other = reader(source, "u"), 16 if instruction.spec.words[0] == "permlanex16" else 0
+
+    def act(wave: Wave) -> None:
+        lane, picks = np.arange(wave.lanes), low(wave) | high(wave) << 32
+        chosen = np.array([picks >> 4 * place & 15 for place in range(16)])[lane % 16]
+        origin = (lane & ~15 ^ other) | chosen
+        found = bool(inactive) | wave.active[origin]
+        moved = np.where(found, np.broadcast_to(take(wave), wave.lanes)[origin], np.uint32(0))
+        np.copyto(wave.v[target.first], moved, where=wave.active & (found | bool(zero)))
+
+    return make_step(instruction, act)
+
+
 _CROSSLANE: dict[str, Callable[[Instruction, tuple[Operand, ...]], Step]] = {
     **dict.fromkeys(("v_readfirstlane_b32", "v_readlane_b32"), _read_lane),
     "v_writelane_b32": _write_lane,
     **dict.fromkeys(("v_mbcnt_lo_u32_b32", "v_mbcnt_hi_u32_b32"), _count_below),
     "v_swap_b32": _decode_swap,
+    **dict.fromkeys(("v_permlane16_b32", "v_permlanex16_b32"), _pick_lanes),
     **dict.fromkeys(("v_permlane16_swap_b32", "v_permlane32_swap_b32"), _decode_lane_swap),
 }
 
@@ -360,7 +376,7 @@ def _fmas(instruction: Instruction, form: _Format) -> Step:
     def act(wave: Wave) -> None:
         a, b, c = (np.broadcast_to(take(wave), wave.lanes) for take in readers)
         total = multiply_add(a, b, c, form.kind)
-        back = _lanes_of(wave, wave.s[VCC] | wave.s[VCC + 1] << 32)
+        back = _lanes_of(wave, wave.mask_at(VCC))
         power = np.where(form.exponent(c) > form.bias, form.scale, -form.scale)
         result = np.where(back, np.ldexp(total, power.astype(np.int32)), total)
         reached.put(wave, clamp_float(wave, result) if reached.clamp else result)
@@ -591,15 +607,20 @@ def decode_vector(instruction: Instruction, architecture: Architecture) -> Step 
     if instruction.spec.unit is not IsaUnit.VALU:
         return None
     opcode = instruction.mnemonic
+    if PAIRED in instruction.opcode:
+        return _decode_pair(instruction, architecture)
     if opcode == "v_nop":
         return make_step(instruction, lambda _: None)
     operands = parse_operands(instruction)
+    if opcode in _BYTE_READS and "byte_sel" in instruction.fields:
+        shift, others = 8 * int(instruction.fields["byte_sel"]), _without(instruction, "byte_sel")
+        plain = _by_format(architecture.float8)[opcode]
+        return _pure(others, operands, _of_byte(plain, shift)) if isinstance(plain, Function) else None
     if opcode in _ON_ITSELF:
         return _pure(instruction, (*operands, operands[0]), _FUNCTIONS[_ON_ITSELF[opcode]])
     if opcode in {"v_bitop3_b32", "v_bitop3_b16"}:
-        others = tuple(each for each in instruction.modifiers if each.partition(":")[0] != "bitop3")
         table = _truth_table(instruction, wide=instruction.spec.type == "b32")
-        return _pure(replace(instruction, modifiers=others), operands, table)
+        return _pure(_without(instruction, "bitop3"), operands, table)
     name = _WITH_CONSTANT.get(opcode, opcode)
     function = _FUNCTIONS.get(name) or _by_format(architecture.float8).get(name)
     if isinstance(function, Function):
@@ -608,6 +629,36 @@ def decode_vector(instruction: Instruction, architecture: Architecture) -> Step 
         return _decode_placed(instruction, operands, function)
     steps = (decode(instruction, opcode) for decode in _FAMILIES)
     return next((step for step in steps if step is not None), None) or decode_scaled(instruction, architecture)
+
+
+_BYTE_READS = frozenset({"v_cvt_f32_fp8", "v_cvt_f32_bf8"})
+
+
+def _without(instruction: Instruction, name: str) -> Instruction:
+    others = tuple(each for each in instruction.modifiers if each.partition(":")[0] != name)
+    return replace(instruction, modifiers=others)
+
+
+def _of_byte(function: Function, shift: int) -> Function:
+    return function._replace(compute=lambda a: function.compute(np.asarray(a) >> np.uint32(shift)))
+
+
+def _decode_pair(instruction: Instruction, architecture: Architecture) -> Step | None:
+    """Two instructions, both of which read before either writes."""
+    halves = [decode_vector(each, architecture) for each in pair_halves(instruction)]
+    if any(each is None for each in halves):
+        return None
+    first, second = (each for each in halves if each is not None)
+    rows = sorted(vector_rows(first.results))
+
+    def act(wave: Wave) -> None:
+        before = wave.v[rows]
+        first.act(wave)
+        after, wave.v[rows] = wave.v[rows], before
+        second.act(wave)
+        wave.v[rows] = after
+
+    return make_step(instruction, act)
 
 
 @cache
@@ -648,6 +699,8 @@ def _decode_placed(instruction: Instruction, operands: tuple[Operand, ...], conv
     target, *sources = operands
     chosen = op_sel(instruction, len(sources))
     number = chosen[3] if conversion.bits == 16 else chosen[2] + 2 * chosen[3]
+    if target.half is not None:
+        target, number = replace(target, half=None), target.half * (32 // conversion.bits // 2)
     if any(chosen[:2]) or (conversion.bits == 16 and chosen[2]):
         raise unknown(instruction, "op_sel")
     kinds = zip(sources, conversion.sources, strict=True)

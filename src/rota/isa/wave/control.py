@@ -16,7 +16,8 @@ from rota.isa.disassembly import SKIPPING, Instruction
 from rota.isa.opcodes import IsaFlow, wait_counts
 from rota.isa.registers import EXEC, VCC
 from rota.isa.wave.operand import File, parse_operand, scalar_reader, scalar_writer, unknown
-from rota.isa.wave.wave import AT_BARRIER, AT_END, START, Step, Wave, make_step
+from rota.isa.wave.meeting import Meetings
+from rota.isa.wave.wave import AT_BARRIER, AT_END, AT_NAMED, START, Step, Wave, make_step
 from rota.targets.architecture import Architecture
 
 # Float modes. The interpreter rounds to nearest even, keeps or flushes denormals of 32 bits as MODE says, and keeps
@@ -64,10 +65,10 @@ def _always(_: Wave) -> bool:
 
 _ASKED: dict[str, Callable[[Wave], bool]] = {
     "scc": lambda wave: wave.scc == 1,
-    "vcc": lambda wave: wave.s[VCC] | wave.s[VCC + 1] != 0,
-    "exec": lambda wave: wave.s[EXEC] | wave.s[EXEC + 1] != 0,
+    "vcc": lambda wave: wave.mask_at(VCC) != 0,
+    "exec": lambda wave: wave.mask_at(EXEC) != 0,
 }
-_MODE = re.compile(r"^hwreg\(HW_REG_MODE(?:,\s*(?P<offset>\d+),\s*(?P<size>\d+))?\)$")
+_MODE = re.compile(r"^hwreg\(HW_REG_(?:WAVE_)?MODE(?:,\s*(?P<offset>\d+),\s*(?P<size>\d+))?\)$")
 _MODE_BITS = 10  # that the interpreter models: rounding, denormals, DX10_CLAMP and IEEE
 
 
@@ -131,7 +132,9 @@ def _wait(instruction: Instruction, architecture: Architecture) -> Step:
     try:
         counts = wait_counts(instruction.spec, instruction.text, architecture)
     except ValueError as error:
-        raise unknown(instruction, "count") from error
+        if instruction.mnemonic != "s_wait_idle":
+            raise unknown(instruction, "count") from error
+        counts = {queue.counter: 0 for queue in architecture.queues}
 
     def act(wave: Wave) -> None:
         for counter, most in counts.items():
@@ -141,18 +144,95 @@ def _wait(instruction: Instruction, architecture: Architecture) -> Step:
 
 
 def _barrier(instruction: Instruction, architecture: Architecture) -> Step:
-    """Arrives at a barrier, waits there, or both; only that of all waves, -1, is known."""
+    """Arrives at a barrier, waits there, or both: that of all waves, -1, or a named one."""
     flow = instruction.spec.flow
-    if architecture.split_barrier == (flow is IsaFlow.BARRIER) or instruction.operands not in {
-        (),
-        ("-1",),
-        ("0xffff",),
-    }:
+    if architecture.split_barrier == (flow is IsaFlow.BARRIER):
         raise unknown(instruction, f"barrier on {architecture.arch}")
+    if instruction.operands not in {(), ("-1",), ("0xffff",)}:
+        return _signal_named(instruction) if flow is IsaFlow.SIGNAL else _wait_named(instruction)
 
     def act(wave: Wave) -> int | None:
-        wave.signals += flow is not IsaFlow.JOIN
+        if flow is not IsaFlow.JOIN:
+            wave.signals += 1
+            if wave.meetings is not None:
+                wave.meetings.signal_all(wave.number)
         return None if flow is IsaFlow.SIGNAL else AT_BARRIER
+
+    return make_step(instruction, act)
+
+
+# Named barriers: 1 to 16, for a part of the waves. A number in m0 has the count of members above it.
+
+_NUMBER, _MEMBERS, _MOST_MEMBERS, _LAST_NAMED = 0x1F, 16, 0x7F, 16
+
+
+def _named(instruction: Instruction) -> Callable[[Wave], tuple[int, int]]:
+    """Reads which barrier an instruction names, and how many members it gives it."""
+    operand = parse_operand(instruction.operands[0], instruction)
+    if operand.file is File.LITERAL and not 0 < operand.literal <= _LAST_NAMED:
+        raise unknown(instruction, f"barrier {operand.text}")
+    word = scalar_reader(operand)
+    return lambda wave: (word(wave) & _NUMBER, word(wave) >> _MEMBERS & _MOST_MEMBERS)
+
+
+def _meetings_of(wave: Wave, instruction: Instruction) -> Meetings:
+    if wave.meetings is None:
+        raise unknown(instruction, "barrier outside a launch")
+    return wave.meetings
+
+
+def _report_barrier(wave: Wave, instruction: Instruction, why: str) -> None:
+    wave.faults.add("I102", instruction, f"{instruction.opcode}: {why}", ("wave", wave.number))
+
+
+def _initialise(instruction: Instruction, _: Architecture) -> Step:
+    named = _named(instruction)
+
+    def act(wave: Wave) -> None:
+        number, members = named(wave)
+        if 0 < number <= _LAST_NAMED and members:
+            _meetings_of(wave, instruction).initialise(number, members)
+        else:
+            _report_barrier(wave, instruction, f"it gives barrier {number} {members} members")
+
+    return make_step(instruction, act)
+
+
+def _join(instruction: Instruction, _: Architecture) -> Step:
+    named = _named(instruction)
+
+    def act(wave: Wave) -> None:
+        meetings, (number, _members) = _meetings_of(wave, instruction), named(wave)
+        meetings.joined[wave.number] = number
+        meetings.awaited[wave.number] = number, meetings.phase_of(number)
+
+    return make_step(instruction, act)
+
+
+def _signal_named(instruction: Instruction) -> Step:
+    named = _named(instruction)
+
+    def act(wave: Wave) -> None:
+        meetings, (number, members) = _meetings_of(wave, instruction), named(wave)
+        if meetings.joined[wave.number] == number:
+            meetings.awaited[wave.number] = number, meetings.phase_of(number)
+        if not meetings.signal(wave.number, number, members):
+            _report_barrier(wave, instruction, f"nobody has set up barrier {number}")
+
+    return make_step(instruction, act)
+
+
+def _wait_named(instruction: Instruction) -> Step:
+    """Waits at the barrier that the wave has joined, whichever it names."""
+    if not 0 < int(instruction.operands[0], 0) <= _LAST_NAMED:
+        raise unknown(instruction, f"barrier {instruction.operands[0]}")
+
+    def act(wave: Wave) -> int | None:
+        meetings = _meetings_of(wave, instruction)
+        if not meetings.joined[wave.number]:
+            _report_barrier(wave, instruction, "the wave has joined no barrier")
+            return None
+        return AT_NAMED
 
     return make_step(instruction, act)
 
@@ -172,8 +252,8 @@ def _skip(instruction: Instruction, _: Architecture) -> Step:
 
 
 def _message(instruction: Instruction, _: Architecture) -> Step:
-    """Accepts an interrupt only, which leaves the wave unchanged."""
-    if instruction.operands != ("sendmsg(MSG_INTERRUPT)",):
+    """Accepts an interrupt, and that registers may be freed: both leave the wave unchanged."""
+    if instruction.operands not in {("sendmsg(MSG_INTERRUPT)",), ("sendmsg(MSG_DEALLOC_VGPRS)",)}:
         raise unknown(instruction, "message")
     return make_step(instruction, lambda _: None)
 
@@ -181,6 +261,8 @@ def _message(instruction: Instruction, _: Architecture) -> Step:
 def _mode(instruction: Instruction, _: Architecture) -> Step:
     """Reads or sets a field of MODE within the bits that the interpreter obeys."""
     reads = instruction.opcode == "s_getreg_b32"
+    if (quiet := _quiet(instruction, reads=reads)) is not None:
+        return quiet
     found = _MODE.match(instruction.operands[1 if reads else 0])
     if found is None:
         raise unknown(instruction, f"register {instruction.operands[1 if reads else 0]!r}")
@@ -207,7 +289,27 @@ def _mode(instruction: Instruction, _: Architecture) -> Step:
     return make_step(instruction, act)
 
 
+# Registers that no value depends on here: the bit of MODE that compilers set first in every kernel, the scheduling
+# modes 0 and 2, and which cluster a workgroup is in, since there are none.
+_QUIET = frozenset({
+    ("hwreg(HW_REG_WAVE_MODE, 25, 1)", "1"),
+    ("hwreg(HW_REG_WAVE_SCHED_MODE, 0, 2)", "0"), ("hwreg(HW_REG_WAVE_SCHED_MODE, 0, 2)", "2"),
+})  # fmt: skip
+_OF_CLUSTERS = "hwreg(HW_REG_IB_STS2, 6, 4)"
+
+
+def _quiet(instruction: Instruction, *, reads: bool) -> Step | None:
+    if not reads:
+        return make_step(instruction, lambda _: None) if instruction.operands in _QUIET else None
+    if instruction.operands[1] != _OF_CLUSTERS:
+        return None
+    put = scalar_writer(parse_operand(instruction.operands[0], instruction))
+    return make_step(instruction, lambda wave: put(wave, 0))
+
+
 _DECODERS: dict[str, Callable[[Instruction, Architecture], Step]] = {
+    "s_barrier_init": _initialise,
+    "s_barrier_join": _join,
     "s_nop": lambda instruction, _: make_step(
         instruction, lambda _: None, states=(int(instruction.operands[0], 0) & _NOP_BITS) + 1
     ),

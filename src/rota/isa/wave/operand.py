@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rota.errors import IsaError
-from rota.isa.registers import EXEC, FLAGS, NAMED, SCALAR, SCC, WIDE, parse_range
+from rota.isa.registers import EXEC, FLAGS, NAMED, SCALAR, SCC, parse_range
 
 if TYPE_CHECKING:
     from rota.isa.disassembly import Instruction
@@ -29,7 +29,8 @@ SHARED_BASE, PRIVATE_BASE = 1 << 48, 2 << 48
 _APERTURES = {"src_shared_base": SHARED_BASE, "src_private_base": PRIVATE_BASE}
 _WRAPPED = re.compile(r"^(?P<minus>-)?(?P<bars>\|)?(?P<inner>[^|]+)\|?$")
 _NEGATED = re.compile(r"^neg\((?P<inner>.+)\)$")  # constants: a plain minus would be part of the number
-_LITERAL = re.compile(r"^(?:lit\()?(?P<bits>0x[0-9a-f]+)\)?$")
+_LITERAL = re.compile(r"^(?:lit(?P<long>64)?\()?(?P<bits>0x[0-9a-f]+)\)?$")
+_HALVES = {"l": 0, "h": 1}
 _M32, _M64 = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
 
 Reader = Callable[["Wave"], Any]
@@ -58,6 +59,7 @@ class Operand:
     written: bool = False  # a literal of 32 bits in the code, not an inline constant
     negate: bool = False
     absolute: bool = False
+    half: int | None = None  # which 16 bits of its register it is, if not all
 
     @property
     def signed(self) -> bool:
@@ -72,16 +74,15 @@ class Operand:
         return ()
 
 
-def parse_operand(text: str, instruction: Instruction, *, wide: bool = False) -> Operand:
-    """An operand by its text; registers above v255 only where they are `wide`, since the interpreter has none."""
+def parse_operand(text: str, instruction: Instruction) -> Operand:
     if text in {"off", "null"}:
         return Operand(text=text, file=File.NONE)
-    if (plain := _register(text, wide=wide) or _constant(text)) is not None:
+    if (plain := _register(text) or _constant(text)) is not None:
         return plain
     negated, wrapped = _NEGATED.match(text), _WRAPPED.match(text)
     inner = negated["inner"] if negated else wrapped["inner"] if wrapped else ""
     bars = inner.startswith("|") if negated else wrapped is not None and wrapped["bars"] is not None
-    if (plain := _register(inner.strip("|"), wide=wide) or _constant(inner.strip("|"))) is not None:
+    if (plain := _register(inner.strip("|")) or _constant(inner.strip("|"))) is not None:
         return replace(plain, text=text, negate=negated is not None or text.startswith("-"), absolute=bars)
     raise unknown(instruction, f"operand {text!r}")
 
@@ -98,10 +99,11 @@ def named_register(text: str) -> Operand:
 
 
 @lru_cache(maxsize=4096)  # an unrolled loop names the same registers again and again
-def _register(text: str, *, wide: bool) -> Operand | None:
-    if (found := parse_range(text)) is None or (found.rows[-1] >= WIDE and not wide):
-        return None
-    if found.rows[-1] - found.rows[0] != found.size - 1:  # from one file into the next
+def _register(text: str) -> Operand | None:
+    whole, _, half = text.partition(".")
+    if half in _HALVES and (found := parse_range(whole)) is not None and found.size == 1:
+        return Operand(text=text, file=File.VECTOR, first=found.rows[0], half=_HALVES[half])
+    if (found := parse_range(text)) is None:
         return None
     file, first = (File.SCALAR, found.first) if found.file == "s" else (File.VECTOR, found.rows[0])
     return Operand(text=text, file=file, first=first, count=found.size)
@@ -109,7 +111,10 @@ def _register(text: str, *, wide: bool) -> Operand | None:
 
 def _constant(text: str) -> Operand | None:
     if (literal := _LITERAL.match(text)) is not None:
-        return Operand(text=text, file=File.LITERAL, literal=int(literal["bits"], 16), written=True)
+        bits = int(literal["bits"], 16)
+        if literal["long"] or bits > _M32:  # all 64 of them are written
+            return Operand(text=text, file=File.LITERAL, literal=bits, count=2)
+        return Operand(text=text, file=File.LITERAL, literal=bits, written=True)
     if text in _APERTURES:
         return Operand(text=text, file=File.LITERAL, literal=_APERTURES[text], count=2)
     if text in FLAGS:
@@ -129,7 +134,7 @@ def constant_bits(operand: Operand, kind: str) -> int:
     An inline float takes the format of the kind, an inline integer keeps its bits. Written bits are the high half of a
     double, sign-extended for I and zero-extended for U (as LLVM's assembler accepts them).
     """
-    if operand.count > 1 and kind not in "UI":
+    if operand.count > 1 and kind not in "UId":
         raise ValueError(f"{operand.text} has 64 bits")  # read by 32 it is broken, says LLVM
     if operand.floating is not None:
         return int.from_bytes(struct.pack(_FORMATS.get(kind, "<f"), operand.floating), "little")
@@ -143,9 +148,11 @@ def scalar_reader(operand: Operand, *, wide: bool = False) -> Callable[[Wave], i
     if operand.file is File.STATUS and first == SCC:
         return lambda wave: wave.scc
     if operand.file is File.STATUS:
-        return lambda wave: int(wave.s[first] | wave.s[first + 1] == 0)
+        return lambda wave: int(wave.mask_at(first) == 0)
     if operand.file is File.VECTOR:
         raise ValueError(f"{operand.text} is no scalar")
+    if operand.file is File.NONE:
+        return lambda _: 0
     if operand.file is File.SCALAR and wide:
         return lambda wave: wave.s[first] | wave.s[first + 1] << 32
     if operand.file is File.SCALAR:
@@ -157,6 +164,8 @@ def scalar_reader(operand: Operand, *, wide: bool = False) -> Callable[[Wave], i
 def scalar_writer(operand: Operand, *, wide: bool = False) -> Callable[[Wave, int], None]:
     """Writes a number modulo 2**32 or 2**64; a new EXEC takes effect at once."""
     first = operand.first
+    if operand.file is File.NONE:  # null
+        return lambda *_: None
 
     def put(wave: Wave, value: int) -> None:
         wave.s[first] = value & _M32
@@ -169,7 +178,7 @@ def scalar_writer(operand: Operand, *, wide: bool = False) -> Callable[[Wave, in
 
 
 def reader(operand: Operand, kind: str) -> Reader:
-    plain = _vector_reader(operand.first, kind) if operand.file is File.VECTOR else _uniform_reader(operand, kind)
+    plain = _vector_reader(operand, kind) if operand.file is File.VECTOR else _uniform_reader(operand, kind)
     return with_signs(plain, operand, kind)
 
 
@@ -198,7 +207,13 @@ def with_signs(plain: Reader, operand: Operand, kind: str) -> Reader:
     return changed
 
 
-def _vector_reader(row: int, kind: str) -> Reader:
+def _vector_reader(operand: Operand, kind: str) -> Reader:
+    row = operand.first
+    if operand.half is not None:
+        shift, cast = np.uint32(16 * operand.half), _HALF_TYPES.get(kind)
+        if cast is None:
+            raise ValueError(f"{operand.text} has 16 bits")
+        return lambda wave: (wave.v[row] >> shift).astype(np.uint16).view(cast)
     readers: dict[str, Reader] = {
         "u": lambda wave: wave.v[row],
         "b": lambda wave: wave.v[row],
@@ -219,6 +234,7 @@ def _join_words(wave: Wave, row: int) -> Any:  # noqa: ANN401  # an array of 64-
     return wave.v[row].astype(np.uint64) | wave.v[row + 1].astype(np.uint64) << np.uint64(32)
 
 
+_HALF_TYPES: dict[str, Any] = {"w": np.uint16, "s": np.int16, "h": np.float16}
 _FORMATS = {"h": "<e", "p": "<e", "U": "<d", "I": "<d", "d": "<d"}
 _SIGNS: dict[str, Any] = {
     "b": np.uint32(1 << 31),
@@ -259,6 +275,8 @@ def writer(operand: Operand, kind: str) -> Writer:
     if operand.file is not File.VECTOR:
         raise ValueError(f"{operand.text} is no vector register")
     row = operand.first
+    if operand.half is not None:
+        return _half_writer(operand, kind)
 
     def put_plain(wave: Wave, value: Any) -> None:  # noqa: ANN401
         if wave.mask is None:
@@ -280,3 +298,15 @@ def writer(operand: Operand, kind: str) -> Writer:
         np.copyto(wave.v[row + 1], high, where=where)
 
     return {"u": put_plain, "f": put_float}.get(kind) or (put_wide if kind in "UId" else put_bits)
+
+
+def _half_writer(operand: Operand, kind: str) -> Writer:
+    """Writes 16 bits and keeps the others."""
+    row, high = operand.first, operand.half or 0
+    shift, keep = np.uint32(16 * high), np.uint32(0xFFFF << 16 * (1 - high))
+
+    def put(wave: Wave, value: Any) -> None:  # noqa: ANN401
+        bits = (as_bits(value, kind) & np.uint32(0xFFFF)) << shift
+        np.copyto(wave.v[row], wave.v[row] & keep | bits, where=True if wave.mask is None else wave.mask)
+
+    return put

@@ -140,6 +140,10 @@ _TWO: dict[str, _Function] = {
     "s_pack_ll_b32_b16": lambda a, b, _: (a & 0xFFFF | (b & 0xFFFF) << 16, None),
     "s_pack_lh_b32_b16": lambda a, b, _: (a & 0xFFFF | b & 0xFFFF0000, None),
     "s_pack_hh_b32_b16": lambda a, b, _: (a >> 16 | b & 0xFFFF0000, None),
+    "s_pack_hl_b32_b16": lambda a, b, _: (a >> 16 | (b & 0xFFFF) << 16, None),
+    "s_add_nc_u64": lambda a, b, _: ((a + b) & _M64, None),
+    "s_sub_nc_u64": lambda a, b, _: ((a - b) & _M64, None),
+    "s_mul_u64": lambda a, b, _: (a * b & _M64, None),
 }
 _LOGIC: dict[str, Callable[[int, int], int]] = {
     "and": lambda a, b: a & b,
@@ -223,7 +227,7 @@ _ORDER: dict[str, Callable[[int, int], bool]] = {
 
 
 def decode_scalar(instruction: Instruction) -> Step | None:  # noqa: PLR0911  # one line per family
-    opcode, words = instruction.opcode, instruction.spec.words
+    opcode, words = instruction.mnemonic, instruction.spec.words
     if instruction.spec.unit is not IsaUnit.SALU:
         return None
     if opcode in _DECODERS:
@@ -233,7 +237,7 @@ def decode_scalar(instruction: Instruction) -> Step | None:  # noqa: PLR0911  # 
         return _decode_function(instruction, operands[0], operands[1:], {**_TWO, **_ONE}[opcode])
     if opcode in _ON_ITSELF:
         return _decode_function(instruction, operands[0], operands, _ON_ITSELF[opcode])
-    if words[0] in {"cmp", "cmpk"} and words[-1] in _ORDER:
+    if words[0] in {"cmp", "cmpk"} and words[-1] in _ORDER and instruction.spec.type[0] != "f":
         return _decode_compare(instruction, operands)
     if words[0] in {"bitcmp0", "bitcmp1"} and len(operands) == 2:
         wanted, last = int(words[0] == "bitcmp1"), 63 if instruction.spec.is_wide else 31

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from rota.errors import Finding, Severity
 from rota.isa.disassembly import Instruction
 from rota.isa.hazards.spacing import NOTHING, Spacing
-from rota.isa.registers import EXEC, M0, SCALAR, row_name
+from rota.isa.registers import EXEC, M0, SCALAR, is_scalar, row_name
+from rota.isa.wave.meeting import Meetings
 from rota.isa.wave.operand import Reader
 from rota.targets.architecture import Architecture, Pipe, Traffic
 
@@ -55,7 +56,7 @@ class Private:
 
 
 Act = Callable[["Wave"], int | None]  # returns the number of the next instruction; None falls through
-AT_BARRIER, AT_END = -1, -2  # returned instead of a number
+AT_BARRIER, AT_END, AT_NAMED = -1, -2, -3  # returned instead of a number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +136,7 @@ def _shift_operand(text: str, index: int) -> str:
     return f"{head}v{numbers[0]}{sign}" if len(numbers) == 1 else f"{head}v[{numbers[0]}:{numbers[1]}]{sign}"
 
 
-ROWS = 512
+_WORD_BITS = 32
 POISON = 0xFFFF_FFFF  # a NaN as f32, as two f16 or bf16, and as four OCP fp8
 
 
@@ -224,13 +225,19 @@ class Wave:
     executed: int = 0
     ended: bool = False
     waiting: bool = False  # at a barrier
+    at_named: bool = False  # and that is a named one
     spinning: bool = False  # came back to a place with nothing changed
     branches: int = 0  # backward ones that were taken
     visit: Visit | None = None  # what the wave was at one of them
     epoch: int = 0  # barriers that it waits at, or has passed
     signals: int = 0  # barriers that it has arrived at
+    meetings: Meetings | None = None  # of its workgroup, if there are others beside the workgroup's barrier
+    ending: list[tuple[set[Pending], Callable[[], None]]] = field(
+        default_factory=list
+    )  # what follows the last of these
     busy: dict[int, Pending] = field(default_factory=dict)
-    ordered: dict[str, deque[Pending]] = field(init=False)  # by counter
+    ordered: dict[str, deque[Pending]] = field(init=False)  # by counter, or by one of the orders that it counts
+    lines: dict[str, tuple[str, ...]] = field(init=False)  # those orders, by counter
     unordered: dict[str, list[Pending]] = field(init=False)
     flat: dict[Pending, set[str]] = field(default_factory=dict)  # and the counters that were waited for since
     workgroup: tuple[int, int, int] = (0, 0, 0)
@@ -246,17 +253,23 @@ class Wave:
         self.lanes = self.architecture.lanes.value
         self.all = np.ones(self.lanes, np.bool_)
         self.all.flags.writeable = False
-        self.v = np.full((ROWS, self.lanes), POISON, np.uint32)
+        self.v = np.full((self.architecture.vector_rows, self.lanes), POISON, np.uint32)
         self.private = Private(self.private_bytes, self.lanes)
         counters = [queue.counter for queue in self.architecture.queues]
         self.most = {name: self.architecture.no_wait(name) for name in counters}
-        self.ordered, self.unordered = {name: deque() for name in counters}, {name: [] for name in counters}
+        self.lines = {queue.counter: queue.lines for queue in self.architecture.queues}
+        self.ordered = {line: deque() for lines in self.lines.values() for line in lines}
+        self.unordered = {name: [] for name in counters}
         self.i = self.v.view(np.int32)
         self.f = self.v.view(np.float32)
         self.s[EXEC] = self.s[EXEC + 1] = 0xFFFF_FFFF
 
+    def mask_at(self, number: int) -> int:
+        """The bit of each lane, from a scalar register, and from the next one in waves of 64 lanes."""
+        return self.s[number] | (self.s[number + 1] << 32 if self.lanes > _WORD_BITS else 0)
+
     def update_mask(self) -> None:
-        bits = self.s[EXEC] | self.s[EXEC + 1] << 32
+        bits = self.mask_at(EXEC)
         some = [bits >> lane & 1 for lane in range(self.lanes)]
         self.mask = None if all(some) else np.array(some, np.bool_)
 
@@ -274,11 +287,13 @@ class Wave:
         *covers: Callable[[int], None],
         rows: tuple[int, ...] = (),
         finish: Callable[[], None] = lambda: None,
-    ) -> None:
+    ) -> Pending:
         """Issues a memory op; its registers are poison until it lands."""
         traffic = instruction.traffic
         queue = None if traffic is None or instruction.is_flat else self.architecture.queue_of(traffic)
-        counter, in_order = ("", False) if queue is None or traffic is None else (queue.counter, queue.orders(traffic))
+        counter, in_order, line = "", False, ""
+        if queue is not None and traffic is not None:
+            counter, in_order, line = queue.counter, traffic in queue.in_order, queue.line_of(traffic)
         pending = Pending(
             instruction=instruction, rows=rows, finish=finish, covers=covers, counter=counter, in_order=in_order
         )
@@ -287,20 +302,21 @@ class Wave:
             if holder is not None and (holder.counter, holder.in_order) != (counter, in_order):
                 self.report_early_use(instruction, row)
             self.busy[row] = pending
-            if row < SCALAR:
+            if not is_scalar(row):
                 np.copyto(self.v[row], POISON, where=True if self.mask is None else self.mask)
             else:
                 self.s[row - SCALAR] = POISON
         if queue is None:
             self.flat[pending] = set()
         elif in_order:
-            self.ordered[counter].append(pending)
+            self.ordered[line].append(pending)
         else:
             self.unordered[counter].append(pending)
         if self.at_issue():
             self.land(pending)
-        if in_order and len(self.ordered[counter]) > self.most[counter]:
-            self._retire(self.ordered[counter], self.most[counter])
+        if in_order and len(self.ordered[line]) > self.most[counter]:
+            self._retire(self.ordered[line], self.most[counter])
+        return pending
 
     def land(self, pending: Pending) -> None:
         """Completes a memory op, after older ones that write the same registers."""
@@ -315,16 +331,30 @@ class Wave:
             if self.busy.get(row) is pending:
                 del self.busy[row]
         pending.finish()
+        for awaited, follow in [*self.ending]:
+            awaited.discard(pending)
+            if not awaited:
+                self.ending.remove((awaited, follow))
+                follow()
+
+    def end_with(self, awaited: set[Pending], follow: Callable[[], None]) -> None:
+        """Calls `follow` when all of these have landed, or now."""
+        if awaited:
+            self.ending.append((awaited, follow))
+        else:
+            follow()
 
     def report_early_use(self, instruction: Instruction, row: int) -> None:
         holder = self.busy[row].instruction
-        message = f"{instruction.opcode} uses {row_name(row)}, but no wait covers the {holder.opcode} in flight to it"
+        name = row_name(row, f"{instruction.text} {holder.text}")
+        message = f"{instruction.opcode} uses {name}, but no wait covers the {holder.opcode} in flight to it"
         under_way = ("under way", f"{holder.text} ({holder.place})")
         self.faults.add("I103", instruction, message, under_way, ("wave", self.number))
 
     def wait(self, counter: str, most: int) -> None:
         """Leaves at most `most` ops of a counter in flight; those that return in any order are covered by 0 alone."""
-        self._retire(self.ordered[counter], most)
+        for line in self.lines[counter]:
+            self._retire(self.ordered[line], most)
         if most == 0:
             for pending in self.unordered[counter]:
                 self._complete(pending)
@@ -349,7 +379,12 @@ class Wave:
     def _complete(self, pending: Pending) -> None:
         self.land(pending)
         for cover in pending.covers:
-            cover(self.signals)
+            cover(self.releases)
+
+    @property
+    def releases(self) -> int:
+        """How often it has let others go on."""
+        return self.signals if self.meetings is None else int(self.meetings.known[self.number].releases[self.number])
 
     def _drain_flat(self, counter: str) -> None:
         """Retires flat ops once waits have drained all counters that they count on."""
