@@ -6,9 +6,11 @@ EXEC is ignored. Products are added in float64, one after the other, and rounded
 Layouts are those of Triton 3.9 (AMDWMMALayout, version 3, as linear layouts) and of AMD's CK Tile, which agree. Lane l
 holds row l % 16 of A, or column l % 16 of B. Its elements come in runs along K, in turns with those of lane l + 16 or
 l - 16: runs of 8 for 16-bit factors and for 8-bit ones of K = 64, of 16 for other 8-bit factors, and of 32 for 6-bit
-and 4-bit ones. Whether hardware has runs of 8 or 16 in K = 64 is open; it changes nothing but the order of the sum,
-since A and B have the same. Register r of a result holds row r + 8 * (l // 16) of column l % 16. In forms of 32 rows
-the second half of A's and the result's registers is for rows 16 to 31 (Triton; AMD's Comgr, which splits them so).
+and 4-bit ones. Without scales, whether hardware has runs of 8 or 16 for 8-bit factors is open: Triton takes both. It
+changes nothing but the order of the sum, since A and B have the same. Register r of a result holds row
+r + 8 * (l // 16) of column l % 16; a register of 16-bit results holds two such rows, the lower one in its low half. In
+forms of 32 rows the second half of A's and the result's registers is for rows 16 to 31 (Triton; AMD's Comgr, which
+splits them so).
 
 Scales: lane r, or r + 16 if MATRIX_SCALE_ROW1 is chosen, holds those of row or column r, a byte for 32 elements of K,
 or for 16 in scale16 forms; all lanes hold those of 32 rows, whatever is chosen (Comgr; AMD's emulator rocJITsu). E5M3
