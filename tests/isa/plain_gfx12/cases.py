@@ -17,6 +17,7 @@ from rota.isa.decoded import decode
 from rota.isa.disassembly import Instruction
 from rota.isa.launch.interleaving import LATEST
 from rota.isa.memory.memories import Lds, Memory
+from rota.isa.wave.meeting import Meetings
 from rota.isa.wave.wave import Faults, Private, Wave
 from rota.targets.cdna5 import CDNA5
 from tests.isa.plain.judge import Verdict
@@ -114,15 +115,15 @@ def judge_cases(
 
 def wave_of(machine: Machine) -> Wave:
     faults = Faults()
-    memory, lds = (
-        Memory((np.frombuffer(bytes(machine.memory), np.uint8).copy(),), faults),
-        Lds(len(machine.lds), faults),
-    )
+    memory = Memory((np.frombuffer(bytes(machine.memory), np.uint8).copy(),), faults)
+    meetings = Meetings(waves=1)
+    lds = Lds(len(machine.lds), faults, 1, meetings)
     lds.order._known[:] = True  # as if written
     lds.bytes[:] = np.frombuffer(bytes(machine.lds), np.uint8)
     wave = Wave(
-        architecture=CDNA5, number=0, faults=faults, memory=memory, lds=lds, at_issue=LATEST.driver(0).at_issue()
-    )
+        architecture=CDNA5, number=0, faults=faults, memory=memory, lds=lds, at_issue=LATEST.driver(0).at_issue(),
+        meetings=meetings,
+    )  # fmt: skip
     wave.private = Private(PRIVATE_BYTES, len(LANES))
     wave.private.bytes[:] = np.array([list(each) for each in machine.private], np.uint8)
     wave.v[:ROWS] = np.array(machine.v, np.uint32)

@@ -306,7 +306,7 @@ SPECIAL: dict[str, Draw] = {
        for x in ("16", "x16")},
     "v_mbcnt_lo_u32_b32": _fixed("v8, v0, v2", "v8, -1, 0", "v8, s2, v2"),
     "v_mbcnt_hi_u32_b32": _fixed("v8, v0, v2", "v8, -1, 0", "v8, s2, v2"),
-    **{f"v_s_{name}_{t}": _fixed("s6, s2", "s6, ~s3,", "s6, 2.0")
+    **{f"v_s_{name}_{t}": _fixed("s6, s2", "s6, ~s3", "s6, 2.0")
        for name in ("exp", "log", "rcp", "rsq", "sqrt") for t in ("f16", "f32")},
     **{f"v_cvt_pk_{name}_f32": _fixed("v8.#, v0, v2", "v8.#, ~v0, ~v2", "v8.#, s2, v2", v0="f32", v2="f32")
        for name in ("fp8", "bf8")},

@@ -218,7 +218,7 @@ _SAME = (
     "v_ashrrev_i64", "v_mul_i32_i24", "v_mul_hi_i32_i24", "v_mul_u32_u24", "v_mul_hi_u32_u24", "v_mad_i32_i24",
     "v_mad_u32_u24", "v_min_i32", "v_max_i32", "v_min_u32", "v_max_u32", "v_lshrrev_b32", "v_ashrrev_i32",
     "v_lshlrev_b32", "v_and_b32", "v_or_b32", "v_xor_b32", "v_xnor_b32", "v_bfe_u32", "v_bfe_i32", "v_bfi_b32",
-    "v_lerp_u8", "v_alignbit_b32", "v_alignbyte_b32", "v_perm_b32", "v_sad_u8", "v_sad_hi_u8", "v_msad_u8", "v_sad_u16",
+    "v_lerp_u8", "v_perm_b32", "v_sad_u8", "v_sad_hi_u8", "v_msad_u8", "v_sad_u16",
     "v_sad_u32", "v_xad_u32", "v_lshl_add_u32", "v_add_lshl_u32", "v_add3_u32", "v_lshl_or_b32", "v_and_or_b32",
     "v_or3_b32", "v_lshl_add_u64", "v_mad_u32_u16", "v_mad_i32_i16",
     "v_dot4_u32_u8", "v_dot8_u32_u4", "v_sat_pk_u8_i16",
@@ -242,6 +242,8 @@ WHOLE: dict[str, Spec] = {
     **{name: PAIRS[old]._replace(encodings="3") for name, old in _SHORT.items()},
     **_of_integers(),
     "v_lshlrev_b64": _WIDE_SHIFT,
+    **{f"v_align{unit}_b32": INTEGERS[f"v_align{unit}_b32"]._replace(sources=("u32", "u32", "u16"))
+       for unit in ("bit", "byte")},
     **{f"v_ashr_pk_{t}_i32": INTEGERS[f"v_ashr_pk_{t}_i32"]._replace(result="u32") for t in ("i8", "u8")},
     "v_cls_i32": spec("u32", "u32", _sign_run, encodings="1"),
     "v_mov_b16": spec("u16", "u16", lambda a: a, encodings="1"),

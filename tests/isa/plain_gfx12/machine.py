@@ -22,6 +22,7 @@ _SPLIT = re.compile(r",\s*(?![^\[]*\])")
 _REGISTER = re.compile(r"([vs])(?:(\d+)|\[(\d+):(\d+)\])(\.[lh])?")
 _FORM = re.compile(r"_(e32|e64_dpp|e64|dpp)$")
 
+ANY_HALF = "any"  # as a format: sixteen bits that mean nothing
 Loose = list[tuple[int, str, int]]  # shift, format, ulps: a part that may be another NaN, or so far away
 
 
@@ -260,3 +261,8 @@ def store(state: State, place: tuple[Operand, int], value: Any, kind: str, ulps:
     state.put(target.row, lane, bits, 64 if width == 64 else 32)
     if parts:
         state.loose[target.row, lane] = parts
+
+
+def loose_scalar(kind: str, ulps: int) -> Loose:
+    """Of a float in a scalar register; no manual says what a short one leaves in the upper half."""
+    return [(0, kind, ulps), (16, ANY_HALF, 0)] if WIDTHS[kind] == 16 else [(0, kind, ulps)]

@@ -67,9 +67,9 @@ def _by_base(case: Case, places: list[int], size: int) -> Place:
     return Place("v0", "s[2:3]", f"offset:{near}" + (" scale_offset" if unit > 1 else ""))
 
 
-def _resource(case: Case, base: int, records: int, stride: int = 0) -> None:
-    """57 bits of base, 45 of records, six of nothing, 14 of stride; so clang 22 makes one for gfx1250."""
-    word = base | records << 57 | stride << 108
+def _resource(case: Case, base: int, records: int) -> None:
+    """57 bits of base, 45 of records, and no stride; so clang 22 makes one for gfx1250."""
+    word = base | records << 57
     for number in range(4):
         case.after.s[4 + number] = word >> 32 * number & M32
 
@@ -82,17 +82,6 @@ def _in_buffer(case: Case, places: list[int], size: int) -> Place:
     case.after.s[8] = moved
     case.after.v[0] = [place - near - moved for place in places]
     return Place("v0", "s[4:7], s8", f"offen offset:{near}")
-
-
-def _in_records(case: Case, places: list[int], size: int) -> Place:
-    """By the numbers of records of 64 bytes."""
-    del size
-    case.after.s[8] = 0
-    for lane, place in enumerate(places):
-        inside = place % 64
-        case.after.v[0][lane], case.after.v[1][lane] = place // 64, inside
-    _resource(case, BASE, MEMORY_BYTES // 64, 64)
-    return Place("v[0:1]", "s[4:7], s8", "idxen offen")
 
 
 def _in_private(case: Case, places: list[int], size: int) -> Place:
@@ -108,11 +97,10 @@ _ADDRESSES: dict[str, Callable[[Case, list[int], int], Place]] = {
     "global by base": _by_base,
     "flat": _flat,
     "buffer": _in_buffer,
-    "buffer by record": _in_records,
     "scratch": _in_private,
 }
 SPACES = {
-    "global": ("global", "global by base"), "flat": ("flat",), "buffer": ("buffer", "buffer by record"),
+    "global": ("global", "global by base"), "flat": ("flat",), "buffer": ("buffer",),
     "scratch": ("scratch",), "cluster": ("global", "global by base"),
 }  # fmt: skip
 
@@ -171,7 +159,7 @@ def _load(opcode: str, width: Width, random: Random) -> Case:
 def _outside(opcode: str, width: Width, random: Random) -> Case:
     """A buffer load past the last record gives zero."""
     case = _load(opcode, width, random)
-    if "idxen" in case.text or width.half or random.random() < 0.5:
+    if width.half or random.random() < 0.5:
         return case
     records = random.randrange(1024, 1024 + 64 * 32)
     for machine in (case.before, case.after):

@@ -27,6 +27,7 @@ from tests.isa.plain_gfx12.machine import (
     Text,
     decoded,
     encoded,
+    loose_scalar,
     raw,
     scalar_bits,
     signed_bits,
@@ -149,7 +150,7 @@ def _compute(state: State, text: Text) -> None:
     values = [_number(state, each, kind) for each, kind in zip(operands, spec.sources, strict=True)]
     state.put_scalar(target.row, encoded(spec.function(*values), spec.result))
     if spec.result in n.FORMATS:
-        state.loose_scalars[target.row] = [(0, spec.result, 0)]
+        state.loose_scalars[target.row] = loose_scalar(spec.result, 0)
     if text.name == "s_cvt_pk_rtz_f16_f32":
         state.loose_scalars[target.row] = [(0, "f16", 0), (16, "f16", 0)]
 

@@ -23,6 +23,7 @@ from tests.isa.plain_gfx12.machine import (
     decoded,
     encoded,
     finished,
+    loose_scalar,
     raw,
     scalar_bits,
     signed_bits,
@@ -414,7 +415,7 @@ def _by_scalars(kind: str, function: Callable[[Num], Num]) -> Run:
         bits = signed_bits(scalar_bits(state, operand, kind), operand, WIDTHS[kind])
         value = finished(function(n.unpack(bits, kind)), kind, text)
         state.put_scalar(text.operands[0].row, n.pack(value, kind))
-        state.loose_scalars[text.operands[0].row] = [(0, kind, 1)]
+        state.loose_scalars[text.operands[0].row] = loose_scalar(kind, 1)
 
     return run
 
