@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
+from tests.isa import tensor_oracle
 from tests.isa.plain.draw import drawn_bits
 from tests.isa.plain.judge import Verdict
 from tests.isa.plain_gfx12 import lds, memory
@@ -104,5 +105,11 @@ FAMILIES: list[Family] = [
         oracle="second definition, bytes and lanes in lists",
         opcodes=tuple(memory.DRAWS),
         judge=_drawn(memory.DRAWS),
+    ),
+    Family(
+        name="tensor copies",
+        oracle="second definition, element by element",
+        opcodes=tuple(tensor_oracle.DRAWS),
+        judge=_drawn(tensor_oracle.DRAWS),
     ),
 ]

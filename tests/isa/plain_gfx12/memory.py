@@ -96,11 +96,12 @@ _ADDRESSES: dict[str, Callable[[Case, list[int], int], Place]] = {
     "global": _by_pointer,
     "global by base": _by_base,
     "flat": _flat,
+    "flat by base": _by_base,
     "buffer": _in_buffer,
     "scratch": _in_private,
 }
 SPACES = {
-    "global": ("global", "global by base"), "flat": ("flat",), "buffer": ("buffer",),
+    "global": ("global", "global by base"), "flat": ("flat", "flat by base"), "buffer": ("buffer",),
     "scratch": ("scratch",), "cluster": ("global", "global by base"),
 }  # fmt: skip
 
