@@ -75,7 +75,7 @@ class Tile:
 
 
 def _drawn_tile(random: Random, *, loads: bool) -> Tile:
-    element, dimensions = random.randrange(4), random.choice((1, 2, 2, 2, 3))
+    element, dimensions = random.randrange(4), random.choice((1, 2, 2, 2, 2, 2, 3))
     size = 1 << element
     tile = [random.randrange(1, 17) * (4 if element == 0 else 1), random.randrange(1, 9), random.randrange(1, 4)]
     tile = [each if place < dimensions else 0 for place, each in enumerate(tile)]
@@ -117,7 +117,7 @@ def _copy(opcode: str, random: Random) -> Case:
     if tile.arrives and tile.does:
         struct.pack_into("<Q", case.after.lds, BARRIER, arrived(word, 1))
     names = [f"s[{first}:{first + count - 1}]" for first, count in zip(GROUPS, WORDS, strict=True)]
-    case.text = f"{opcode} {', '.join(names if tile.tile[2] or random.random() < 0.3 else names[:2])}"
+    case.text = f"{opcode} {', '.join(names if tile.tile[2] or random.random() < 0.1 else names[:2])}"
     return case
 
 
