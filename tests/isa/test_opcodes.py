@@ -69,9 +69,8 @@ class _Content:
     def changed(self, rows: set[int], draw: random.Random) -> _Content:
         other = _Content(draw, self.scalars[EXEC] | self.scalars[EXEC + 1] << 32)
         mixed = _Content(draw, 0)
-        mixed.vectors = np.array(
-            [other.vectors[row] if row in rows else self.vectors[row] for row in range(CDNA4.vector_rows)]
-        )
+        vectors = range(CDNA4.vector_rows)
+        mixed.vectors = np.array([(other if row in rows else self).vectors[row] for row in vectors])
         mixed.scalars = [
             (other if SCALAR + number in rows else self).scalars[number] for number in range(len(self.scalars))
         ]

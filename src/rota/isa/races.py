@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rota.errors import Finding, Severity
 from rota.isa.disassembly import Instruction
 from rota.isa.opcodes import IsaFlow
-from rota.isa.wave.meeting import Meetings
+from rota.isa.wave.meeting import NO_TOKENS, Meetings
 from rota.isa.wave.wave import Faults, Wave
 
 Octets = NDArray[np.int64]
@@ -50,9 +50,10 @@ Places = NDArray[np.int64]
 # was changing its bytes (it returns poison), or two writes differ. If only timing separated the two, it says whether
 # the write changed a byte, so that another order changes the result. A DMA and an atomic count as changing their bytes.
 #
-# Where waves also meet at named barriers, or at words of LDS that count arrivals, epochs don't say who comes after whom:
-# there access `o` of wave `u` is before access `n` of wave `w` iff `w` knows of a release of `u` after the wait that
-# covers `o` (`rota.isa.wave.meeting`). LDS instructions before an arrival are over at it. Polls don't race with arrivals.
+# Where waves also meet at named barriers, or at words of LDS that count arrivals, epochs don't say who comes after
+# whom: there access `o` of wave `u` is before access `n` of wave `w` iff `w` knows of a release of `u` after the wait
+# that covers `o` (`rota.isa.wave.meeting`). LDS instructions before an arrival are over at it. Polls don't race with
+# arrivals.
 #
 # One number per byte and wave suffices: a wave's reads are covered in order (a flat read, which isn't, keeps its place
 # in `R[w]` until it is covered), and a write that is ordered after an earlier one represents it for all later accesses.
@@ -98,7 +99,7 @@ class AccessOrder:
         self._known = np.zeros(size, np.bool_)  # something was written
         self._changed = np.zeros(size, np.bool_)  # by the last write
 
-    def begin_read(  # noqa: PLR0917
+    def begin_read(
         self, index: Octets, wave: int, epoch: int, instruction: Instruction, *, flat: bool = False, dma: bool = False
     ) -> int:
         """Checks a read against the last write and the atomics of its bytes, and that something was written.
@@ -216,6 +217,11 @@ class AccessOrder:
         releases, tokens = self._meetings.known[access.wave]
         return bool(self._covered[number] < releases[self._owners[number]]) or self._tokens.get(number) in tokens
 
+    def _has_ended(self, access: LdsAccess, number: int) -> bool:
+        """True if this wave knows that an access of its own is over: by a wait, or by the arrival of its copy."""
+        tokens = NO_TOKENS if self._meetings is None else self._meetings.known[access.wave].tokens
+        return bool(self._waited[number]) or self._tokens.get(number) in tokens
+
     def _check_atomics(self, access: LdsAccess, index: Octets) -> None:
         if self._atomic is not None:
             self._check(access, index, self._atomic[index])
@@ -247,7 +253,7 @@ class AccessOrder:
                     pass
                 elif other.wave != access.wave and not self._is_over(access, each):
                     self._report_race(access, other, octets, same=equal is not None and bool(equal[hit].all()))
-                elif other.wave == access.wave and (access.dma or other.dma) and not self._waited[each]:
+                elif other.wave == access.wave and (access.dma or other.dma) and not self._has_ended(access, each):
                     self._report_overtaking(access, other, octets)
                 each = self._same.get(each)
 

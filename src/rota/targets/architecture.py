@@ -401,9 +401,11 @@ class Architecture(Machine):
     a `wait_encoding` no source is written for it.  `d16_kept` is 1 if a load of half a register (d16) leaves the other
     half as it was, 0 if that is lost.  `queues` say which counter counts which memory instructions of machine code.
     `listing` is there if its code can be listed only in a special way.  `lds_nowhere` is the address by which compilers
-    keep a lane from accessing LDS.  With `signed_lane_offsets` a lane's 32 bits beside a scalar base have a sign.  What is `unmodelled` are rules of the machine
-    that neither proof nor interpreter has yet: both refuse its kernels, and name them.  What is `assumed` of them, a
-    verdict says; then the proof refuses the instructions that it knows to depend on more, and the interpreter all.
+    keep a lane from accessing LDS.  With `signed_lane_offsets` a lane's 32 bits beside a scalar base have a sign; with
+    `pairs_repeat_scalars` both halves of a pair of floats take the low 32 bits of a scalar.  What is
+    `unmodelled` are rules of the machine that neither proof nor interpreter has yet: both refuse its kernels, and name
+    them.  What is `assumed` of them, a verdict says; then the proof refuses the instructions that it knows to depend on
+    more.
     """
 
     toolchain: str
@@ -423,6 +425,7 @@ class Architecture(Machine):
     listing: ListingRules | None = None
     resource: ResourceLayout = ResourceLayout()
     signed_lane_offsets: bool = False
+    pairs_repeat_scalars: bool = False
     lds_nowhere: Fact | None = None
     unmodelled: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()

@@ -220,9 +220,10 @@ CDNA5 = Architecture(
         preload_prologue=0, float_modes=False, named_barriers=True,
     ),
     listing=ListingRules(options=("--mattr=+real-true16",), respellings=RESPELLINGS),
-    # LLVM, SIISelLowering of 45-bit num_records, and FeatureSignedGVSOffset; both for gfx1250.
+    # LLVM, SIISelLowering of 45-bit num_records, and FeatureSignedGVSOffset; both for gfx1250 alone.
     resource=ResourceLayout(base_bits=57, records_at=57, records_bits=45, stride_at=108),
     signed_lane_offsets=True,
+    pairs_repeat_scalars=True,  # LLVM, hasPKF32InstsReplicatingLower32BitsOfScalarInput
     lds_nowhere=Fact(
         0x7FFF_FFFF, "byte", Confidence.COMPILER_MODEL,
         "Triton 3.9 for lanes without an element; AMD, CDNA3 ISA manual: accesses out of range are dropped, and read 0",
@@ -251,6 +252,7 @@ RDNA4 = replace(
     extensions=(),
     resource=ResourceLayout(),
     signed_lane_offsets=False,
+    pairs_repeat_scalars=False,
     descriptor=replace(CDNA5.descriptor, vector_granule=8, user_bits=5, named_barriers=False),
     listing=ListingRules(options=("--mattr=+real-true16",)),
     hazards=Hazards(rules=()),

@@ -23,7 +23,7 @@ from rota.isa.launch.interleaving import LATEST
 from rota.isa.launch.loaded_kernel import LoadedKernel
 from rota.isa.memory import lds_ops
 from rota.isa.races import AccessOrder, GlobalOrder, MemoryUse, Scope
-from rota.isa.wave.wave import Step, Wave
+from rota.isa.wave.wave import Pending, Step, Wave
 from tests.isa.corpus.problem import Problem
 
 Octets = NDArray[np.uint8]
@@ -84,14 +84,14 @@ class Recorder:
 
         return replace(step, act=recorded)
 
-    def launch(self, original: Callable[..., None]) -> Callable[..., None]:
+    def launch(self, original: Callable[..., Pending]) -> Callable[..., Pending]:
         """`Wave.launch`."""
 
-        def recorded(wave: Wave, instruction: Instruction, *rest: Any, **named: Any) -> None:
+        def recorded(wave: Wave, instruction: Instruction, *rest: Any, **named: Any) -> Pending:
             assert self._now is not None
             self._op.counter, self._op.rows = _counter(instruction.opcode), frozenset(named.get("rows", ()))
             self._now.ops[len(self._now.pcs) - 1] = self._op
-            original(wave, instruction, *rest, **named)
+            return original(wave, instruction, *rest, **named)
 
         return recorded
 

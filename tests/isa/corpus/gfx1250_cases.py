@@ -135,12 +135,14 @@ def _transposed(rng: Random, _: int) -> Problem:
 def _by_lane(matrix: Floats) -> NDArray[np.float16]:
     """A factor of 16 rows by 32, as lanes hold it."""
     lane, e = np.arange(LANES)[:, None], np.arange(16)[None]
-    return matrix[lane & 15, (e & 7) + 8 * (lane >> 4) + 16 * (e >> 3)].astype(np.float16)
+    held: NDArray[np.float16] = matrix[lane & 15, (e & 7) + 8 * (lane >> 4) + 16 * (e >> 3)].astype(np.float16)
+    return held
 
 
 def _sums_by_lane(matrix: Floats) -> Floats:
     lane, r = np.arange(LANES)[:, None], np.arange(8)[None]
-    return matrix[r + 8 * (lane >> 4), lane & 15]
+    held: Floats = matrix[r + 8 * (lane >> 4), lane & 15]
+    return held
 
 
 def _products(rng: Random, n: int) -> Problem:

@@ -52,10 +52,11 @@ def matmul(rng: Random, dtype: str, tile: tuple[int, int, int], tiles: int = 1) 
     k, columns = bk * 5 // 2, n * tiles
     a, b = whole(rng, m, k), whole(rng, k, columns)
     due = a @ b
-    out = np.full((m, columns), np.nan, np.float32) if dtype == "fp32" else np.full((m, columns), 0x7FC0, np.uint16)
+    plain = {"fp32": np.float32, "fp16": np.float16}.get(dtype)  # of C; else it is bf16
+    out = np.full((m, columns), 0x7FC0, np.uint16) if plain is None else np.full((m, columns), np.nan, plain)
     expected = (
         Expected(argument=2, value=due)
-        if dtype == "fp32"
+        if plain is not None
         else Expected(argument=2, value=from_bf16(to_bf16(due)), read=from_bf16)
     )
     return Problem(
@@ -141,9 +142,9 @@ def flash(rng: Random, *, causal: bool, size: tuple[int, int] = (256, 128), half
     Two programs of half the queries each, of one head.
     """
     (n, d), scale, ulp = size, 2.0**-4, HALF_ULP["f16" if half else "bf16"]
-    q, k, v = (rng.standard_normal((n, d)) for _ in range(3))
-    q, k, v = (each.astype(np.float16) if half else to_bf16(each) for each in (q, k, v))
-    query, key, value = (each.astype(np.float64) if half else from_bf16(each) for each in (q, k, v))
+    drawn = [rng.standard_normal((n, d)) for _ in range(3)]
+    q, k, v = (each.astype(np.float16).view(np.uint16) if half else to_bf16(each) for each in drawn)
+    query, key, value = (each.view(np.float16).astype(np.float64) if half else from_bf16(each) for each in (q, k, v))
     score = query @ key.T * scale
     seen = np.tril(np.ones((n, n), np.bool_)) if causal else np.ones((n, n), np.bool_)
     score = np.where(seen, score, -np.inf)

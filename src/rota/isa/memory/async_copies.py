@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rota.isa.disassembly import Instruction
 from rota.isa.memory.arrivals import arrive_when_done
-from rota.isa.memory.lds_ops import report_misaligned
+from rota.isa.memory.lds_ops import LDS_ADDRESS, report_misaligned
 from rota.isa.memory.memories import POISON_BYTE
 from rota.isa.memory.vector_memory import pointer_addresses, read_modifiers
 from rota.isa.opcodes import MemVerb
@@ -50,7 +50,7 @@ def _decode_lanes(instruction: Instruction, architecture: Architecture) -> Step:
     def act(wave: Wave) -> None:
         place = wave.v[near.first].astype(np.int64)
         active = wave.active & (place != nowhere)
-        at = place + modifiers.offset
+        at = (place + modifiers.offset) & LDS_ADDRESS
         inside = active.copy()
         inside[active] = wave.lds.within(at[active], size, instruction)
         address, _ = addresses(wave)
@@ -67,7 +67,7 @@ def _decode_lanes(instruction: Instruction, architecture: Architecture) -> Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Copy:
-    """One copy: pieces of `size` bytes in LDS, and the places in memory of those that are `kept`; the others are zero."""
+    """One copy: pieces of `size` bytes in LDS, and the places in memory of those that are `kept`."""
 
     instruction: Instruction
     index: Bytes  # of LDS, pieces by bytes

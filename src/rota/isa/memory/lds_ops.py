@@ -25,7 +25,7 @@ Arrange = Callable[[Octets], NDArray[np.uint32]]
 # Reads and writes may start at any byte: amdhsa runs with unaligned access on (LLVM, "unaligned-access-mode").
 # Atomics and transposed reads need their natural alignment.
 
-_LDS_ADDRESS = 0xFFFF_FFFF  # addresses and offsets are added in 32 bits
+LDS_ADDRESS = 0xFFFF_FFFF  # addresses and offsets are added in 32 bits
 
 
 def reach(
@@ -33,7 +33,9 @@ def reach(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Byte numbers, lanes by places, and the lanes that take part: the object `wave.all` if all do."""
     lds, taking = wave.lds, wave.active
-    index = (address[:, None] + places) & _LDS_ADDRESS
+    if (nowhere := wave.architecture.lds_nowhere) is not None and (away := address == nowhere.value).any():
+        taking = taking & ~away  # those lanes access nothing
+    index = (address[:, None] + places) & LDS_ADDRESS
     inside: NDArray[np.bool_] = np.asarray((index < lds.size).all(axis=1))
     if taking is wave.all and align == 1 and inside.all():
         return index, taking

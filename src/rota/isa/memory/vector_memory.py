@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rota.isa.binary.kernel_facts import LANES
 from rota.isa.disassembly import Instruction
 from rota.isa.memory.atomic_ops import Combine, combine_of
 from rota.isa.memory.lds_ops import change_bytes, combine_bytes, reach, report_misaligned, write_bytes
@@ -98,18 +99,11 @@ def buffer_addresses(
     def addresses(wave: Wave) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         _, high, _, last = words = wave.s[first : first + 4]
         base, records, stride = map(np.uint64, read_resource(words, architecture))
-        swizzled, moved, wrong = high >> 31, np.uint64(soffset(wave)), ""
-        if architecture.resource != ResourceLayout():  # of later ones only what has neither stride nor swizzle
-            swizzled = last = 0
-            wrong = "has a stride, which is not modelled" if stride or idxen else ""
+        swizzled, moved = high >> 31, np.uint64(soffset(wave))
         offset = np.full(wave.lanes, modifiers.offset, np.uint64)
         if offen:
             offset += wave.v[offset_row]
-        if not wrong and last >> 23 & 1:
-            wrong = "adds the lane's number to the index, which is not modelled"
-        elif not idxen and stride and swizzled:
-            wrong = "is swizzled, but it has no index"
-        if wrong:
+        if wrong := _why_unmodelled(words, architecture, strides=bool(stride), idxen=idxen):
             report(wave, wrong)
             return offset, np.zeros(wave.lanes, np.uint64)
         if not idxen or not stride:  # an offset is out of range from num_records - soffset on
@@ -129,6 +123,15 @@ def buffer_addresses(
         return at + moved + base, np.where(counted & settled, _NO_END, np.uint64(0))
 
     return addresses
+
+
+def _why_unmodelled(words: list[int], architecture: Architecture, *, strides: bool, idxen: bool) -> str:
+    """What a resource asks for that isn't modelled; of later architectures everything but plain bytes."""
+    if architecture.resource != ResourceLayout():
+        return "has a stride, which is not modelled" if strides or idxen else ""
+    if words[3] >> 23 & 1:
+        return "adds the lane's number to the index, which is not modelled"
+    return "is swizzled, but it has no index" if strides and words[1] >> 31 and not idxen else ""
 
 
 # Private memory. Each lane has its own bytes; a kernel can't see how the device interleaves them.
@@ -360,6 +363,8 @@ def decode_memory(instruction: Instruction, architecture: Architecture) -> Step 
         or (access.verb is not MemVerb.ATOMIC and access.size not in _SIZES)
     ):
         return None
+    if access.space in {MemSpace.PRIVATE, MemSpace.FLAT} and architecture.lanes.value != LANES:
+        raise unknown(instruction, "flat or private memory of smaller waves")
     if access.space is MemSpace.PRIVATE:
         return None if access.verb is MemVerb.ATOMIC or access.to_lds else _decode_scratch(instruction, access)
     if access.space is MemSpace.FLAT:

@@ -105,12 +105,6 @@ def _sources(name: str, value: str) -> NDArray[np.int64] | None:  # noqa: PLR091
     if name in {"row_shl", "row_shr"} and 1 <= int(value) <= 15:
         place = _PLACE + int(value) * (1 if name == "row_shl" else -1)
         return np.where((place >= 0) & (place < 16), within + place, -1)
-    if name == "row_share" and 0 <= int(value) <= 15:
-        return within + int(value)
-    if name == "row_xmask" and 0 <= int(value) <= 15:
-        return within + (_PLACE ^ int(value))
-    if name == "dpp8":
-        return _LANE // 8 * 8 + np.array(flags(value, 0, 8))[_LANE % 8]
     if name == "row_ror" and 1 <= int(value) <= 15:
         return within + (_PLACE - int(value)) % 16
     if name in {"wave_shl", "wave_shr"} and value == "1":
@@ -126,7 +120,17 @@ def _sources(name: str, value: str) -> NDArray[np.int64] | None:  # noqa: PLR091
         return np.where(_ROW > 0, within - 1, -1)
     if name == "row_bcast" and value == "31":
         return np.where(_ROW > 1, 31, -1)
-    return within + int(value) if name == "row_newbcast" and 0 <= int(value) <= 15 else None
+    return _sources_of_later(name, value)
+
+
+def _sources_of_later(name: str, value: str) -> NDArray[np.int64] | None:
+    """Forms that not every architecture has."""
+    within = _ROW * 16
+    if name == "dpp8":
+        return np.asarray(_LANE // 8 * 8 + np.array(flags(value, 0, 8))[_LANE % 8])
+    if name not in {"row_newbcast", "row_share", "row_xmask"} or not 0 <= int(value) <= 15:
+        return None
+    return np.asarray(within + (_PLACE ^ int(value) if name == "row_xmask" else int(value)))
 
 
 _SELECTIONS = ("dst_sel", "dst_unused", "src0_sel", "src1_sel", "clamp")
@@ -177,16 +181,19 @@ def access(
         if len(chosen) != len(sources) + 1:
             raise unknown(instruction, "op_sel")
         for place, (operand, kind, high) in enumerate(zip(sources, kinds, chosen, strict=False)):
-            if high:
-                if kind not in _HALVES or operand.file is File.LITERAL:
-                    raise unknown(instruction, "op_sel")
-                whole = reader(Operand(text=operand.text, file=operand.file, first=operand.first), "u")
-                readers[place] = half_reader(whole, 1, operand, kind)
+            readers[place] = _upper_half(instruction, operand, kind) if high else readers[place]
         if chosen[-1] and not halves:
             raise unknown(instruction, "op_sel of the destination")
         if halves and target is not None and target.half is None:
             put = _part_writer(target, result, f"WORD_{chosen[-1]}", "UNUSED_PRESERVE")
     return OperandAccess(readers=tuple(readers), put=put, clamp="clamp" in fields)
+
+
+def _upper_half(instruction: Instruction, operand: Operand, kind: str) -> Reader:
+    if kind not in _HALVES or operand.file is File.LITERAL:
+        raise unknown(instruction, "op_sel")
+    whole = reader(Operand(text=operand.text, file=operand.file, first=operand.first), "u")
+    return half_reader(whole, 1, operand, kind)
 
 
 def has_halves(operands: Iterable[Operand]) -> bool:

@@ -1,7 +1,6 @@
-"""Floating-point instructions on scalar registers: those of the scalar unit, and those that a vector unit computes once.
+"""Floats in scalar registers: instructions of the scalar unit, and those that a vector unit computes once.
 
-They compute what the vector instruction of that name does, on one number. The high half of a result of 16 bits is
-poison: no public text defines it.
+They compute what the vector instruction of that name does, on one number. The high half of a result of 16 bits is 0.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from rota.isa.wave.operand import Operand, Reader, as_bits, parse_operand, reade
 from rota.isa.wave.wave import DENORM32, Step, Wave, clamp_float, flush_denormals, make_step, obey_mode
 
 _PREFIXES = ("v_s_", "s_")
-_HIGH_POISON = 0xFFFF_0000
 _FUSED = {"fmac": (1, 2, 0), "fmaak": (1, 2, 3), "fmamk": (1, 2, 3)}  # which operands are multiplied and added
 _LETTERS = {"f16": "h", "f32": "f"}
 
@@ -63,14 +61,13 @@ def _write(instruction: Instruction, target: Operand, readers: tuple[Reader, ...
     kinds, clamp = function.sources, "clamp" in instruction.modifiers
     takes = [obey_mode(take) if kind == "f" else take for take, kind in zip(readers, kinds, strict=True)]
     put, compute = scalar_writer(target), function.plain or function.compute
-    poison = _HIGH_POISON if function.result in "hws" else 0
 
     def act(wave: Wave) -> None:
         result = compute(*(take(wave) for take in takes))
         if function.result == "f" and wave.mode & DENORM32 != DENORM32:
             result = flush_denormals(result)
         result = clamp_float(wave, result) if clamp else result
-        put(wave, int(np.asarray(as_bits(result, function.result)).reshape(-1)[0]) | poison)
+        put(wave, int(np.asarray(as_bits(result, function.result)).reshape(-1)[0]))
 
     return make_step(instruction, act)
 

@@ -422,14 +422,14 @@ DOT2 = {"v_dot2_f32_f16": "h", "v_dot2c_f32_f16": "h", "v_dot2_f32_bf16": "e", "
 """Sums of two products: the ISA leaves order and inner rounding open, so they are exact and rounded once."""
 
 
-def decode_packed(instruction: Instruction, opcode: str) -> Step | None:
+def decode_packed(instruction: Instruction, opcode: str, architecture: Architecture) -> Step | None:
     operands = tuple(parse_operand(text, instruction) for text in instruction.operands)
     if instruction.is_dpp or instruction.is_sdwa:
         return None
     if opcode in _HALVES:
         return _halves(instruction, operands, _HALVES[opcode], accumulates=instruction.spec.tied)
     if opcode in _SINGLES:
-        return _singles(instruction, operands, _SINGLES[opcode])
+        return _singles(instruction, operands, _SINGLES[opcode], repeats=architecture.pairs_repeat_scalars)
     if opcode == "v_pk_mov_b32":
         return _decode_move(instruction, operands)
     if opcode in {"v_fma_mix_f32", "v_fma_mixlo_f16", "v_fma_mixhi_f16"}:
@@ -487,11 +487,11 @@ def _half(instruction: Instruction, source: Operand, kind: str, high: int, flip:
     return half_reader(whole, high, replace(source, negate=bool(flip)), kind)
 
 
-def _singles(instruction: Instruction, operands: tuple[Operand, ...], function: Function) -> Step:
+def _singles(instruction: Instruction, operands: tuple[Operand, ...], function: Function, *, repeats: bool) -> Step:
     target, sources = operands[0], operands[1:]
     (low, high, flip_low, flip_high), clamp = _choices(instruction, len(sources))
     halves = [
-        [_one_of_pair(instruction, *each) for each in zip(sources, picks, flips, strict=True)]
+        [_one_of_pair(instruction, *each, repeats=repeats) for each in zip(sources, picks, flips, strict=True)]
         for picks, flips in ((low, flip_low), (high, flip_high))
     ]
     puts = [writer(Operand(text="", file=target.file, first=target.first + part), "f") for part in (0, 1)]
@@ -505,7 +505,10 @@ def _singles(instruction: Instruction, operands: tuple[Operand, ...], function: 
     return make_step(instruction, act)
 
 
-def _one_of_pair(instruction: Instruction, source: Operand, chosen: int, negate: int) -> Reader:
+def _one_of_pair(instruction: Instruction, source: Operand, chosen: int, negate: int, *, repeats: bool) -> Reader:
+    """The half of a pair that is chosen; of a scalar the low one, where that `repeats`."""
+    if repeats and source.file is not File.VECTOR and not source.signed:
+        return obey_mode(reader(replace(source, count=1, negate=bool(negate)), "f"))
     if source.signed or (source.file is File.LITERAL and chosen and source.literal):
         raise unknown(instruction, f"high half of {source.text!r}")
     if source.rows and source.count != 2:
@@ -600,7 +603,7 @@ _ON_ITSELF = {
     "v_dot4c_i32_i8": "v_dot4_i32_i8", "v_dot8c_i32_i4": "v_dot8_i32_i4",
 }  # fmt: skip
 _WITH_CONSTANT = {"v_fmamk_f32": "v_fma_f32", "v_fmaak_f32": "v_fma_f32"}
-_FAMILIES = (decode_compare, decode_carry, decode_division, decode_packed, decode_crosslane)
+_FAMILIES = (decode_compare, decode_carry, decode_division, decode_crosslane)
 
 
 def decode_vector(instruction: Instruction, architecture: Architecture) -> Step | None:  # noqa: PLR0911
@@ -628,7 +631,8 @@ def decode_vector(instruction: Instruction, architecture: Architecture) -> Step 
     if isinstance(function, Placed):
         return _decode_placed(instruction, operands, function)
     steps = (decode(instruction, opcode) for decode in _FAMILIES)
-    return next((step for step in steps if step is not None), None) or decode_scaled(instruction, architecture)
+    found = next((step for step in steps if step is not None), None)
+    return found or decode_packed(instruction, opcode, architecture) or decode_scaled(instruction, architecture)
 
 
 _BYTE_READS = frozenset({"v_cvt_f32_fp8", "v_cvt_f32_bf8"})
@@ -697,10 +701,11 @@ def _truth_table(instruction: Instruction, *, wide: bool) -> Function:
 
 def _decode_placed(instruction: Instruction, operands: tuple[Operand, ...], conversion: Placed) -> Step:
     target, *sources = operands
-    chosen = op_sel(instruction, len(sources))
-    number = chosen[3] if conversion.bits == 16 else chosen[2] + 2 * chosen[3]
-    if target.half is not None:
-        target, number = replace(target, half=None), target.half * (32 // conversion.bits // 2)
+    part = instruction.fields.get("byte_sel", "")
+    chosen = op_sel(_without(instruction, "byte_sel"), len(sources))
+    number = chosen[3] if conversion.bits == 16 else int(part) if part else chosen[2] + 2 * chosen[3]
+    if (half := target.half) is not None:
+        target, number = replace(target, half=None), half * (32 // conversion.bits // 2)
     if any(chosen[:2]) or (conversion.bits == 16 and chosen[2]):
         raise unknown(instruction, "op_sel")
     kinds = zip(sources, conversion.sources, strict=True)

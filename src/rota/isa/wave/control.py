@@ -15,8 +15,8 @@ from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import SKIPPING, Instruction
 from rota.isa.opcodes import IsaFlow, wait_counts
 from rota.isa.registers import EXEC, VCC
-from rota.isa.wave.operand import File, parse_operand, scalar_reader, scalar_writer, unknown
 from rota.isa.wave.meeting import Meetings
+from rota.isa.wave.operand import File, parse_operand, scalar_reader, scalar_writer, unknown
 from rota.isa.wave.wave import AT_BARRIER, AT_END, AT_NAMED, START, Step, Wave, make_step
 from rota.targets.architecture import Architecture
 

@@ -3,8 +3,8 @@
 What a wave has done before such a meeting is over for those that come after it, and for no others: so each wave keeps
 what it knows of every other one, as vector clocks do. A *release* of a wave is a signal or an arrival, numbered from 1
 on; an access that a wait of its wave covers is over at the next release. An asynchronous copy may end at an arrival of
-its own, which says nothing of the rest of the wave: that is a *token* (LLVM, "AMDGPU Execution Synchronization"; Triton,
-BarrierOpToLLVM.cpp, for the words of LDS).
+its own, which says nothing of the rest of the wave: that is a *token* (LLVM, "AMDGPU Execution Synchronization"; for
+the words of LDS Triton, BarrierOpToLLVM.cpp).
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from numpy.typing import NDArray
 WORD_BYTES, PENDING, PHASE, INITIAL = 8, (1 << 29) - 1, 29, 32  # of a word that counts arrivals
 
 
+NO_TOKENS: frozenset[int] = frozenset()
+
+
 class Knowledge(NamedTuple):
     """Of each wave how many releases are known, and which tokens."""
 
     releases: NDArray[np.int32]
-    tokens: frozenset[int] = frozenset()
+    tokens: frozenset[int] = NO_TOKENS
 
     def join(self, other: Knowledge) -> Knowledge:
         return Knowledge(np.maximum(self.releases, other.releases), self.tokens | other.tokens)
