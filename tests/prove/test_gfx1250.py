@@ -513,6 +513,8 @@ TWINS = {
 }  # fmt: skip
 ONE_SOURCE = frozenset({"h_trans_hazard", "h_wmma_result_hazard", "h_wmma_valu_hazard"})
 
+MODE_WRITES = frozenset({"g_tdm_two_loads"})  # LLVM writes MODE without the v_nop that one source asks for
+
 
 def prove_shipped(name: str) -> Verdict:
     folder = {"h": "hip", "a": "hip", "g": "gluon"}.get(name[0], "triton")
@@ -527,7 +529,9 @@ def prove_shipped(name: str) -> Verdict:
 @pytest.mark.parametrize("name", TWINS)
 def test_twins_are_told_apart(name: str) -> None:
     right, wrong = prove_shipped(f"{name}_ok"), prove_shipped(f"{name}_bad")
-    assert (right.status, right.findings) == (Status.PROVED, ())
+    noted = name in MODE_WRITES
+    assert right.status is (Status.ONE_SOURCE if noted else Status.PROVED)
+    assert [dict(each.evidence)["rule"] for each in right.findings] == ["mode_write"] * noted
     assert wrong.status is (Status.ONE_SOURCE if name in ONE_SOURCE else Status.ALARM)
     assert {each.code for each in wrong.findings} >= set(TWINS[name].split())
 
