@@ -212,7 +212,7 @@ def test_a_transposing_read_is_done_by_all_lanes() -> None:
     for lanes in (1, -1):
         body = [line.format(lanes) for line in lines]
         assert said(*body, lds=512, block=32) == (Status.PROVED, [])
-        assert said(*body, lds=508, block=32) == (Status.ALARM, ["I105"])
+        assert said(*body, lds=508, block=32) == (Status.REFUTED, ["I105"])
 
 
 def test_a_waves_number_is_known() -> None:
@@ -222,7 +222,7 @@ def test_a_waves_number_is_known() -> None:
         "v_lshl_add_u32 v1, v1, 2, s4", "ds_store_b32 v1, v0", "s_wait_dscnt 0x0",
     )  # fmt: skip
     assert said(*lines, lds=256) == (Status.PROVED, [])
-    assert said(*lines, lds=252) == (Status.ALARM, ["I105"])
+    assert said(*lines, lds=252) == (Status.REFUTED, ["I105"])
 
 
 def test_a_mask_that_a_condition_selects_is_the_same_in_all_waves() -> None:
@@ -307,7 +307,7 @@ def test_a_wave_that_does_not_join_is_not_ordered() -> None:
 def test_a_write_after_the_signal_is_not_ordered() -> None:
     lines = handed_over(signals="s_barrier_signal m0\nds_store_b32 v1, v0\ns_wait_dscnt 0x0")
     status, codes = said(*lines, block=64)
-    assert (status, set(codes)) == (Status.ALARM, {"I109"})
+    assert (status, set(codes)) == (Status.REFUTED, {"I109"})
 
 
 @pytest.mark.parametrize(
@@ -378,17 +378,25 @@ def test_a_wave_that_has_seen_the_phase_end_comes_after_what_was_done_before_it(
     assert said(*counted(writer=(*STORE, *arrive()), reader=poll())) == (Status.PROVED, [])
 
 
+READ = "ds_load_b32 v3, v1", "s_wait_dscnt 0x0"
+
+
 @pytest.mark.parametrize(
-    "lines",
+    ("lines", "status"),
     [
-        counted(writer=(*STORE, *arrive())),  # nobody polls
-        counted(writer=(*arrive(), *STORE, "s_wait_dscnt 0x0"), reader=poll()),  # too early
-        counted(writer=(*STORE, *arrive()), reader=("ds_load_b32 v3, v1", "s_wait_dscnt 0x0", *poll())),
-        counted(writer=(*STORE, *arrive(2)), reader=poll()),  # the count may be reached before
+        (counted(writer=(*STORE, *arrive())), Status.REFUTED),  # nobody polls
+        (counted(writer=(*arrive(), *STORE, "s_wait_dscnt 0x0"), reader=poll()), Status.REFUTED),  # too early
+        (
+            counted(writer=(*STORE, *arrive()), reader=("ds_load_b32 v3, v1", "s_wait_dscnt 0x0", *poll())),
+            Status.REFUTED,
+        ),
+        (counted(writer=(*STORE, *arrive(2)), reader=poll()), Status.ALARM),  # the count may be reached before
     ],
 )
-def test_what_is_not_before_the_arrival_and_after_the_poll_is_not_ordered(lines: tuple[str, ...]) -> None:
-    assert said(*lines) == (Status.ALARM, ["I109"])
+def test_what_is_not_before_the_arrival_and_after_the_poll_is_not_ordered(
+    lines: tuple[str, ...], status: Status
+) -> None:
+    assert said(*lines) == (status, ["I109"])
 
 
 def test_a_word_that_counts_too_few_orders_nothing() -> None:
@@ -416,7 +424,10 @@ def test_a_copy_arrives_when_it_has_ended() -> None:
     assert said(*counted(writer=(*FETCHED, ends, *arrive()), reader=poll())) == (Status.PROVED, [])
     assert said(*counted(writer=(*ARRIVE_LATER, *FETCHED, ends), reader=poll())) == (Status.ALARM, ["I109"])
     # An instruction of its own isn't one of the copies that it waits for.
-    assert said(*counted(writer=(*STORE, *ARRIVE_LATER, "s_wait_dscnt 0x0"), reader=poll())) == (Status.ALARM, ["I109"])
+    assert said(*counted(writer=(*STORE, *ARRIVE_LATER, "s_wait_dscnt 0x0"), reader=poll())) == (
+        Status.REFUTED,
+        ["I109"],
+    )
 
 
 def test_a_tensor_copy_arrives_by_itself() -> None:
@@ -487,15 +498,15 @@ def test_a_loop_that_may_give_up_is_no_wait() -> None:
     gives_up = tuple(
         line.replace("s_bitcmp0_b32 s8, 29", f"{rounds}s_cmp_eq_u32 s8, 0") for line in ("s_mov_b32 s9, 0", *poll())
     )
-    assert said(*counted(writer=(*STORE, *arrive()), reader=gives_up)) == (Status.ALARM, ["I109"])
+    assert said(*counted(writer=(*STORE, *arrive()), reader=gives_up)) == (Status.REFUTED, ["I109"])
 
 
 def test_a_wait_for_a_bit_that_is_there_orders_nothing() -> None:
     """Until the bit isn't 1: it is 0 at first.  A second such wait may pass, too."""
     body = counted(writer=(*STORE, *arrive()), reader=poll(bit=1))
-    assert said(*body) == (Status.ALARM, ["I109"])
+    assert said(*body) == (Status.REFUTED, ["I109"])
     twice = counted(writer=(*STORE, "s_wait_dscnt 0x0"), reader=(*poll(bit=1), *poll(1, bit=1)))
-    assert said(*twice) == (Status.ALARM, ["I109"])
+    assert said(*twice) == (Status.REFUTED, ["I109"])
 
 
 # Kernels that are right or wrong by construction.
@@ -511,7 +522,11 @@ TWINS = {
     "g_tdm_gemm_b3": "I106 I109",
     "g_tdm_store_two": "I106 I109", "g_tdm_two_loads": "I106 I109",
 }  # fmt: skip
-ONE_SOURCE = frozenset({"h_trans_hazard", "h_wmma_result_hazard", "h_wmma_valu_hazard"})
+WRONG = {
+    **dict.fromkeys(("h_trans_hazard", "h_wmma_result_hazard", "h_wmma_valu_hazard"), Status.ONE_SOURCE),
+    # Registers that no wait covers are no race that a replay looks for; that of mbarrier_count doesn't end.
+    **dict.fromkeys(("h_dscnt_missing", "h_kmcnt_order", "h_wmma_gemm", "h_mbarrier_count"), Status.ALARM),
+}
 
 MODE_WRITES = frozenset({"g_tdm_two_loads"})  # LLVM writes MODE without the v_nop that one source asks for
 
@@ -532,7 +547,7 @@ def test_twins_are_told_apart(name: str) -> None:
     noted = name in MODE_WRITES
     assert right.status is (Status.ONE_SOURCE if noted else Status.PROVED)
     assert [dict(each.evidence)["rule"] for each in right.findings] == ["mode_write"] * noted
-    assert wrong.status is (Status.ONE_SOURCE if name in ONE_SOURCE else Status.ALARM)
+    assert wrong.status is WRONG.get(name, Status.REFUTED)  # as a rule a replay shows it
     assert {each.code for each in wrong.findings} >= set(TWINS[name].split())
 
 
@@ -541,7 +556,7 @@ def test_a_wrong_gemm_by_asynchronous_copies_is_found() -> None:
     """Its right twin stays undecided: its last buffer is (K + 63) / 64 % 2 of a K that may be negative."""
     right, wrong = prove_shipped("g_async_gemm_ok"), prove_shipped("g_async_gemm_bad")
     assert (right.status, {each.code for each in right.findings}) == (Status.UNDECIDED, {"I105"})
-    assert wrong.status is Status.ALARM
+    assert wrong.status is Status.REFUTED
     assert {each.code for each in wrong.findings} >= {"I106", "I109"}
 
 
@@ -560,7 +575,7 @@ def test_a_wrong_arrival_for_asynchronous_copies_is_found() -> None:
     """In its right twin the producing wave ends before its copies have, which no public source allows or forbids."""
     right, wrong = prove_shipped("h_mbarrier_async_ok"), prove_shipped("h_mbarrier_async_bad")
     assert (right.status, [each.code for each in right.findings]) == (Status.ONE_SOURCE, ["I403"])
-    assert (wrong.status, {each.code for each in wrong.findings}) == (Status.ALARM, {"I109", "I403"})
+    assert (wrong.status, {each.code for each in wrong.findings}) == (Status.REFUTED, {"I109", "I403"})
 
 
 @pytest.mark.thorough
