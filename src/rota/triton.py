@@ -40,7 +40,7 @@ from rota.prove.verdict import STEPS_PER_SECOND, Budget, Verdict
 from rota.targets.architecture import Architecture
 from rota.targets.device import Device
 from rota.targets.devices import DEFAULT
-from rota.targets.registry import ARCHITECTURES, STANDS_FOR, architecture_named, device_named
+from rota.targets.registry import machine_named
 
 _CONSTANT, _DESCRIPTOR = "constexpr", "tensordesc"
 _MOST_THREADS = 1024
@@ -61,7 +61,7 @@ class TritonSession:
     It is a context manager as well: at its end Triton has the driver back that it had before.
     """
 
-    device: Device
+    device: Architecture
     orders: int
     seed: int
     check: bool
@@ -93,10 +93,10 @@ def use(device: str, *, orders: int = 3, seed: int = 0, check: bool = True, auto
     autotuned kernel is run in the first configuration that fits the device, or with `autotune` in all of them.
     """
     _need_triton()
-    if device in ARCHITECTURES and device not in STANDS_FOR:
+    chosen = machine_named(device)
+    if chosen.unmodelled:
         why = f"nothing executes code for {device} yet"
         raise DeclarationError.of("D105", why, fixes=(f"prove it: rota.triton.check(kernel, ..., device={device!r})",))
-    chosen = device_named(device)
     from triton.runtime import driver
 
     before = driver._active  # noqa: SLF001  # `active` would look for a GPU
@@ -109,12 +109,6 @@ def use(device: str, *, orders: int = 3, seed: int = 0, check: bool = True, auto
 def _need_triton() -> None:
     if find_spec("triton") is None:
         raise ToolchainError.of("T301", "Triton is not installed", fixes=("pip install 'rota[triton]'",))
-
-
-def _find_architecture(device: str | None) -> Architecture:
-    """That of a device, or one of which no device is known."""
-    name = DEFAULT.arch if device is None else device
-    return architecture_named(name) or device_named(name).architecture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +134,7 @@ def compile_kernel(
     it says that the pointer or number is a multiple of 16.  Options are those of a launch, as `num_warps`.
     """
     _need_triton()
-    chosen = _find_architecture(device)
+    chosen = machine_named(DEFAULT.arch if device is None else device)
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -441,17 +435,21 @@ class _Binary:
         return load_kernel(self._code, self.name)
 
 
+_UNITS = 1  # that a kernel is told of where nobody has published how many an architecture's devices have
+
+
 class _Utils:
     """Loading, and what the device is."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Architecture) -> None:
         self._device = device
 
     def get_device_properties(self, device: int) -> Mapping[str, object]:
         machine = self._device
+        units = machine.timing.compute_units.value if isinstance(machine, Device) else _UNITS
         return {
             "max_shared_mem": machine.lds_bytes.value,
-            "multiprocessor_count": machine.timing.compute_units.value,
+            "multiprocessor_count": units,
             "warpSize": machine.lanes.value,
             "arch": machine.arch,
         }

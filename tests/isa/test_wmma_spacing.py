@@ -16,6 +16,7 @@ SPARSE_BYTE = "v_swmmac_i32_16x16x128_iu8 v[0:7], v[16:23], v[24:39], v[40:41]"
 SLOW = "v_exp_f32_e32 v1, v2"
 USE, OVERWRITE, FACTOR = "v_add_f32_e32 v50, v0, v51", "v_mov_b32_e32 v7, 0", "v_mov_b32_e32 v17, 0"
 NEXT = "v_wmma_f32_16x16x32_f16 v[64:71], v[0:7], v[72:79], v[64:71]"
+MODE = "s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 24, 1), 1"
 BROKEN = [
     *((HALF, then, "wmma_8_clocks_result", 4) for then in (USE, OVERWRITE, "v_exp_f32_e32 v50, v3")),
     (HALF, FACTOR, "wmma_8_clocks_factor", 4),
@@ -42,6 +43,7 @@ BROKEN = [
         "transcendental_result",
         1,
     ),
+    *((first, MODE, "mode_write", 2) for first in ("v_mov_b32_e32 v1, 0", "ds_load_b32 v1, v2")),
 ]
 
 
@@ -53,6 +55,14 @@ def broken(*body: str) -> list[str]:
 def test_one_less_breaks_a_rule(first: str, then: str, rule: str, apart: int) -> None:
     assert broken(first, *["v_nop"] * (apart - 1), then) == [rule]
     assert broken(first, *["v_nop"] * apart, then) == []
+
+
+def test_only_v_nop_keeps_a_write_of_mode_apart() -> None:
+    move, other = "v_mov_b32_e32 v1, 0", "s_setreg_imm32_b32 hwreg(HW_REG_WAVE_SCHED_MODE, 0, 2), 2"
+    assert broken(move, "s_nop 0", "s_nop 0", MODE) == ["mode_write"]
+    assert broken(move, "v_nop", move, "v_nop", MODE) == ["mode_write"]
+    assert broken(move, "s_cbranch_vccz over", "v_nop", "v_nop", "over:", MODE) == ["mode_write"]
+    assert broken(MODE, move, other) == []
 
 
 def test_every_rule_has_its_example() -> None:

@@ -508,9 +508,12 @@ TWINS = {
     "h_reduce_split": "I109", "h_split_window": "I109", "h_tdm_pair": "I106 I403", "h_tdm_ring": "I109",
     "h_tdm_store_reuse": "I106", "h_trans_hazard": "I104", "h_wmma_gemm": "I103", "h_wmma_result_hazard": "I104",
     "h_wmma_valu_hazard": "I104", "g_async_store_reuse": "I106", "g_tdm_gemm_b2": "I106 I109",
+    "g_tdm_gemm_b3": "I106 I109",
     "g_tdm_store_two": "I106 I109", "g_tdm_two_loads": "I106 I109",
 }  # fmt: skip
 ONE_SOURCE = frozenset({"h_trans_hazard", "h_wmma_result_hazard", "h_wmma_valu_hazard"})
+
+MODE_WRITES = frozenset({"g_tdm_two_loads"})  # LLVM writes MODE without the v_nop that one source asks for
 
 
 def prove_shipped(name: str) -> Verdict:
@@ -526,7 +529,9 @@ def prove_shipped(name: str) -> Verdict:
 @pytest.mark.parametrize("name", TWINS)
 def test_twins_are_told_apart(name: str) -> None:
     right, wrong = prove_shipped(f"{name}_ok"), prove_shipped(f"{name}_bad")
-    assert (right.status, right.findings) == (Status.PROVED, ())
+    noted = name in MODE_WRITES
+    assert right.status is (Status.ONE_SOURCE if noted else Status.PROVED)
+    assert [dict(each.evidence)["rule"] for each in right.findings] == ["mode_write"] * noted
     assert wrong.status is (Status.ONE_SOURCE if name in ONE_SOURCE else Status.ALARM)
     assert {each.code for each in wrong.findings} >= set(TWINS[name].split())
 
@@ -567,11 +572,10 @@ def test_no_other_kernel_is_called_right_or_wrong() -> None:
         verdict = prove_shipped(name)
         if base in BEYOND or base.startswith("g_mx"):
             assert (verdict.status, verdict.findings) == (Status.PROVED, ()), name
-        elif base in REFUSED:
+        else:
+            assert base in REFUSED
             assert verdict.status is Status.INCONCLUSIVE, name
             assert {each.code for each in verdict.findings} == {"I401"}, name
-        else:  # three buffers in turn, by i % 3
-            assert (base, verdict.status) == ("g_tdm_gemm_b3", Status.UNDECIDED)
 
 
 @pytest.mark.thorough

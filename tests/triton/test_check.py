@@ -92,7 +92,7 @@ def test_a_missing_barrier_is_found_for_a_gpu_that_nobody_has() -> None:
 
 def test_a_gpu_that_nothing_executes_is_refused_by_name() -> None:
     with pytest.raises(DeclarationError) as caught:
-        rota.triton.use("gfx1250")
+        rota.triton.use("gfx1201")
     (finding,) = caught.value.findings
     assert (finding.code, "rota.triton.check" in finding.fixes[0]) == ("D105", True)
 

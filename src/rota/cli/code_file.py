@@ -87,10 +87,10 @@ def read_code(file: Path, how: Compilation = Compilation()) -> CodeObject:  # no
 
 
 def _arch(file: Path, text: str, how: Compilation) -> str:
-    from rota.targets.registry import device_named, list_architectures
+    from rota.targets.registry import list_architectures, machine_named
 
     if how.device is not None:
-        return device_named(how.device).arch
+        return machine_named(how.device).arch
     known = {each.toolchain: bool(each.unmodelled or each.assumed) for each in list_architectures()}
     built = sorted((each for each in how.processors if each in known), key=known.__getitem__)
     if built:  # one that is modelled whole, before those that are in part

@@ -281,9 +281,9 @@ def _default() -> str:
 
 
 def _arch(name: str) -> str:
-    from rota.targets.registry import device_named
+    from rota.targets.registry import machine_named
 
-    return device_named(name).arch
+    return machine_named(name).arch
 
 
 def _concerns(item: pytest.Item) -> bool:

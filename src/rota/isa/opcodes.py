@@ -879,7 +879,7 @@ _ROOTS = (
 )  # fmt: skip
 _VECTOR = re.compile(rf"^v_(?:{'|'.join(_ROOTS)})(?:_\w+)?$")
 _CARRIES = re.compile(r"^v_(?:(?:add|sub|subrev|addc|subb|subbrev)_co_u32|div_scale_f\d\d|mad_[ui]64_[ui]32)$")
-_SWAPS = re.compile(r"^v_(?:swap_b32|permlane(?:16|32)_swap_b32)$")
+_SWAPS = re.compile(r"^v_(?:swap_b(?:16|32)|permlane(?:16|32)_swap_b32)$")
 _TIED = re.compile(r"^v_(?:(?:pk_)?fmac|mac|dot\w*c|smfmac|swmmac)_")
 _SCALES = re.compile(r"^v_wmma_ld_scale")  # for the next product, without a result
 _PSEUDO_SCALAR = re.compile(r"^v_s_(?:exp|log|rcp|rsq|sqrt)_f(?:16|32)$")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rota.errors import Finding, Severity
 from rota.isa.disassembly import Instruction
 from rota.isa.opcodes import IsaFlow
-from rota.isa.wave.meeting import NO_TOKENS, Meetings
+from rota.isa.wave.meeting import NO_TOKENS, WaveMeetings
 from rota.isa.wave.wave import Faults, Wave
 
 Octets = NDArray[np.int64]
@@ -82,7 +82,7 @@ class LdsAccess(NamedTuple):
 class AccessOrder:
     """Numbers the accesses; each byte records its last write, and each wave's last read and last atomic."""
 
-    def __init__(self, size: int, waves: int, faults: Faults, meetings: Meetings | None = None) -> None:
+    def __init__(self, size: int, waves: int, faults: Faults, meetings: WaveMeetings | None = None) -> None:
         self._faults = faults
         self._meetings = meetings
         self._accesses: list[LdsAccess] = []  # the first is number 1

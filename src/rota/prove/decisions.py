@@ -287,6 +287,9 @@ class Spans:
             return 0, (1 << max(spans[0][1], spans[1][1]).bit_length()) - 1
         if op == "shr" and isinstance(args[1], int):
             return spans[0][0] >> (args[1] & 31), spans[0][1] >> (args[1] & 31)
+        if op == "sar" and isinstance(args[1], int):
+            low, high = _to_signed(spans[0])
+            return _to_unsigned((low >> (args[1] & 31), high >> (args[1] & 31)))
         if op in {"min_u", "max_u"}:
             return _pick(op, spans[:2])
         if op in {"min_i", "max_i"}:

@@ -23,6 +23,7 @@ from rota.prove.judge import Judge
 from rota.prove.memory_steps import MemorySteps, PhaseError
 from rota.prove.named_barriers import WORKGROUP, BarrierError
 from rota.prove.operation import SCC_ROW, CountedBy, Operation, OperationKind, rows_of
+from rota.prove.rings import decide, find_period
 from rota.prove.seen_states import SeenStates
 from rota.prove.slicing import BackwardSlice, find_call_targets, find_interacting
 from rota.prove.state import Accesses, Half, InFlight, Mask, Masks, WaveSet, atoms_of
@@ -314,7 +315,8 @@ class Explorer:
         self._heads = frozenset(to for number, following in leads for to in following if to <= number)
         self._joins = self._join_points()
         self._namer = Namer(evaluator, sliced.needed, sliced.for_addresses, kernarg_row)
-        self._widener = Widener(evaluator, sliced.for_addresses)
+        self._period = find_period(operations, sliced.looping)
+        self._widener = Widener(evaluator, sliced.for_addresses, self._period)
         self._runs = self._quiet_runs()
         self._polls = any(each.polls for each in operations)
         self._interacts = find_interacting(operations, sliced.successors, flat=memory.flat_lds)
@@ -658,9 +660,13 @@ class Explorer:
 
     def _fork(self, product: ProductState, wave_set: WaveSet, fork: ForkError) -> None:
         """Go on with the condition false, and leave the state with it true for later."""
+        condition, wave = fork.condition, fork.waves[0] if fork.waves else None
+        follows = decide(condition, product.known) if self._period > 1 else None
+        if follows is not None:
+            product.known.decide(condition, holds=follows, epoch=product.epoch)
+            return
         product.forks += 1
         self._spend(0, self.operations[wave_set.at])
-        condition, wave = fork.condition, fork.waves[0] if fork.waves else None
         place = self.operations[wave_set.at].instruction.place
         who = "" if wave is None else f"wave {wave}: "
         other = product.copy()

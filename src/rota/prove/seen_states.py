@@ -11,6 +11,7 @@ import numpy as np
 
 from rota.prove.decisions import Decisions, Key as DecisionKey, StateGraph, forget_names, join_decisions
 from rota.prove.evaluation import Evaluator
+from rota.prove.rings import ring_of
 from rota.prove.state import Half, InFlight, LdsUse, Mask, Queues, WaveSet, atoms_of, covers_queue, join_queues
 from rota.prove.symbol import LANE, M32, Linear, Symbol, Value, bits_of, divide, key_of, plus, spread_of, times
 from rota.prove.widening import (
@@ -87,7 +88,7 @@ class StateMatch:
                 self._bind_symbol(part)
 
     def _bind(self, old: Value, value: Value) -> bool:
-        if not isinstance(old, Linear) or old.base.stable or old.base.op in {"select", "pick"}:
+        if not isinstance(old, Linear) or old.base.stable or old.base.op in {"select", "pick"} or ring_of(old.base):
             return False
         if old.base.op in COMPARISONS:  # its operands decide it
             flag = restate(self._evaluator, old.base, self._substitute)
@@ -154,7 +155,7 @@ class StateMatch:
 
     def is_within(self, key: DecisionKey, arc: tuple[int, int]) -> bool:
         base, wave = key
-        value: Value | None = Linear(base, 1, 0) if base.stable else self.bound.get(base)
+        value: Value | None = Linear(base, 1, 0) if self._is_unchanged(base) else self.bound.get(base)
         if isinstance(value, int):
             return (value - arc[0]) & M32 <= arc[1]
         if isinstance(value, Linear) and value.scale == 1 and isinstance(value.offset, int):

@@ -66,6 +66,7 @@ class Symbols:
         self.row_waves: tuple[int, ...] = ()
         self._known: dict[tuple[Hashable, ...], Symbol] = {}
         self.looping = 1  # 0 outside of loops, where symbols can't grow without end
+        self.has_rings = False  # some unknown keeps remainders by a number that is no power of two
 
     def make(self, op: str, args: tuple[Hashable, ...], *, spread: int, bits: int = M32, depth: int = 0) -> Symbol:
         row_waves = self.row_waves if spread and len(self.row_waves) > 1 and any(map(_rows_differ, args)) else ()
@@ -83,8 +84,9 @@ class Symbols:
     def argument(self, name: str, *key: Hashable, bits: int = M32) -> Linear:
         return Linear(self.make(name, key, spread=GROUP, bits=bits), 1, 0)
 
-    def fresh(self, op: str, spread: int, bits: int = M32) -> Linear:
-        return Linear(self.make(op, (len(self._known),), spread=spread, bits=bits, depth=_STABLE_DEPTH + 1), 1, 0)
+    def fresh(self, op: str, spread: int, bits: int = M32, *more: Hashable) -> Linear:
+        args = (len(self._known), *more)
+        return Linear(self.make(op, args, spread=spread, bits=bits, depth=_STABLE_DEPTH + 1), 1, 0)
 
     def opaque(
         self, op: str, values: tuple[Value, ...], extra: Hashable = None, *, bits: int = M32, spread: int = -1
@@ -386,8 +388,26 @@ def _shift_right(_: Computes, a: Value, b: Value) -> Value | None:
         return None
     if not b & 31:
         return a
-    exact = None if upper_bound(a) is None else divide(a, 1 << (b & 31))
-    return exact if exact is not None or bits_of(a) >> (b & 31) else 0
+    unit = 1 << (b & 31)
+    if upper_bound(a) is not None and not a.scale % unit:  # the sum doesn't wrap, and only numbers leave a remainder
+        return linear(a.base, a.scale // unit, a.offset // unit)
+    return None if bits_of(a) >> (b & 31) else 0
+
+
+def _multiply_high(_: Computes, a: Value, b: Value) -> Value | None:
+    """The high word of a product with a constant, where what the unknown adds to the low word never carries."""
+    if isinstance(a, int):
+        a, b = b, a
+    if not isinstance(a, Linear) or not isinstance(b, int) or upper_bound(a) is None:
+        return None
+    whole, rest = divmod(a.scale * b, M32 + 1)
+    low = a.offset * b & M32 if isinstance(a.offset, int) else M32
+    return linear(a.base, whole, a.offset * b >> 32) if low + rest * a.base.bits <= M32 else None
+
+
+def _multiply_high_signed(evaluator: Computes, a: Value, b: Value) -> Value | None:
+    high = [upper_bound(each) for each in (a, b)]
+    return _multiply_high(evaluator, a, b) if all(each is not None and each < 1 << 31 for each in high) else None
 
 
 def _and(evaluator: Computes, a: Value, b: Value) -> Value | None:
@@ -428,6 +448,8 @@ SIMPLIFIERS: dict[str, Callable[..., Value | None]] = {
     "mul": _multiply,
     "mul24": _multiply24,
     "mul24i": _multiply24,
+    "mulhi_u": _multiply_high,
+    "mulhi_i": _multiply_high_signed,
     "shl": lambda _, a, b: times(a, 1 << (b & 31)) if isinstance(b, int) else None,
     "shr": _shift_right,
     "and": _and,

@@ -465,7 +465,7 @@ _FUSED = {  # the second op takes the first one's result and the third operand
     "v_add3_u32": ("add", "add"), "v_or3_b32": ("or", "or"), "v_and_or_b32": ("and", "or"),
     "v_lshl_or_b32": ("shl", "or"),
     "v_lshl_add_u32": ("shl", "add"), "v_add_lshl_u32": ("add", "shl"), "v_xad_u32": ("xor", "add"),
-    "v_mad_u32_u24": ("mul24", "add"), "v_mad_i32_i24": ("mul24i", "add"),
+    "v_mad_u32_u24": ("mul24", "add"), "v_mad_i32_i24": ("mul24i", "add"), "v_mad_u32": ("mul", "add"),
 }  # fmt: skip
 _MOVES = frozenset({"v_mov_b32", "v_accvgpr_read_b32", "v_accvgpr_write_b32", "v_accvgpr_mov_b32"})
 

@@ -13,10 +13,11 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from rota.prove.decisions import Decisions, Renamed, Widened
+from rota.prove.decisions import Arc, Decisions, Key as DecisionKey, Renamed, Widened
 from rota.prove.evaluation import Evaluator
 from rota.prove.named_barriers import NamedBarriers
 from rota.prove.operation import rows_of
+from rota.prove.rings import count_rounds, find_distance, find_ring, ring_of
 from rota.prove.state import Half, LdsUse, Mask, WaveSet, atoms_of
 from rota.prove.symbol import (
     GROUP,
@@ -196,10 +197,12 @@ class Namer:
         self._for_addresses, self._kernarg_row = for_addresses, kernarg_row
         self._arguments: dict[Symbol, frozenset[Symbol]] = {}
         self._joints: dict[Symbol, Value] = {}
+        self._rounds: dict[Symbol, int] = {}
 
     def rename(self, product: ProductState) -> None:
         """Rename in place: drop dead registers and decisions, and number unknowns in the order of registers."""
         names: Names = {}
+        self._rounds = self._count_rounds(product) if self._evaluator.symbols.has_rings else {}
         every: set[Symbol] = set()
         live: dict[int, set[Symbol]] = {}
         self._joints.clear()
@@ -223,6 +226,22 @@ class Namer:
             wave_set.registers = dict(sorted(rows.items()))
             every |= alive
         self._rename_decisions(product, names, every, live)
+
+    def _count_rounds(self, product: ProductState) -> dict[Symbol, int]:
+        """By how much the unknowns that count rounds of a ring have grown."""
+        offsets: dict[Symbol, list[int]] = {}
+        for wave_set in product.wave_sets:
+            needed = 0 if wave_set.ended else self._needed[wave_set.at]
+            for row, value in wave_set.registers.items():
+                if needed >> row & 1 and isinstance(value, Linear) and isinstance(value.offset, int):
+                    ring = ring_of(value.base)
+                    if ring is not None and value.scale == ring.unit:
+                        offsets.setdefault(value.base, []).append(value.offset)
+        return {
+            base: count_rounds(self._evaluator.symbols, base, ring, found, product.known)
+            for base, found in offsets.items()
+            if (ring := ring_of(base)) is not None
+        }
 
     def _rename_value(self, value: Value | Half, names: Names, alive: set[Symbol]) -> Value | Half:
         if isinstance(value, Half):
@@ -272,10 +291,13 @@ class Namer:
         found = names.get(base)
         if found is None:
             shift = offset // scale if isinstance(offset, int) and base.bits == M32 and scale < 1 << 31 else 0
-            bits = base.bits
+            bits, ring = base.bits, ring_of(base)
+            if ring is not None:
+                shift = self._rounds.get(base, 0)
             if base.op == "pick":  # picked again and again from a sum, it may get a bit more each time
                 bits = next(each for each in (0xFF, 0xFFFF, M32) if bits <= each) & -(bits & -bits)
-            new = self._evaluator.symbols.make("name", (len(names),), spread=base.spread, bits=bits, depth=99)
+            args = (len(names),) if ring is None else (len(names), ring)
+            new = self._evaluator.symbols.make("name", args, spread=base.spread, bits=bits, depth=99)
             found = names[base] = (new, shift)
         alive.add(found[0])
         return found
@@ -333,6 +355,11 @@ class Namer:
             elif base in names and (wave is None or names[base][0] in live.get(wave, ())):
                 new, shift = names[base]
                 known.arcs[new, wave] = ((arc[0] + shift) & M32, arc[1])
+        for base, (new, shift) in names.items() if self._rounds else ():
+            if (ring := ring_of(base)) is not None:
+                before, now = (find_distance(self._evaluator.symbols, each, ring) for each in (base, new))
+                if (found := old.arcs.get((before, None))) is not None:
+                    known.arcs[now, None] = ((found[0] + ring.unit * shift) & M32, found[1])
         product.known = known
 
     def _rename_condition(self, condition: Symbol, names: Names) -> tuple[Symbol, bool] | None:
@@ -373,8 +400,8 @@ class Recorder(Protocol):
 
 # Widening.
 
-Bases = dict[tuple[Hashable, int], tuple[Symbol, int]]
-"""By origin and step of a counter: the unknown that it became, and the number that it counts from."""
+Bases = dict[tuple[Hashable, int], tuple[Symbol, int, int]]
+"""By origin and step of a counter: the unknown that it became, the number that it counts from, and in what units."""
 
 
 class Widener:
@@ -383,8 +410,8 @@ class Widener:
     visits_to_forget = 40  # visits after which whatever differs becomes unknown
     visits_if_decided = 600  # visits of a loop that needs no decision, before it is widened at all
 
-    def __init__(self, evaluator: Evaluator, for_addresses: Sequence[int]) -> None:
-        self._evaluator, self._for_addresses = evaluator, for_addresses
+    def __init__(self, evaluator: Evaluator, for_addresses: Sequence[int], period: int = 1) -> None:
+        self._evaluator, self._for_addresses, self._period = evaluator, for_addresses, period
 
     def widen(self, product: ProductState, visits: tuple[LoopVisit, ...], shape: tuple[Shape, Done]) -> bool:
         """Widen the state in place against an earlier visit; True if it did."""
@@ -433,7 +460,7 @@ class Widener:
 
     def _widen(self, product: ProductState, visit: LoopVisit, differing: list[tuple[int, int, int | None]]) -> None:
         self._join_lanes(product, visit)
-        bases: Bases = {}
+        bases, distances = self._find_ring(product, differing)
         fresh: dict[Hashable, Value] = {}  # registers that were equal before and are now stay equal
         for number, row, shift in differing:
             registers = product.wave_sets[number].registers
@@ -450,16 +477,30 @@ class Widener:
             registers[row] = widen_counter(self._evaluator.symbols, value, shift, bases)
         known = Decisions(product.known.trail, product.known.path)
         counters: dict[Symbol, tuple[int, Symbol | None, int, int]] = {}
-        for (origin, step), (base, anchor) in bases.items():
+        for (origin, _), (base, anchor, unit) in bases.items():
             old, scale = origin if isinstance(origin, tuple) else (None, 0)
-            unit = step & -step if old is None else min(step & -step, scale & -scale)
             counters[base] = (unit, old, scale, anchor)
         known.record(Widened(counters=counters))
         known.known = {key: holds for key, holds in product.known.known.items() if visit.known.known.get(key) == holds}
         self._carry_over(product, known, bases)
         known.epochs |= {key: product.known.epochs[key] for key in known.known if key in product.known.epochs}
         known.arcs = {base: arc for base, arc in product.known.arcs.items() if visit.known.arcs.get(base) == arc}
+        known.arcs |= distances
         product.known = known
+
+    def _find_ring(
+        self, product: ProductState, differing: list[tuple[int, int, int | None]]
+    ) -> tuple[Bases, dict[DecisionKey, Arc]]:
+        """An unknown that keeps remainders, if a counter has a limit that it hasn't reached, and how far that is."""
+        for number, row, shift in differing:
+            value = product.wave_sets[number].registers[row]
+            if isinstance(value, int) and shift and (ring := find_ring(value, self._period, product.known)):
+                self._evaluator.symbols.has_rings = True
+                base = self._evaluator.symbols.fresh("wide", GROUP, ring.bits, ring).base
+                distance, rest = find_distance(self._evaluator.symbols, base, ring), value % ring.unit
+                widened = base, value - rest, ring.unit
+                return {(None, shift): widened}, {(distance, None): (ring.arc[0], ring.arc[1] - rest)}
+        return {}, {}
 
     def _join_lanes(self, product: ProductState, visit: LoopVisit) -> None:
         """Join the lanes that execute, and the masks in registers, with those of the visit where they differ."""
@@ -481,10 +522,10 @@ class Widener:
             epoch = old.epochs.get((about, wave), 0)
             if wave is not None or about.op not in COMPARISONS or product.epoch - epoch > AGREED:
                 continue
-            for (origin, shift), (base, anchor) in bases.items():
+            for (origin, shift), (base, anchor, unit) in bases.items():
                 difference = about.op == "eq"  # compares a difference with 0
                 sides = [
-                    _express(self._evaluator.symbols, side, origin, shift, base, anchor, difference=difference)
+                    _express(self._evaluator.symbols, side, origin, shift, (base, anchor, unit), difference=difference)
                     for side in about.args[: 1 if difference else 2]
                 ] + [None] * difference
                 if all(side is None for side in sides):
@@ -502,11 +543,11 @@ class Widener:
 _NEAR = 16  # steps within which a constant counts as one of a counter's values
 
 
-def _express(  # noqa: PLR0917
-    symbols: Symbols, key: object, origin: Hashable, shift: int, base: Symbol, anchor: int, *, difference: bool
+def _express(
+    symbols: Symbols, key: object, origin: Hashable, shift: int, widened: tuple[Symbol, int, int], *, difference: bool
 ) -> Value | None:
     """A side of a comparison, expressed by the widened counter; None if it isn't one of the counter's values."""
-    unit = shift & -shift
+    base, anchor, unit = widened
     step = min(shift, -shift & M32)
 
     def near(number: int) -> int | None:
@@ -526,7 +567,7 @@ def _express(  # noqa: PLR0917
         if origin is None and difference:  # the difference of the counter and an argument
             return plus(symbols, Linear(symbol, scale, 0), linear(base, sign * unit, sign * away))
         if origin == (symbol, sign * scale & M32):
-            return linear(base, sign * (min(scale & -scale, unit)), sign * away)
+            return linear(base, sign * unit, sign * away)
     return None
 
 
@@ -542,7 +583,7 @@ def shift_between(value: Value, old: Value) -> int | None:
 
 def widen_counter(symbols: Symbols, value: Value, shift: int, bases: Bases) -> Value:
     """Replace a counter by an unknown multiple of its step plus what it was; `bases` keeps the unknown for others."""
-    unit, spread = shift & -shift, 0
+    unit, spread = shift & -shift, GROUP
     origin: Hashable = None
     if isinstance(value, Linear):
         origin, spread = (value.base, value.scale), value.base.spread
@@ -552,8 +593,8 @@ def widen_counter(symbols: Symbols, value: Value, shift: int, bases: Bases) -> V
         offset = value
     if (origin, shift) not in bases:
         least = offset if isinstance(offset, int) else int(np.min(offset))
-        bases[origin, shift] = symbols.fresh("wide", spread).base, least - least % unit
-    base, anchor = bases[origin, shift]
+        bases[origin, shift] = symbols.fresh("wide", spread).base, least - least % unit, unit
+    base, anchor, unit = bases[origin, shift]
     return linear(base, unit, offset - anchor)
 
 

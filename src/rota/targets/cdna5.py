@@ -168,6 +168,16 @@ def _after_transcendental(name: str, gives: str, takes: str, why: str) -> WaitRu
     )  # fmt: skip
 
 
+# Compilers don't keep this one; AITER's kernels do since pull 4337, after two s_nop hadn't been enough (pull 4155).
+_MODE_WRITE = WaitRule(
+    name="mode_write",
+    states=Fact(
+        2, VECTOR_SLOTS, Confidence.COMPILER_MODEL,
+        "rocm-systems pull 10208: two v_nop right before s_setreg of MODE order it after what precedes it (on A0)",
+    ),
+    after=("vector", "not nop"), then=("sets mode", "HW_REG_WAVE_MODE"), why="writes MODE",
+)  # fmt: skip
+
 HAZARDS = Hazards(
     by_vectors=True,
     rules=(
@@ -178,6 +188,7 @@ HAZARDS = Hazards(
         *_after_product("sparse 16 clocks", 4, 5),
         _after_transcendental("transcendental_result", "vector writes", "named", "uses or overwrites"),
         _after_transcendental("transcendental_source", "reads", "vector writes", "overwrites the source"),
+        _MODE_WRITE,
     ),
 )
 

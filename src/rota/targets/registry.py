@@ -106,6 +106,13 @@ def architecture_named(arch: str) -> Architecture | None:
     return next((device.architecture for device in known_devices().devices if device.arch == arch), None)
 
 
+def machine_named(name: str) -> Architecture:
+    """A device by its name, or an architecture of which no device is known; any that code can be compiled for."""
+    if name.lower() in ARCHITECTURES and name.lower() not in STANDS_FOR:
+        return _architecture(name.lower())
+    return device_named(name)
+
+
 def architecture_with(elf_machine: int) -> Architecture | None:
     """The architecture that the flags of a code object name."""
     for arch in ARCHITECTURES:

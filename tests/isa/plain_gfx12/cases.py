@@ -17,7 +17,7 @@ from rota.isa.decoded import decode
 from rota.isa.disassembly import Instruction
 from rota.isa.launch.interleaving import LATEST
 from rota.isa.memory.memories import Lds, Memory
-from rota.isa.wave.meeting import Meetings
+from rota.isa.wave.meeting import WaveMeetings
 from rota.isa.wave.wave import Faults, Private, Wave
 from rota.targets.cdna5 import CDNA5
 from tests.isa.plain.judge import Verdict
@@ -116,7 +116,7 @@ def judge_cases(
 def wave_of(machine: Machine) -> Wave:
     faults = Faults()
     memory = Memory((np.frombuffer(bytes(machine.memory), np.uint8).copy(),), faults)
-    meetings = Meetings(waves=1)
+    meetings = WaveMeetings(waves=1)
     lds = Lds(len(machine.lds), faults, 1, meetings)
     lds.order._known[:] = True  # as if written
     lds.bytes[:] = np.frombuffer(bytes(machine.lds), np.uint8)

@@ -49,13 +49,13 @@ def run_launched(
 def _kernel(path: Path, name: str | None, device: str | None, compiler: str | None) -> LoadedKernel:
     from rota.isa.binary.hip_source import HIP_SUFFIXES
     from rota.isa.launch.loaded_kernel import load_kernel, load_source
-    from rota.targets.registry import device_named
+    from rota.targets.registry import machine_named
 
     if path.suffix not in HIP_SUFFIXES:
         return load_kernel(path, name)
     if device is None:
         raise click.UsageError(f"{path.name} is source: --device says what it is compiled for")
-    return load_source(path, device_named(device).arch, name, compiler=compiler)
+    return load_source(path, machine_named(device).arch, name, compiler=compiler)
 
 
 _MOST_TRIPS = _MOST_SEEDS = 1000

@@ -277,6 +277,7 @@ def _add_vector(fields: dict[str, Any], instruction: Instruction) -> None:
         zeros=instruction.registers.flags,
         traits=traits,
         ends=scalar_rows(writes),
+        form="nop" if spec.root == "nop" else "",
     )
 
 

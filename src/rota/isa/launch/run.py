@@ -33,7 +33,7 @@ from rota.isa.launch.kernarg import (
 from rota.isa.launch.processes import check_time
 from rota.isa.memory.memories import Lds, Memory
 from rota.isa.native.workgroups import ENDLESS, UNWANTED, run_clean
-from rota.isa.wave.meeting import Meetings
+from rota.isa.wave.meeting import WaveMeetings
 from rota.isa.wave.wave import AT_BARRIER, AT_END, AT_NAMED, INDEXED, Faults, Step, Wave
 
 Turn = Callable[[Wave, int | None], None]
@@ -334,7 +334,7 @@ def run_dispatch(
     def make(place: tuple[int, Triple], *, native: bool = False) -> WaveGroup:
         driver = interleaving.driver(place[0])
         room = sizes.fixed_lds + sizes.dynamic_lds
-        meetings = Meetings(waves=dispatch.waves) if program.has_meetings else None
+        meetings = WaveMeetings(waves=dispatch.waves) if program.has_meetings else None
         lds = Lds(0 if native else room, faults, dispatch.waves, meetings)  # the core has LDS of its own
         lds.size = room
         waves = [

@@ -10,7 +10,7 @@ import numpy as np
 from rota.isa.disassembly import Instruction
 from rota.isa.memory.lds_ops import reach
 from rota.isa.opcodes import ARRIVALS, ARRIVES_LATER
-from rota.isa.wave.meeting import WORD_BYTES, Knowledge, Meetings
+from rota.isa.wave.meeting import WORD_BYTES, Knowledge, WaveMeetings
 from rota.isa.wave.operand import parse_operand, unknown
 from rota.isa.wave.wave import Pending, Step, Wave, make_step
 
@@ -84,7 +84,7 @@ def _arrive(wave: Wave, place: int, knowledge: Knowledge) -> None:
     wave.lds.arrive(place, 1, knowledge)
 
 
-def _meetings_of(wave: Wave, instruction: Instruction) -> Meetings:
+def _meetings_of(wave: Wave, instruction: Instruction) -> WaveMeetings:
     if wave.meetings is None:
         raise unknown(instruction, "barrier outside a launch")
     return wave.meetings

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rota.isa.disassembly import Instruction
 from rota.isa.opcodes import MemAccess
 from rota.isa.races import AccessOrder, GlobalOrder
-from rota.isa.wave.meeting import WORD_BYTES, Knowledge, Meetings
+from rota.isa.wave.meeting import WORD_BYTES, Knowledge, WaveMeetings
 from rota.isa.wave.wave import Faults
 
 Octets = NDArray[np.int64]
@@ -143,7 +143,9 @@ POISON_BYTE = 0xFF
 class Lds:
     """The local data share of a workgroup; each byte has a mark, its last writer and the number of that write."""
 
-    def __init__(self, size: int, faults: Faults, waves: int = MOST_WAVES, meetings: Meetings | None = None) -> None:
+    def __init__(
+        self, size: int, faults: Faults, waves: int = MOST_WAVES, meetings: WaveMeetings | None = None
+    ) -> None:
         self._faults = faults
         # At least one word, because a read out of bounds is reported and then reads something.
         room = max((size + 3) // 4 * 4, 4)

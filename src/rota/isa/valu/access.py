@@ -5,6 +5,7 @@ The encoding decides: plain, with op_sel for halves, _sdwa for bytes and halves,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -57,6 +58,7 @@ def op_sel(instruction: Instruction, sources: int) -> tuple[int, int, int, int]:
 
 _LANE = np.arange(LANES)
 _ROW, _PLACE = _LANE // 16, _LANE % 16
+_HALF = re.compile(r"\bv\d+\.[lh]\b")
 _MODIFIERS = ("row_mask", "bank_mask", "bound_ctrl", "fi")
 
 
@@ -84,6 +86,8 @@ class LaneCrossing:
 
 def crossing_of(instruction: Instruction) -> LaneCrossing:
     fields = instruction.fields
+    if _HALF.search(instruction.text) is not None:
+        fields.pop("op_sel", None)  # which says the same as the operands
     if "dpp8" in fields:  # which has no masks
         fields |= {"row_mask": "0xf", "bank_mask": "0xf"}
     rows, banks, bound, inactive = (fields.pop(name, "0") for name in _MODIFIERS)

@@ -16,6 +16,7 @@ import numpy as np
 
 from rota.isa.disassembly import Instruction
 from rota.isa.valu.access import op_sel
+from rota.isa.valu.floating import greatest, least, to_odd
 from rota.isa.valu.integer import INTEGER, Function
 from rota.isa.wave.operand import File, Operand, Reader, parse_operand, reader, unknown
 from rota.isa.wave.wave import Step, Wave, make_step
@@ -181,9 +182,36 @@ CONVERSIONS: dict[str, Function] = {
     "v_cvt_pkrtz_f16_f32": Function("u", "ff", _both(_half_towards_zero)),
     "v_cvt_pk_bf16_f32": Function("u", "ff", _both(_bf16)),
     "v_cvt_pk_f16_f32": Function("u", "ff", _both(lambda a: _nearest_half(a).view(np.uint16).astype(np.uint32))),
+    "v_cvt_pk_i16_f32": Function("u", "ff", _both(_to_integer(-(2.0**15), 2.0**15 - 1, np.uint16))),
+    "v_cvt_pk_u16_f32": Function("u", "ff", _both(_to_integer(0.0, 2.0**16 - 1, np.uint16))),
+    "v_cvt_nearest_i32_f32": Function("i", "f", _to_integer(*_I32, lambda a: np.floor(a + 0.5))),
     "v_pack_b32_f16": Function("u", "hh", _both(lambda a: np.asarray(a).view(np.uint16).astype(np.uint32))),
     "v_cvt_pk_u8_f32": Function("u", "fuu", _insert_byte),
 }
+
+
+def widen_bf16(bits: Any) -> Any:  # noqa: ANN401
+    """The float32 that 16 bits are the high half of."""
+    return (np.asarray(bits).astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def _in_bf16(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of float32 on bf16: exact as float64, or rounded to odd, and then rounded once."""
+    return lambda *sources: encode(function(*map(widen_bf16, sources)), BF16).astype(np.uint16)
+
+
+def _fused(a: Any, b: Any, c: Any) -> Any:  # noqa: ANN401
+    return to_odd(np.asarray(a, np.float64) * np.asarray(b, np.float64), np.asarray(c, np.float64))
+
+
+PACKED_BF16: dict[str, Function] = {
+    "v_pk_add_bf16": Function("w", "ww", _in_bf16(lambda a, b: _fused(a, np.float64(1), b))),
+    "v_pk_mul_bf16": Function("w", "ww", _in_bf16(lambda a, b: np.asarray(a, np.float64) * b)),
+    "v_pk_fma_bf16": Function("w", "www", _in_bf16(_fused)),
+    "v_pk_min_num_bf16": Function("w", "ww", _in_bf16(least)),
+    "v_pk_max_num_bf16": Function("w", "ww", _in_bf16(greatest)),
+}
+"""On both halves of a register."""
 
 
 class Placed(NamedTuple):

@@ -246,6 +246,9 @@ FLOATING: dict[str, Function] = {
     "v_fma_legacy_f16": Function("h", "hhh", lambda a, b, c: multiply_add(a, b, c, np.float16)),
     "v_rcp_iflag_f32": Function("f", "f", _in_double(lambda a: 1 / a, np.float32)),
     "v_mul_legacy_f32": Function("f", "ff", lambda a, b: np.where((a == 0) | (b == 0), np.float32(0), a * b)),
+    "v_fma_dx9_zero_f32": Function(
+        "f", "fff", lambda a, b, c: np.where((a == 0) | (b == 0), c, multiply_add(a, b, c, np.float32))
+    ),
     "v_frexp_exp_i32_f32": Function("i", "f", _exponent(np.int32)),
     "v_frexp_exp_i32_f64": Function("i", "d", _exponent(np.int32)),
     "v_frexp_exp_i16_f16": Function("s", "h", _exponent(np.int16)),

@@ -21,11 +21,14 @@ from rota.isa.valu.access import access, check_modifiers, flags, half_reader, ha
 from rota.isa.valu.convert import (
     BF16,
     CONVERSIONS,
+    PACKED_BF16,
     Placed,
     decode_code,
     decode_scaled,
+    encode,
     float8_readers,
     placed_conversions,
+    widen_bf16,
 )
 from rota.isa.valu.floating import FLOATING, ORDERS, PACKED_HALF, multiply_add, signalling
 from rota.isa.valu.integer import DOT, HALFWORD, INTEGER, PACKED_HALFWORD, Function, population, saturate
@@ -231,7 +234,8 @@ def _count_below(instruction: Instruction, operands: tuple[Operand, ...]) -> Ste
 
 
 def _decode_swap(instruction: Instruction, operands: tuple[Operand, ...]) -> Step:
-    takes, puts = [reader(each, "u") for each in operands], [writer(each, "u") for each in operands]
+    kind = "u" if instruction.spec.type == "b32" else "w"
+    takes, puts = [reader(each, kind) for each in operands], [writer(each, kind) for each in operands]
 
     def act(wave: Wave) -> None:
         first, second = (take(wave).copy() for take in takes)
@@ -265,12 +269,11 @@ def _pick_lanes(instruction: Instruction, operands: tuple[Operand, ...]) -> Step
     """Reads the lane of its own row, or of the other one of the pair, that four bits of two scalars name."""
     target, source, *selects = operands
     inactive, zero = flags(instruction.fields.get("op_sel", ""), 0, 2)[:2]
-    low, high = (scalar_reader(each) for each in selects)
     take, other = reader(source, "u"), 16 if instruction.spec.words[0] == "permlanex16" else 0
+    pick = _picked_lanes(instruction, selects)
 
     def act(wave: Wave) -> None:
-        lane, picks = np.arange(wave.lanes), low(wave) | high(wave) << 32
-        chosen = np.array([picks >> 4 * place & 15 for place in range(16)])[lane % 16]
+        lane, chosen = np.arange(wave.lanes), pick(wave)
         origin = (lane & ~15 ^ other) | chosen
         found = bool(inactive) | wave.active[origin]
         moved = np.where(found, np.broadcast_to(take(wave), wave.lanes)[origin], np.uint32(0))
@@ -279,12 +282,27 @@ def _pick_lanes(instruction: Instruction, operands: tuple[Operand, ...]) -> Step
     return make_step(instruction, act)
 
 
+def _picked_lanes(instruction: Instruction, selects: list[Operand]) -> Callable[[Wave], Any]:
+    """For each lane the place in a row that it reads: by four bits of two scalars, or of a register of its own."""
+    if instruction.spec.words[-1] == "var":
+        (select,) = selects
+        own = reader(select, "u")
+        return lambda wave: (np.broadcast_to(own(wave), wave.lanes) & np.uint32(15)).astype(np.int64)
+    low, high = (scalar_reader(each) for each in selects)
+
+    def shared(wave: Wave) -> Any:  # noqa: ANN401
+        picks = low(wave) | high(wave) << 32
+        return np.array([picks >> 4 * place & 15 for place in range(16)])[np.arange(wave.lanes) % 16]
+
+    return shared
+
+
 _CROSSLANE: dict[str, Callable[[Instruction, tuple[Operand, ...]], Step]] = {
     **dict.fromkeys(("v_readfirstlane_b32", "v_readlane_b32"), _read_lane),
     "v_writelane_b32": _write_lane,
     **dict.fromkeys(("v_mbcnt_lo_u32_b32", "v_mbcnt_hi_u32_b32"), _count_below),
-    "v_swap_b32": _decode_swap,
-    **dict.fromkeys(("v_permlane16_b32", "v_permlanex16_b32"), _pick_lanes),
+    **dict.fromkeys(("v_swap_b32", "v_swap_b16"), _decode_swap),
+    **{f"v_permlane{name}_b32": _pick_lanes for name in ("16", "x16", "16_var", "x16_var")},
     **dict.fromkeys(("v_permlane16_swap_b32", "v_permlane32_swap_b32"), _decode_lane_swap),
 }
 
@@ -416,7 +434,7 @@ def _fix_quotient(form: _Format, quotient: Any, below: Any, above: Any) -> Any: 
 # and neg_hi flip signs. A constant has 32 bits, so only the low half of a pair of float32 is known.
 
 _CHOICES = ("op_sel", "op_sel_hi", "neg_lo", "neg_hi", "clamp")
-_HALVES = {**PACKED_HALF, **PACKED_HALFWORD, "v_pk_fmac_f16": FLOATING["v_fma_f16"]}
+_HALVES = {**PACKED_HALF, **PACKED_HALFWORD, **PACKED_BF16, "v_pk_fmac_f16": FLOATING["v_fma_f16"]}
 _SINGLES = {f"v_pk_{name}_f32": FLOATING[f"v_{name}_f32"] for name in ("add", "mul", "fma")}
 DOT2 = {"v_dot2_f32_f16": "h", "v_dot2c_f32_f16": "h", "v_dot2_f32_bf16": "e", "v_dot2c_f32_bf16": "e"}
 """Sums of two products: the ISA leaves order and inner rounding open, so they are exact and rounded once."""
@@ -432,7 +450,7 @@ def decode_packed(instruction: Instruction, opcode: str, architecture: Architect
         return _singles(instruction, operands, _SINGLES[opcode], repeats=architecture.pairs_repeat_scalars)
     if opcode == "v_pk_mov_b32":
         return _decode_move(instruction, operands)
-    if opcode in {"v_fma_mix_f32", "v_fma_mixlo_f16", "v_fma_mixhi_f16"}:
+    if opcode in _MIXES:
         return _decode_mix(instruction, operands, opcode)
     return (
         _decode_dot(instruction, operands, DOT2[opcode], accumulates=instruction.spec.tied) if opcode in DOT2 else None
@@ -539,15 +557,25 @@ def _decode_move(instruction: Instruction, operands: tuple[Operand, ...]) -> Ste
     return make_step(instruction, act)
 
 
+_MIXES: dict[str, int | None] = {  # which half of the target they write; None is all of it
+    f"v_fma_{name}{suffix}": place
+    for suffixes, name, place in (
+        (("", "_bf16"), "mix_f32", None), (("_f16", "_bf16"), "mixlo", 0), (("_f16", "_bf16"), "mixhi", 1),
+    )
+    for suffix in suffixes
+}  # fmt: skip
+
+
 def _decode_mix(instruction: Instruction, operands: tuple[Operand, ...], opcode: str) -> Step:
     target, *sources = operands
     (high, halved, *flips), clamp = _choices(instruction, 3, 0)
     if any(any(each) for each in flips):
         raise unknown(instruction, "neg_lo")
-    takes = [_single_or_half(instruction, *each) for each in zip(sources, halved, high, strict=True)]
+    short = opcode.endswith("_bf16")
+    takes = [_single_or_half(instruction, *each, bf16=short) for each in zip(sources, halved, high, strict=True)]
     put: Writer = writer(target, "u")
     old = reader(target, "u")
-    place = {"v_fma_mix_f32": None, "v_fma_mixlo_f16": 0, "v_fma_mixhi_f16": 1}[opcode]
+    place = _MIXES[opcode]
 
     def act(wave: Wave) -> None:
         a, b, c = (np.broadcast_to(take(wave), wave.lanes) for take in takes)
@@ -556,14 +584,15 @@ def _decode_mix(instruction: Instruction, operands: tuple[Operand, ...], opcode:
         if place is None:
             put(wave, as_bits(clamp_float(wave, value) if clamp else value, "f"))
             return
-        half = value.astype(np.float16)
-        bits = as_bits(clamp_float(wave, half) if clamp else half, "h") << np.uint32(16 * place)
+        value = clamp_float(wave, value) if clamp else value
+        code = encode(value, BF16) if short else as_bits(value.astype(np.float16), "h")
+        bits = code << np.uint32(16 * place)
         put(wave, bits | old(wave) & np.uint32(0xFFFF if place else 0xFFFF_0000))
 
     return make_step(instruction, act)
 
 
-def _single_or_half(instruction: Instruction, source: Operand, halved: int, high: int) -> Reader:
+def _single_or_half(instruction: Instruction, source: Operand, halved: int, high: int, *, bf16: bool) -> Reader:
     if not halved:
         if high:
             raise unknown(instruction, "op_sel")
@@ -571,8 +600,8 @@ def _single_or_half(instruction: Instruction, source: Operand, halved: int, high
     if source.file is File.LITERAL:
         raise unknown(instruction, f"half of {source.text!r}")
     whole = reader(Operand(text=source.text, file=source.file, first=source.first), "u")
-    half = half_reader(whole, high, source, "h")
-    return lambda wave: half(wave).astype(np.float32)
+    half = half_reader(whole, high, source, "w" if bf16 else "h")
+    return lambda wave: widen_bf16(half(wave)) if bf16 else half(wave).astype(np.float32)
 
 
 def _decode_dot(instruction: Instruction, operands: tuple[Operand, ...], kind: str, *, accumulates: bool) -> Step:
@@ -599,10 +628,11 @@ __all__ = ["decode_vector", "lane_bits"]
 
 _FUNCTIONS = {**INTEGER, **HALFWORD, **DOT, **FLOATING, **CONVERSIONS}
 _ON_ITSELF = {
-    "v_fmac_f32": "v_fma_f32", "v_fmac_f64": "v_fma_f64", "v_dot2c_i32_i16": "v_dot2_i32_i16",
+    **{f"v_fmac_{kind}": f"v_fma_{kind}" for kind in ("f16", "f32", "f64", "dx9_zero_f32")},
+    "v_dot2c_i32_i16": "v_dot2_i32_i16",
     "v_dot4c_i32_i8": "v_dot4_i32_i8", "v_dot8c_i32_i4": "v_dot8_i32_i4",
 }  # fmt: skip
-_WITH_CONSTANT = {"v_fmamk_f32": "v_fma_f32", "v_fmaak_f32": "v_fma_f32"}
+_WITH_CONSTANT = {f"v_{name}_{kind}": f"v_fma_{kind}" for name in ("fmamk", "fmaak") for kind in ("f16", "f32", "f64")}
 _FAMILIES = (decode_compare, decode_carry, decode_division, decode_crosslane)
 
 

@@ -15,7 +15,7 @@ from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import SKIPPING, Instruction
 from rota.isa.opcodes import IsaFlow, wait_counts
 from rota.isa.registers import EXEC, VCC
-from rota.isa.wave.meeting import Meetings
+from rota.isa.wave.meeting import WaveMeetings
 from rota.isa.wave.operand import File, parse_operand, scalar_reader, scalar_writer, unknown
 from rota.isa.wave.wave import AT_BARRIER, AT_END, AT_NAMED, START, Step, Wave, make_step
 from rota.targets.architecture import Architecture
@@ -175,7 +175,7 @@ def _named(instruction: Instruction) -> Callable[[Wave], tuple[int, int]]:
     return lambda wave: (word(wave) & _NUMBER, word(wave) >> _MEMBERS & _MOST_MEMBERS)
 
 
-def _meetings_of(wave: Wave, instruction: Instruction) -> Meetings:
+def _meetings_of(wave: Wave, instruction: Instruction) -> WaveMeetings:
     if wave.meetings is None:
         raise unknown(instruction, "barrier outside a launch")
     return wave.meetings

@@ -52,7 +52,7 @@ class _Counting:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Meetings:
+class WaveMeetings:
     """What the waves of a workgroup know of each other, and the barriers at which they learn it."""
 
     waves: int

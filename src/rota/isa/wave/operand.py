@@ -213,7 +213,8 @@ def _vector_reader(operand: Operand, kind: str) -> Reader:
         shift, cast = np.uint32(16 * operand.half), _HALF_TYPES.get(kind)
         if cast is None:
             raise ValueError(f"{operand.text} has 16 bits")
-        return lambda wave: (wave.v[row] >> shift).astype(np.uint16).view(cast)
+        wide = np.uint32 if kind == "u" else cast
+        return lambda wave: (wave.v[row] >> shift).astype(np.uint16).view(cast).astype(wide, copy=False)
     readers: dict[str, Reader] = {
         "u": lambda wave: wave.v[row],
         "b": lambda wave: wave.v[row],
@@ -234,7 +235,7 @@ def _join_words(wave: Wave, row: int) -> Any:  # noqa: ANN401  # an array of 64-
     return wave.v[row].astype(np.uint64) | wave.v[row + 1].astype(np.uint64) << np.uint64(32)
 
 
-_HALF_TYPES: dict[str, Any] = {"w": np.uint16, "s": np.int16, "h": np.float16}
+_HALF_TYPES: dict[str, Any] = {"w": np.uint16, "s": np.int16, "h": np.float16, "u": np.uint16}
 _FORMATS = {"h": "<e", "p": "<e", "U": "<d", "I": "<d", "d": "<d"}
 _SIGNS: dict[str, Any] = {
     "b": np.uint32(1 << 31),

@@ -19,7 +19,7 @@ from rota.errors import Finding, Severity
 from rota.isa.disassembly import Instruction
 from rota.isa.hazards.spacing import NOTHING, Spacing
 from rota.isa.registers import EXEC, M0, SCALAR, is_scalar, row_name
-from rota.isa.wave.meeting import Meetings
+from rota.isa.wave.meeting import WaveMeetings
 from rota.isa.wave.operand import Reader
 from rota.targets.architecture import Architecture, Pipe, Traffic
 
@@ -231,7 +231,7 @@ class Wave:
     visit: Visit | None = None  # what the wave was at one of them
     epoch: int = 0  # barriers that it waits at, or has passed
     signals: int = 0  # barriers that it has arrived at
-    meetings: Meetings | None = None  # of its workgroup, if there are others beside the workgroup's barrier
+    meetings: WaveMeetings | None = None  # of its workgroup, if there are others beside the workgroup's barrier
     ending: list[tuple[set[Pending], Callable[[], None]]] = field(
         default_factory=list
     )  # what follows the last of these
