@@ -218,7 +218,8 @@ def _mixed(random: Random, name: str, attempt: int) -> Drawn:
     if attempt < MOST_PLAIN and random.random() < 0.3:
         sources[random.randrange(3)] = random.choice(("s2", "1.0", "-2.0"))
     lists = [",".join(map(str, each)) for each in (high, halved)]
-    clamp = random.choice(("", "", " clamp")) if not attempt else ""
+    # With a short result: whether it is clamped before it is rounded, no public document says.
+    clamp = random.choice(("", "", " clamp")) if not attempt and "_f32" in name else ""
     text = f"{name} v8, {', '.join(sources)} op_sel:[{lists[0]}] op_sel_hi:[{lists[1]}]{clamp}"
     return Drawn(text, {2 * i: short if each else "f32" for i, each in enumerate(halved)})
 
