@@ -80,6 +80,8 @@ def _drawn_tile(random: Random, *, loads: bool) -> Tile:
     tile = [random.randrange(1, 17) * (4 if element == 0 else 1), random.randrange(1, 9), random.randrange(1, 4)]
     tile = [each if place < dimensions else 0 for place, each in enumerate(tile)]
     tensor = [max(each + random.choice((0, 0, 5, -1, -3, -each)), 0) for each in tile]
+    if tile[1] == 1:  # whether a single row may lie past the end, no public document says
+        tensor[1] = max(tensor[1], 1)
     row = tile[0] + random.randrange(4)
     strides = (row, row * (tile[1] or 1) + random.randrange(9))
     pads = loads and random.random() < 0.5

@@ -218,7 +218,8 @@ def _mixed(random: Random, name: str, attempt: int) -> Drawn:
     if attempt < MOST_PLAIN and random.random() < 0.3:
         sources[random.randrange(3)] = random.choice(("s2", "1.0", "-2.0"))
     lists = [",".join(map(str, each)) for each in (high, halved)]
-    clamp = random.choice(("", "", " clamp")) if not attempt else ""
+    # With a short result: whether it is clamped before it is rounded, no public document says.
+    clamp = random.choice(("", "", " clamp")) if not attempt and "_f32" in name else ""
     text = f"{name} v8, {', '.join(sources)} op_sel:[{lists[0]}] op_sel_hi:[{lists[1]}]{clamp}"
     return Drawn(text, {2 * i: short if each else "f32" for i, each in enumerate(halved)})
 
@@ -360,15 +361,14 @@ _RIGHT = {
     **_LEFT, "v_dual_bitop2_b32": 2, "v_dual_lshrrev_b32": 2, "v_dual_ashrrev_i32": 2, "v_dual_sub_nc_u32": 2,
     "v_dual_max_i32": 2, "v_dual_min_i32": 2,
 }  # fmt: skip
-_WITHOUT_CONSTANT = ("cndmask", "v_dual_fma_f32", "bitop2", "add_nc", "lshlrev")
 
 
 def _fits(left: str, right: str) -> bool:
-    """No encoding has a constant beside three sources, nor beside what its short form lacks."""
-    for one, other in ((left, right), (right, left)):
-        if "fmaak" in one or "fmamk" in one:
-            return not any(each in other for each in _WITHOUT_CONSTANT)
-    return True
+    """The encoding with a constant has neither three sources, nor integers on the left but for a move."""
+    both = left + right
+    if "fmaak" not in both and "fmamk" not in both:
+        return True
+    return not ("v_dual_fma_f32" in both or "bitop2" in both or "add_nc" in left or "lshlrev" in left)
 
 
 PAIRED = tuple(f"{left}::{right}" for left in _LEFT for right in _RIGHT if _fits(left, right))
@@ -382,6 +382,8 @@ def drawn_pair(random: Random, name: str, attempt: int) -> Drawn:
         _half(random, opcode, target, first, attempt)
         for opcode, target, first in ((left, targets[0], 0), (right, targets[1], 1))
     ]
+    if "fmaak" in name or "fmamk" in name:  # its encoding has no place for a mask, and means VCC
+        halves = [half.replace(", vcc_lo", "") for half in halves]
     kind = "f32" if "_f32" in name else "u32"
     return Drawn(" :: ".join(halves), dict.fromkeys(range(12), kind))
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from random import Random
 
-from tests.isa import tensor_oracle
+from tests.isa import tensor_oracle, wmma_oracle
 from tests.isa.plain.draw import drawn_bits
+from tests.isa.plain.families import Family, Judge
 from tests.isa.plain.judge import Verdict
-from tests.isa.plain_gfx12 import lds, memory
+from tests.isa.plain_gfx12 import control, lds, memory
 from tests.isa.plain_gfx12.cases import Draw, judge_cases
 from tests.isa.plain_gfx12.conversions import SCALED
 from tests.isa.plain_gfx12.draw import OPCODES, PAIRED, Drawn, drawn_pair, drawn_rows, drawn_text
@@ -21,23 +20,13 @@ from tests.isa.plain_gfx12.vector import run_vector
 
 ATTEMPTS = 5
 Case = tuple[str, State]
-Judge = Callable[[Random, Sequence[str], int], Iterator[tuple[str, Verdict]]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
-    """Opcodes that are judged alike: `judge` takes a random source, opcodes and how often to try each."""
-
-    name: str
-    oracle: str
-    opcodes: tuple[str, ...]
-    judge: Judge
 
 
 def _judge(draw: Callable[[Random, str, int], Case], run: Callable[[str, State], None]) -> Judge:
     """Draws a text and a state for each opcode, again while the assembler refuses it, and runs both machines."""
 
-    def judge(random: Random, opcodes: Sequence[str], count: int) -> Iterator[tuple[str, Verdict]]:
+    def judge(random: Random, arch: str, opcodes: Sequence[str], count: int) -> Iterator[tuple[str, Verdict]]:
+        del arch
         open_cases = [opcode for opcode in opcodes for _ in range(count)]
         for attempt in range(ATTEMPTS):
             drawn = [(opcode, *draw(random, opcode, attempt)) for opcode in open_cases]
@@ -86,7 +75,16 @@ def _scalar(random: Random, opcode: str, attempt: int) -> Case:
 
 
 def _drawn(draws: Mapping[str, Draw]) -> Judge:
-    return partial(judge_cases, draws)
+    def judge(random: Random, arch: str, opcodes: Sequence[str], count: int) -> Iterator[tuple[str, Verdict]]:
+        del arch
+        yield from judge_cases(draws, random, opcodes, count)
+
+    return judge
+
+
+def _quarter(judge: Judge) -> Judge:
+    """A quarter as often as others: a case has thousands of products."""
+    return lambda random, arch, opcodes, count: judge(random, arch, opcodes, -(-count // 4))
 
 
 _PLAIN = "second definition, fractions and integers"
@@ -111,5 +109,17 @@ FAMILIES: list[Family] = [
         oracle="second definition, element by element",
         opcodes=tuple(tensor_oracle.DRAWS),
         judge=_drawn(tensor_oracle.DRAWS),
+    ),
+    Family(
+        name="matrix",
+        oracle="second definition, sums of fractions",
+        opcodes=wmma_oracle.OPCODES,
+        judge=_quarter(wmma_oracle.judge_products),
+    ),
+    Family(
+        name="control",
+        oracle="second definition, line by line",
+        opcodes=tuple(control.DRAWS),
+        judge=_quarter(control.judge_programs),
     ),
 ]

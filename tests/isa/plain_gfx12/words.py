@@ -43,16 +43,16 @@ def _vector() -> Iterator[Words]:
         yield (0x7C00_0000 | op << 17 | TWO << 9 | source,)  # VOPC
     for op in range(62):
         yield op << 25 | TARGET << 17 | TWO << 9 | VECTOR + ONE, 0x4000_0000, 0x4000_0000  # VOP2
-    for op, sources, second in product(range(1024), _MIXTURES, (0, 20 << 8)):
-        yield 0xD400_0000 | op << 16 | second | TARGET, sources  # VOP3
+    for op, sources in product(range(1024), _MIXTURES):
+        yield 0xD400_0000 | op << 16 | TARGET, sources  # VOP3
+    for op, sources in product(range(1024), _MIXTURES[:2]):
+        yield 0xD400_0000 | op << 16 | 20 << 8 | TARGET, sources  # with a second result
     for op, sources, high in product(range(128), _MIXTURES[:2], (0, 0x4000)):
         yield 0xCC00_0000 | op << 16 | high | TARGET, 0x1800_0000 | sources  # VOP3P
         yield 0xCC00_0000 | op << 16 | high | TARGET, sources
     for op, kind in product((0x33, 0x88), (0x35, 0x3A)):  # a product with scales before it
         scales = 0xCC00_0000 | kind << 16, _sources(VECTOR + ONE, VECTOR + TWO, VECTOR)
         yield *scales, 0xCC00_4000 | op << 16 | TARGET, 0x1800_0000 | _VECTORS
-    for left, right in product(range(64), range(64)):
-        yield 0xCF00_0000 | left << 18 | right << 12 | VECTOR + ONE, 0x0302_0104, 0x0554_0708  # VOPD3
     rest = (TWO + 5) << 9 | VECTOR + THREE
     for left, right in product(range(32), range(32)):
         yield 0xC800_0000 | left << 22 | right << 17 | TWO << 9 | VECTOR + ONE, TARGET << 24 | 7 << 17 | rest, 0  # VOPD
