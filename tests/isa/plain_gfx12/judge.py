@@ -7,7 +7,6 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -32,18 +31,23 @@ _HALVES = ("-Xclangas", "-target-feature", "-Xclangas", "+real-true16")
 _CRASHES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
+def assembler() -> tuple[str, ...]:
+    """The command, without files."""
+    target = ("-x", "assembler", "--target=amdgcn-amd-amdhsa", f"-mcpu={ARCH}")
+    return (*find_toolchain().compiler, *target, *_HALVES)
+
+
 def assembled(texts: Sequence[str]) -> list[Instruction | None]:
     """The instructions as they are disassembled; None for a text that the assembler refuses."""
     toolchain = find_toolchain()
     assert toolchain.objdump is not None
     assert CDNA5.listing is not None
     good = list(range(len(texts)))
-    command = (*toolchain.compiler, "-x", "assembler", "--target=amdgcn-amd-amdhsa", f"-mcpu={ARCH}", *_HALVES)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         while True:
             (folder / "k.s").write_text("k:\n" + "".join(f"{texts[number]}\n" for number in good) + "s_endpgm\n")
-            built = (*command, "-ferror-limit=0", "-c", "k.s", "-o", "k.o")
+            built = (*assembler(), "-ferror-limit=0", "-c", "k.s", "-o", "k.o")
             done = subprocess.run(built, cwd=folder, capture_output=True, text=True, check=False)
             bad = {int(line) - 2 for line in _ERROR.findall(done.stderr)}
             if done.returncode == 0:
@@ -58,16 +62,6 @@ def assembled(texts: Sequence[str]) -> list[Instruction | None]:
     for number, instruction in zip(good, found, strict=False):
         out[number] = instruction
     return out
-
-
-@cache
-def is_executed(instruction: Instruction) -> bool:
-    """Does the interpreter decode it?"""
-    try:
-        decode(instruction, CDNA5, {instruction.follows or 0: 0})
-    except IsaError:
-        return False
-    return True
 
 
 def wave_of(state: State) -> Wave:
