@@ -24,7 +24,7 @@ def test_all_of_them_are_named_once() -> None:
 @pytest.mark.parametrize(
     ("text", "names"),
     [
-        ("v_mov_b32_dpp v0, v1 row_share:1 row_mask:0xf bank_mask:0xf", ("row_share:1",)),
+        ("v_mov_b32_dpp v0, v1 row_bcast:63 row_mask:0xf bank_mask:0xf", ("row_bcast:63",)),
         ("v_mov_b32_dpp v0, v1 row_shr:16 row_mask:0xf bank_mask:0xf", ("row_shr:16",)),
         ("v_add_co_u32_dpp v0, vcc, v1, v2 row_shr:1 row_mask:0xf bank_mask:0xf", ("row_shr",)),
         ("v_add_f32_e64 v0, v1, v2 mul:2", ("mul:2",)),
@@ -52,7 +52,7 @@ def test_all_of_them_are_named_once() -> None:
         ("v_mfma_f32_16x16x8_xf32 v[0:3], v[4:5], v[6:7], v[0:3]", ()),
         ("buffer_load_dword v0, v1, s[0:3], 0 offen tfe", ("tfe",)),
         ("buffer_load_ubyte v1, s[0:3], 0 offen lds", ()),
-        ("s_load_dword s0, s[2:3], 0x0 nv", ("nv",)),
+        ("s_load_dword s0, s[2:3], 0x0 dlc", ("dlc",)),
         ("ds_read_b32 v0, v1 gds", ("gds",)),
         ("ds_append v0", ()),
         ("s_waitcnt vmcnt(0) vscnt(0)", ()),

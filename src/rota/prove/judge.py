@@ -19,7 +19,7 @@ from rota.errors import Finding, Severity, several
 from rota.prove.agreement import Agreement
 from rota.prove.causes import DISTANCE, UNDECIDED, Alarm, FoundPair, SyncGap, group_by_cause
 from rota.prove.decisions import ALL, Decisions, Path, Span
-from rota.prove.mbarriers import are_ordered
+from rota.prove.mbarriers import are_ordered, knows
 from rota.prove.operation import CountedBy, Operation
 from rota.prove.state import ANY, InFlight, LdsUse, Masks, OwnPlaces, WaveSet, count_younger, find_common, know_distance
 from rota.prove.verdict import Fix, Remedy, separate, strengthen, wait_before
@@ -136,6 +136,12 @@ def _are_one_load(conflict: Conflict, wave_sets: Sequence[WaveSet]) -> bool:
     )
 
 
+def _write_the_same(conflict: Conflict) -> bool:
+    """True if both waves write one number to one place."""
+    first, then = conflict.first, conflict.then
+    return bool(first.flight.data) and first.flight.data == then.flight.data and first.octets == then.octets
+
+
 def _flights_of(wave_set: WaveSet) -> Iterator[InFlight]:
     return chain(wave_set.covered.values(), wave_set.late.values(), wave_set.in_flight)
 
@@ -188,7 +194,7 @@ class Judge:
         def accepts(conflict: Conflict) -> bool:
             nonlocal is_free
             is_free = False
-            if are_ordered(conflict.first.flight, conflict.then.flight):
+            if are_ordered(conflict.first.flight, conflict.then.flight) or _write_the_same(conflict):
                 return False
             if conflict.first.access.how == "dma" and _are_one_load(conflict, wave_sets):
                 number, waves = conflict.first.access.number, (conflict.first.wave, conflict.then.wave)
@@ -278,7 +284,7 @@ class Judge:
                 continue
             if not order_matters(access.how, other.how) or self._are_other_lanes(lanes, flight.lanes):
                 continue
-            if flight.released and not flight.released.isdisjoint(wave_set.named.acquired):  # the wave has seen it end
+            if knows(wave_set.named.lags, flight.released):
                 continue
             for place, wave in enumerate(wave_set.waves):
                 if not (common := find_common(access, place, other, place)):
@@ -383,7 +389,7 @@ class Judge:
     def check_end(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> None:
         """Report copies to or from LDS in flight when their wave ends: another workgroup may have the LDS by then."""
         for flight in wave_set.in_flight:
-            is_over = not flight.released.isdisjoint(wave_set.named.acquired)
+            is_over = knows(wave_set.named.lags, flight.released)
             if flight.access is not None and flight.access.how in COPIES and any(flight.access.bytes) and not is_over:
                 what = "a load to LDS" if flight.access.how == "dma" else "a store from LDS"
                 message, counter = f"{what} is in flight when its wave ends", self._counter(flight.number)

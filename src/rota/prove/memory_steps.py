@@ -21,6 +21,7 @@ from rota.prove import mbarriers
 from rota.prove.decisions import ALL, Decided, Decisions, Path, Span, plain_span
 from rota.prove.evaluation import Evaluator
 from rota.prove.judge import COPIES, Judge
+from rota.prove.mbarriers import NO_MARKS, Marks
 from rota.prove.named_barriers import BarrierError
 from rota.prove.operation import VECTORS, CountedBy, Operation, OperationKind, rows_of
 from rota.prove.state import Half, InFlight, LdsUse, Mask, OwnPlaces, WaveSet, retire
@@ -37,9 +38,10 @@ from rota.prove.symbol import (
     linear,
     parts_of,
     plus,
+    simplify,
     spread_of,
 )
-from rota.prove.tensor_copies import DONE, PLACE, Field, find_tile
+from rota.prove.tensor_copies import DONE, PLACE, WORD, Field, find_tile
 from rota.prove.touched_bytes import TouchedBytes
 from rota.prove.widening import ProductState, Recorder
 
@@ -114,7 +116,8 @@ class MemorySteps:
             access = flight.access
             if access is None:
                 continue
-            if access.how == "dma" and (access in wave_set.covered or access in wave_set.late):
+            old = wave_set.covered.get(access, wave_set.late.get(access))
+            if old is not None and (access.how == "dma" or (old.released, old.lags) != (flight.released, flight.lags)):
                 access = self.accesses.repeat(access)
             wave_set.complete(access, flight)
 
@@ -133,24 +136,27 @@ class MemorySteps:
     # Issues.
 
     def issue_lds(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
-        access = lanes = None
+        access, lanes, data = None, None, b""
         phase_bit = self._poll(wave_set, operation, product) if operation.polls else None
         if phase_bit is not None:  # of a barrier in LDS, which orders other accesses and needs no order itself
             self._forget_rows(wave_set, operation)
-            pending = self._evaluator.symbols.fresh("pending", WAVE, mbarriers.PENDING)
+            pending = self._evaluator.symbols.fresh("pending", WAVE, mbarriers.UNKNOWN)
             low = plus(self._evaluator.symbols, pending, phase_bit)
             wave_set.registers[min(rows_of(operation.data))] = low
         elif operation.kind is OperationKind.LDS:  # else an exchange of lanes, which leaves LDS as it is
             address = self._evaluator.read_row(wave_set, operation.operands[0].rows[0], product.known)
             access, lanes = self._access(wave_set, operation, operation.verb, address, product)
             if operation.verb == "write" and len(operation.operands) > 1:
-                self._set_up(wave_set, operation, product)
+                data = self._set_up(wave_set, operation, product)
+        held = self._read_words(wave_set, operation, product.known) if wave_set.named.words and access else {}
         moved = self._gather(wave_set, operation, product.known) if operation.kind is OperationKind.EXCHANGE else None
         if phase_bit is None:
             self._forget_rows(wave_set, operation)
         if moved is not None:
             wave_set.registers[operation.operands[0].rows[0]] = moved
-        self._issue(wave_set, operation, access, product, lanes)
+        elif held:
+            wave_set.registers |= held
+        self._issue(wave_set, operation, access, product, lanes, data=data)
 
     # Barriers in LDS.
 
@@ -167,26 +173,55 @@ class MemorySteps:
         """What a wave that polls a barrier reads, None if it reads something else; PhaseError where it waits."""
         place = self._place_of(wave_set, operation, product.known)
         phase = None if place is None else mbarriers.find_phase(wave_set, place)
-        if phase is None or phase.broken:  # then it may hold anything
+        if phase is None:  # then it may hold anything
             return None
         found = mbarriers.poll(wave_set, phase, operation.number)
         if found is None:
             raise PhaseError
         return found
 
-    def _set_up(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
-        """Note a word that one lane writes: it may be a barrier that waves arrive at later."""
+    def _set_up(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> bytes:
+        """Note a number that waves write: if one lane does, it may be a barrier that waves arrive at later."""
         lanes = wave_set.exec.leaf
         place = self._place_of(wave_set, operation, product.known)
-        if lanes is None or sum(each.bit_count() for each in lanes) != 1 or place is None:
-            return
-        low = self._evaluator.read_row(wave_set, operation.operands[1].rows[0], product.known)
-        if not isinstance(low, Linear):
-            wave = next(at for at, each in enumerate(lanes) if each)
-            words = np.broadcast_to(np.asarray(low), (len(lanes), self._touched.masks.lanes))
-            mbarriers.set_up(place, int(words[wave, lanes[wave].bit_length() - 1]), product.wave_sets)
+        if lanes is None or place is None:
+            return b""
+        active, words = self._touched.masks.lanes_of(lanes), list[int | None]()
+        for row in operation.operands[1].rows:
+            value = self._evaluator.read_row(wave_set, row, product.known)
+            found = set() if isinstance(value, Linear) else {*np.broadcast_to(np.asarray(value), active.shape)[active]}
+            words.append(int(found.pop()) if len(found) == 1 else None)
+        size = WORD * len(words)
+        if size == mbarriers.BYTES and sum(each.bit_count() for each in lanes) == 1:
+            if words[0] is not None:
+                mbarriers.set_up(place, words[0], product.wave_sets)
+            return b""
+        data = b"".join(each.to_bytes(WORD, "little") for each in words if each is not None)
+        if len(data) < size:
+            return b""
+        mbarriers.write(place, data, product.wave_sets)
+        return data
 
-    def arrive(self, wave_set: WaveSet, operation: Operation, product: ProductState, *, loops: bool) -> None:
+    def _read_words(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> dict[int, Value]:
+        """What a read of LDS gives, by the register that it fills, where that is known."""
+        rows, access = [*rows_of(operation.data)], operation.access
+        address = self._evaluator.read_row(wave_set, operation.operands[0].rows[0], known)
+        if access is None or access.signed or access.half or isinstance(address, Linear) or not wave_set.exec.is_full:
+            return {}
+        if len(rows) != len(operation.extents) or any(size > WORD for _, size in operation.extents):
+            return {}
+        found: dict[int, Value] = {}
+        places = np.broadcast_to(np.asarray(address), (len(wave_set.waves), self._touched.masks.lanes))
+        for row, (offset, size) in zip(rows, operation.extents, strict=True):
+            numbers = [
+                mbarriers.read(wave_set, int(each[0]) + offset, size) if (each == each[0]).all() else None
+                for each in places
+            ]
+            if None not in numbers:
+                found[row] = simplify(np.array(numbers, np.int64)[:, None])
+        return found
+
+    def arrive(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
         """Arrive at a barrier in LDS: what the waves have done there before is over for whoever sees its phase end.
 
         LDS instructions of a wave are performed in order; asynchronous copies are not among them.
@@ -200,11 +235,12 @@ class MemorySteps:
         if not isinstance(count, int):
             raise BarrierError("how many arrivals are counted isn't known")
         arrivals = sum(each.bit_count() for each in lanes) * count
-        if arrivals and mbarriers.arrive(wave_set, place, arrivals, product.wave_sets, loops=loops):
+        if arrivals and mbarriers.arrive(wave_set, place, arrivals, product.wave_sets):
             if operation.verb == ARRIVES_LATER:
                 wave_set.release(place, lambda by, _: "asynccnt" in by.counters)
             else:
                 wave_set.release(place, lambda _, access: access.how not in COPIES)
+            mbarriers.turn(wave_set, place, product.wave_sets)
         self._forget_rows(wave_set, operation)
         if operation.counted_by.counters:
             self._issue(wave_set, operation, None, product)
@@ -227,12 +263,12 @@ class MemorySteps:
 
     def _issue(
         self, wave_set: WaveSet, operation: Operation, access: LdsUse | None, product: ProductState,
-        lanes: OwnPlaces | None = None, *, released: frozenset[int] = frozenset(),
+        lanes: OwnPlaces | None = None, *, released: Marks = NO_MARKS, data: bytes = b"",
     ) -> None:  # fmt: skip
         by, at_signal = operation.counted_by, wave_set.signalled
         flight = InFlight(
             operation.number, operation.data, access, product.epoch, signalled=at_signal, lanes=lanes,
-            released=released, acquired=wave_set.named.acquired,
+            released=released, lags=wave_set.named.lags, data=data,
         )  # fmt: skip
         queue = wave_set.queues[by]
         if queue or not (by.in_order and flight.only_counts):
@@ -258,7 +294,7 @@ class MemorySteps:
         concrete = not isinstance(address, Linear)
         self.sites[operation.number] = self.sites.get(operation.number, True) and concrete
         access = self._access_in_bounds(wave_set, operation, how, address, active, product.known)
-        if access.how not in {"read", "copy"} and wave_set.named.phases:
+        if access.how not in {"read", "copy"} and (wave_set.named.phases or wave_set.named.words):
             mbarriers.overwrite(reduce(or_, access.bytes), product.wave_sets)
         lanes = self._touched.find_own_places(operation, address, active)
         self._judge.check_own_accesses(wave_set, operation, access, lanes, product.known)
@@ -326,11 +362,11 @@ class MemorySteps:
             self._outside[key] = (known.path, (known.path[0], (known.path[1], event)))
         return self._outside[key][1]
 
-    def issue_vector(self, wave_set: WaveSet, operation: Operation, product: ProductState, *, loops: bool) -> None:
+    def issue_vector(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
         access: LdsUse | None = None
         lanes: OwnPlaces | None = None
         if operation.tensor:
-            self._copy_tile(wave_set, operation, product, loops=loops)
+            self._copy_tile(wave_set, operation, product)
             return
         if operation.copies:
             row = operation.operands[0].rows[0] if operation.operands else SCALAR + M0
@@ -344,7 +380,7 @@ class MemorySteps:
             self._spill(wave_set, operation, product.known)
         self._issue(wave_set, operation, access, product, lanes)
 
-    def _copy_tile(self, wave_set: WaveSet, operation: Operation, product: ProductState, *, loops: bool) -> None:
+    def _copy_tile(self, wave_set: WaveSet, operation: Operation, product: ProductState) -> None:
         """Issue a tensor copy: one job of the wave, whatever EXEC holds.  It may arrive at a barrier by itself."""
         evaluator, known = self._evaluator, product.known
 
@@ -360,15 +396,15 @@ class MemorySteps:
             raise BarrierError("whether a tensor copy is done that arrives at an mbarrier isn't known")
         here = replace(operation, extents=tile.pieces)
         access = self._access_in_bounds(wave_set, here, operation.copies, read(PLACE), active, known)
-        if access.how == "dma" and wave_set.named.phases:
+        if access.how == "dma" and (wave_set.named.phases or wave_set.named.words):
             mbarriers.overwrite(reduce(or_, access.bytes), product.wave_sets)
         self._judge.check_own_accesses(wave_set, operation, access, None, known)
         if self._recorder is not None:
             self._recorder.record_access(product, wave_set, access)
-        place, released = tile.arrives_at, frozenset[int]()
-        if place is not None and mbarriers.arrive(wave_set, place, waves, product.wave_sets, loops=loops):
+        place, released = tile.arrives_at, NO_MARKS
+        if place is not None and mbarriers.arrive(wave_set, place, waves, product.wave_sets):
             wave_set.release(place, lambda _, __: False)
-            released = frozenset({place})
+            released = frozenset({(place, int(mbarriers.turn(wave_set, place, product.wave_sets)))})
         self._issue(wave_set, operation, access, product, released=released)
 
     def _access_flat(self, wave_set: WaveSet, operation: Operation, known: Decisions) -> LdsUse | None:

@@ -3,7 +3,8 @@
 `s_barrier_init` says how many arrivals complete a phase, a wave joins one barrier at a time, signals it once and waits
 for it.  Here waves go on when all that haven't ended wait.  Where as many wait at a barrier as it counts, and no others
 are left, they are ordered as by a barrier of the workgroup.  Where more wait than it counts, some may go on before the
-others have come: all go on, and nothing is ordered.
+others have come: all go on, and nothing is ordered.  Where others wait elsewhere, `rota.prove.mbarriers` says whether
+these may come to it, too.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from rota.prove.mbarriers import Mbarrier
+    from rota.prove.mbarriers import Marks, Mbarrier, Word
     from rota.prove.state import WaveSet
 
 WORKGROUP = -1
-_NUMBER, _COUNT = 0x1F, 16  # of a barrier, and where its count begins
+_NUMBER, _COUNT, _MOST = 0x1F, 16, 0x7F  # of a barrier, where its count begins, and the largest
 
 
 class BarrierError(Exception):
@@ -25,25 +26,30 @@ class BarrierError(Exception):
 
 
 class Count(NamedTuple):
-    """A barrier that a wave initialised; it is `settled` once the workgroup has met since."""
+    """A barrier that a wave initialised; it is `settled` once the workgroup has met since.
+
+    One that nobody initialised may get its count `by_signals`.
+    """
 
     barrier: int
     arrivals: int
     settled: bool = False
+    by_signals: bool = False
 
 
 class NamedBarriers(NamedTuple):
     """The barrier that a wave has joined (0: none), the one that it has signalled or waits at, and all counts.
 
-    Of barriers in LDS: their phases, those whose end the wave has `acquired`, the operation by which it `polled` last,
-    and the byte of the one that it waits for.
+    Of barriers in LDS: their phases, how many ends of phases the wave doesn't know of, the operation by which it
+    `polled` last, and the byte of the one that it waits for; and `words` of LDS whose contents are known.
     """
 
     joined: int = 0
     target: int = WORKGROUP
     counts: tuple[Count, ...] = ()
     phases: tuple[Mbarrier, ...] = ()
-    acquired: frozenset[int] = frozenset()
+    lags: Marks = frozenset()
+    words: tuple[Word, ...] = ()
     polled: int = -1
     awaited: int = -1
 
@@ -64,16 +70,25 @@ def initialise(word: int, wave_sets: Iterable[WaveSet]) -> None:
 
 def join(word: int, wave_set: WaveSet) -> None:
     number = word & _NUMBER
-    if wave_set.signalled or not any(each.barrier == number and each.settled for each in wave_set.named.counts):
+    is_new = any(each.barrier == number and not each.settled for each in wave_set.named.counts)
+    if not number or wave_set.signalled or is_new:
         raise BarrierError("it joins a barrier that may not be initialised yet, or between a signal and its wait")
     wave_set.named = wave_set.named._replace(joined=number)
 
 
 def signal(word: int, wave_set: WaveSet) -> None:
     """Arrive at the joined barrier; the caller marks the wave set as signalled."""
-    if wave_set.signalled or word & _NUMBER != wave_set.named.joined or word >> _COUNT:
+    named, number, count = wave_set.named, word & _NUMBER, word >> _COUNT & _MOST
+    known = next((each for each in named.counts if each.barrier == number), None)
+    if wave_set.signalled or number != named.joined or (count and known is not None and not known.by_signals):
         raise BarrierError("it signals a barrier that its wave hasn't joined, changes its count, or signals it twice")
-    wave_set.named = wave_set.named._replace(target=wave_set.named.joined)
+    if known is None and not count:
+        raise BarrierError("it signals a barrier that may not be initialised")
+    if count:
+        others = (each for each in named.counts if each.barrier != number)
+        made = Count(number, count, settled=True, by_signals=True)
+        named = named._replace(counts=tuple(sorted((*others, made))))
+    wave_set.named = named._replace(target=number)
 
 
 def settle(wave_sets: Iterable[WaveSet]) -> None:
@@ -83,21 +98,23 @@ def settle(wave_sets: Iterable[WaveSet]) -> None:
         each.named = each.named._replace(target=WORKGROUP, counts=counts)
 
 
-def find_released(waiting: Sequence[WaveSet]) -> tuple[list[WaveSet], bool]:
-    """The wave sets that go on, of all that haven't ended, and whether their barrier orders them; none if all hang."""
+def find_released(waiting: Sequence[WaveSet]) -> tuple[list[WaveSet], bool, bool]:
+    """The wave sets that go on, of all that haven't ended, and whether their barrier orders them; none if all hang.
+
+    The last says whether it orders them as long as no others come to it.
+    """
     groups: defaultdict[int, list[WaveSet]] = defaultdict(list)
     for each in waiting:
         groups[each.named.target].append(each)
     if [*groups] == [WORKGROUP]:
-        return groups[WORKGROUP], True
+        return groups[WORKGROUP], True, False
     for number, members in sorted(groups.items()):
-        arrivals = next((each.arrivals for each in members[0].named.counts if each.barrier == number), 0)
+        found = {count for each in members for count in each.named.counts if count.barrier == number}
+        arrivals = min((each.arrivals for each in found), default=0)
         there = sum(len(each.waves) for each in members)
         if number < 0 or arrivals > there:  # of the workgroup, or polled in LDS
             continue
-        if arrivals < there or there == 1:
-            return members, False
-        if len(groups) == 1:
-            return members, True
-        raise BarrierError("some waves meet at a named barrier while others wait elsewhere")
-    return [], False
+        is_certain = len(found) == 1 and arrivals == there > 1
+        is_alone = len(groups) == 1 and not any(each.by_signals for each in found)
+        return members, is_certain and is_alone, is_certain and not is_alone
+    return [], False, False

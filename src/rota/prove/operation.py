@@ -398,13 +398,22 @@ def mark_mbarriers(operations: list[Operation]) -> list[Operation]:
         elif each.tensor and polling:  # it may arrive at a barrier, which another of its words names
             named = _mask(each.operands[BARRIER.group].rows[BARRIER.word : BARRIER.word + 1])
             marked[number] = replace(each, polls=(number, number), address=each.address | named)
-        elif each.kind is OperationKind.LDS and each.verb == "write" and each.extents == ((each.extents[0][0], 8),):
+        elif _may_set_up(each, polls=bool(polling)):
             data = _parse_operand(each.instruction.operands[1], each.instruction)
             rows = each.address | _mask(data.rows)
             marked[number] = replace(each, operands=(*each.operands, data), address=rows)
     return marked
 
 
+def _may_set_up(operation: Operation, *, polls: bool) -> bool:
+    """True if it stores one number in LDS that a wave may rely on: a barrier, or where polled ones are."""
+    if operation.kind is not OperationKind.LDS or operation.verb != "write" or len(operation.extents) > 1:
+        return False
+    size = operation.extents[0][1]
+    return size == _BARRIER_BYTES or (polls and size == _BARRIER_BYTES // 2)
+
+
+_BARRIER_BYTES = 8
 _UNSEEN = frozenset({OperationKind.QUIET, OperationKind.WAIT, OperationKind.VALUE})
 
 

@@ -25,7 +25,7 @@ from rota.prove.named_barriers import WORKGROUP, BarrierError
 from rota.prove.operation import SCC_ROW, CountedBy, Operation, OperationKind, rows_of
 from rota.prove.rings import decide, find_period
 from rota.prove.seen_states import SeenStates
-from rota.prove.slicing import BackwardSlice, find_call_targets, find_interacting
+from rota.prove.slicing import BackwardSlice, find_call_targets, find_interacting, forget_polls
 from rota.prove.state import Accesses, Half, InFlight, Mask, Masks, WaveSet, atoms_of
 from rota.prove.symbol import GROUP, LANE, Lanes, Linear, Plain, Symbol, Value, simplify
 from rota.prove.tensor_copies import UnknownFieldError
@@ -306,6 +306,7 @@ class Explorer:
         judge: Judge, kernarg_row: int, waves: int, meter: Meter, recorder: Recorder | None,
     ) -> None:  # fmt: skip
         self._recorder = recorder
+        operations = forget_polls(operations, sliced.needed)
         self.operations, self.evaluator, self.memory = operations, evaluator, memory
         self.judge, self.meter = judge, meter
         self._evaluated, self._looping, self._unread = sliced.evaluated, sliced.looping, sliced.unread
@@ -318,7 +319,7 @@ class Explorer:
         self._period = find_period(operations, sliced.looping)
         self._widener = Widener(evaluator, sliced.for_addresses, self._period)
         self._runs = self._quiet_runs()
-        self._polls = any(each.polls for each in operations)
+        self._polls = evaluator.symbols.keeps_parity = any(each.polls for each in operations)
         self._interacts = find_interacting(operations, sliced.successors, flat=memory.flat_lds)
         self._branching = Branching(evaluator, memory.accesses, waves)
         self.graph = StateGraph()
@@ -327,6 +328,7 @@ class Explorer:
         self._pushed = 0
         self.steps = self.states = self.paths = 0
         self.hangs = False  # on some path, at a named barrier
+        self._refused: dict[int, str] = {}  # why waves can't be followed beyond an arrival
         self.spelling = Spelling()
         self._described: dict[tuple[Symbol, bool, str], str] = {}
 
@@ -401,9 +403,9 @@ class Explorer:
             for wave_set in polling:
                 mbarriers.resume(wave_set)
             return self._checkpoint(product, ("barrier",))
-        released, are_ordered = self._find_released(waiting)
+        released, are_ordered = self._find_released(product, waiting)
         if not released:
-            self.hangs = True
+            self._hang(waiting)
             return False
         meets_all = are_ordered and released[0].named.target == WORKGROUP
         if meets_all:
@@ -428,11 +430,22 @@ class Explorer:
         product.wave_sets.sort(key=lambda wave_set: wave_set.waves)
         return self._checkpoint(product, ("barrier",))
 
-    def _find_released(self, waiting: Sequence[WaveSet]) -> tuple[list[WaveSet], bool]:
-        try:
-            return named_barriers.find_released(waiting)
-        except BarrierError as error:
-            raise InconclusiveError(str(error), self.operations[waiting[0].at]) from error
+    def _hang(self, waiting: Sequence[WaveSet]) -> None:
+        """No wave goes on any more; raises InconclusiveError if one would that the proof can't follow."""
+        for each in waiting:
+            if each.named.target == mbarriers.STUCK:
+                raise InconclusiveError(self._refused[each.at], self.operations[each.at])
+        self.hangs = True
+
+    def _find_released(self, product: ProductState, waiting: Sequence[WaveSet]) -> tuple[list[WaveSet], bool]:
+        released, are_ordered, are_ordered_alone = named_barriers.find_released(waiting)
+        if are_ordered_alone:
+            try:
+                mbarriers.meet(released, released[0].named.target, product.wave_sets)
+            except BarrierError as error:
+                raise InconclusiveError(str(error), self.operations[released[0].at]) from error
+            mbarriers.drop_known(product.wave_sets)
+        return released, are_ordered
 
     def _advance(self, product: ProductState, wave_set: WaveSet) -> bool:  # noqa: C901, PLR0912
         """Step a wave set until it waits, ends or splits; False if the path ends."""
@@ -566,7 +579,7 @@ class Explorer:
         for row in rows:
             self._resolve(wave_set, row, product)
         try:
-            self.memory.issue_vector(wave_set, operation, product, loops=self._looping[operation.number])
+            self.memory.issue_vector(wave_set, operation, product)
         except BarrierError as error:
             raise InconclusiveError(str(error), operation) from error
         except UnknownFieldError as error:
@@ -575,6 +588,7 @@ class Explorer:
 
     def _access_lds(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool:
         """Issue an LDS op; False if the wave waits, because it polls a barrier in LDS whose phase hasn't ended."""
+        lags = wave_set.named.lags
         try:
             self.memory.issue_lds(wave_set, operation, product)
         except PhaseError:
@@ -582,6 +596,9 @@ class Explorer:
             return False
         except BarrierError as error:
             raise InconclusiveError(str(error), operation) from error
+        if self._polls and wave_set.named.lags != lags:  # what it knows to be over may be over for all
+            self.judge.check_races(product.wave_sets, product.epoch, product.known, self._spend_pairs)
+            mbarriers.drop_known(product.wave_sets)
         return True
 
     def _arrive(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool:
@@ -592,9 +609,11 @@ class Explorer:
             product.wave_sets[place : place + 1] = self._split(wave_set)
             return False
         try:
-            self.memory.arrive(wave_set, operation, product, loops=self._looping[operation.number])
-        except BarrierError as error:
-            raise InconclusiveError(str(error), operation) from error
+            self.memory.arrive(wave_set, operation, product)
+        except BarrierError as error:  # first the others go on as far as they can, and may race
+            self._refused[operation.number] = str(error)
+            wave_set.waiting, wave_set.named = True, wave_set.named._replace(target=mbarriers.STUCK)
+            return False
         return True
 
     def _meet(self, product: ProductState, wave_set: WaveSet, operation: Operation) -> bool:

@@ -24,6 +24,7 @@ from rota.prove.widening import (
     Substitution,
     holds_now,
     join_masks,
+    join_parity,
     register_key,
     restate,
     row_set,
@@ -247,6 +248,11 @@ def _join_values(  # noqa: PLR0917
         return found
     if (shift := shift_between(value, old)) is not None:
         return widen_counter(evaluator.symbols, value, shift, bases)
+    pair = (key_of(old), key_of(value))
+    if pair not in fresh and (joint := join_parity(evaluator, old, value, "joint")) is not None:
+        fresh[pair] = joint
+    if isinstance(known := fresh.get(pair), Linear) and known.scale > 1:
+        return known
     bits = bits_of(old)
     if not isinstance(old, Linear):
         bits |= bits_of(value)
@@ -300,7 +306,11 @@ def _take_memory(wave_set: WaveSet, memory: _Memory) -> None:
 def _join_done(one: dict[LdsUse, InFlight], other: dict[LdsUse, InFlight]) -> dict[LdsUse, InFlight]:
     """The accesses of both; the later issue of one that both have, which fewer barriers order."""
     return one | {
-        access: flight if access not in one or flight.epoch >= one[access].epoch else one[access]
+        access: flight
+        if access not in one
+        else flight.order_like(one[access])
+        if flight.epoch >= one[access].epoch
+        else one[access].order_like(flight)
         for access, flight in other.items()
     }
 

@@ -6,7 +6,9 @@ A proof evaluates only operations on which LDS addresses, branches or EXEC depen
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 
 from rota.isa.opcodes import IsaFlow, IsaUnit, Trait
 from rota.isa.wave.operand import File, Operand
@@ -74,6 +76,18 @@ def derive_successors(operations: Sequence[Operation]) -> list[list[int]]:
         else:
             successors.append([number + 1] if number < last else [])
     return successors
+
+
+def forget_polls(operations: Sequence[Operation], needed: Sequence[int]) -> list[Operation]:
+    """The operations; a loop whose results are needed after it isn't one that only polls a barrier in LDS."""
+    found = list(operations)
+    for number, each in enumerate(operations):
+        if each.polls and not each.tensor:
+            first, last = each.polls
+            written = reduce(or_, (inside.writes | inside.data for inside in operations[first : last + 1]))
+            if last + 1 < len(operations) and written & needed[last + 1]:
+                found[number] = replace(each, polls=())
+    return found
 
 
 _MEETING = frozenset({OperationKind.LDS, OperationKind.BARRIER, OperationKind.ARRIVAL})

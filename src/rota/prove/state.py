@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rota.prove.mbarriers import mark
+from rota.prove.mbarriers import NO_MARKS, Marks, mark
 from rota.prove.named_barriers import NO_BARRIERS, NamedBarriers
-from rota.prove.operation import CountedBy
+from rota.prove.operation import NOT_COUNTED, CountedBy
 from rota.prove.symbol import GROUP, Symbol, Value, select_waves
 
 Leaf = tuple[int, ...]
@@ -269,9 +269,6 @@ class OwnPlaces(NamedTuple):
     active: Mask
 
 
-_NO_PLACES: frozenset[int] = frozenset()
-
-
 class InFlight(NamedTuple):
     """A memory op in flight: its operation, the registers that it fills, its LDS access, and the epoch of its issue.
 
@@ -282,8 +279,8 @@ class InFlight(NamedTuple):
     `waited` are the counters that a wait has seen at 0 since its issue, if another one counts it, too.  `signalled`
     says that its wave had signalled the next barrier and not yet waited for it.  An op that is there on some of the
     paths that were joined only `may` be in flight: no wait can count on it.  `lanes` are known until the next place
-    where states are compared.  It is over when its wave arrives at the barriers in LDS where it is `released`, and was
-    issued after the end of those that the wave had `acquired`.
+    where states are compared.  It was over before those phases of barriers in LDS
+    ended at which it is `released`, and its wave had these `lags`.  `data` is what a store writes to one place.
     """
 
     number: int
@@ -299,8 +296,16 @@ class InFlight(NamedTuple):
     signalled: bool = False
     may: bool = False
     lanes: OwnPlaces | None = None
-    released: frozenset[int] = _NO_PLACES
-    acquired: frozenset[int] = _NO_PLACES
+    released: Marks = NO_MARKS
+    lags: Marks = NO_MARKS
+    data: bytes = b""
+
+    def order_like(self, other: InFlight) -> InFlight:
+        """The same, ordered by no more than what orders the other one, too."""
+        if (self.released, self.lags, self.data) == (other.released, other.lags, other.data):
+            return self
+        released, lags = _in_both(self.released, other.released, min), _in_both(self.lags, other.lags, max)
+        return self._replace(released=released, lags=lags, data=self.data if self.data == other.data else b"")
 
     @property
     def only_counts(self) -> bool:
@@ -323,12 +328,17 @@ class InFlight(NamedTuple):
         """Before how many barriers it was issued, if its wave had signalled one, what else orders its access."""
         if self.access is None:
             return None
-        ordered = (self.released, self.acquired) if self.released or self.acquired else ()
+        ordered = (self.released, self.lags, self.data) if self.released or self.lags or self.data else ()
         return (max(self.epoch - epoch, -OLDEST), self.signalled, *ordered)
 
     def since(self, epoch: int) -> InFlight:
         """The same, with the epoch of its issue counted from that one."""
         return self._replace(epoch=max(self.epoch - epoch, -OLDEST))
+
+
+def _in_both(one: Marks, other: Marks, worse: Callable[[int, int], int]) -> Marks:
+    found = dict(other)
+    return frozenset((place, worse(number, found[place])) for place, number in one if place in found)
 
 
 def count_younger(queue: Sequence[InFlight]) -> list[int]:
@@ -464,30 +474,32 @@ class WaveSet:
     def complete(self, access: LdsUse, flight: InFlight) -> None:
         done = self.late if self.signalled else self.covered
         old = done.setdefault(access, flight)
-        if old.released or old.acquired:  # the set keeps one flight of an access: only what orders both may order it
-            released, acquired = old.released & flight.released, old.acquired & flight.acquired
-            done[access] = old._replace(released=released, acquired=acquired)
+        done[access] = old.order_like(flight)  # the set keeps one flight of an access
 
-    def forget_order(self, place: int) -> None:
-        """Forget that accesses come before or after a barrier in LDS, which orders nothing after all."""
-
-        def forget(flight: InFlight) -> InFlight:
-            return flight._replace(released=flight.released - {place}, acquired=flight.acquired - {place})
-
-        self.covered = {access: forget(flight) for access, flight in self.covered.items()}
-        self.late = {access: forget(flight) for access, flight in self.late.items()}
-        self.queues = {key: tuple(map(forget, queue)) for key, queue in self.queues.items()}
+    def change_flights(self, do: Callable[[CountedBy, InFlight], InFlight]) -> None:
+        """Replace what is known of all memory ops; those that a wait has covered are counted by nothing any more."""
+        self.covered = {access: do(NOT_COUNTED, flight) for access, flight in self.covered.items()}
+        self.late = {access: do(NOT_COUNTED, flight) for access, flight in self.late.items()}
+        self.queues = {by: tuple(do(by, flight) for flight in queue) for by, queue in self.queues.items()}
 
     def release(self, place: int, ends: Callable[[CountedBy, LdsUse], bool]) -> None:
         """Mark what is over when the waves arrive at a barrier in LDS; of accesses in flight, those that it `ends`."""
-        self.covered = {access: mark(flight, place) for access, flight in self.covered.items()}
-        self.late = {access: mark(flight, place) for access, flight in self.late.items()}
-        self.queues = {
-            key: tuple(
-                mark(each, place) if each.access is not None and ends(key, each.access) else each for each in queue
-            )
-            for key, queue in self.queues.items()
-        }
+
+        def is_over(by: CountedBy, flight: InFlight) -> bool:
+            return not by.counters or (flight.access is not None and ends(by, flight.access))
+
+        self.change_flights(lambda by, flight: mark(flight, place) if is_over(by, flight) else flight)
+
+    def drop_accesses(self, is_over: Callable[[InFlight], bool]) -> None:
+        """Forget LDS accesses that are over for all others; copies in flight still matter to their own wave."""
+        self.covered = {access: flight for access, flight in self.covered.items() if not is_over(flight)}
+        self.late = {access: flight for access, flight in self.late.items() if not is_over(flight)}
+
+        def forget(by: CountedBy, flight: InFlight) -> InFlight:
+            is_plain = by.counters and flight.access is not None and flight.access.how not in {"dma", "copy"}
+            return flight._replace(access=None) if is_plain and is_over(flight) else flight
+
+        self.change_flights(forget)
 
     def finish(self, masks: Masks) -> None:
         """End the waves: of what they leave, only LDS accesses matter.

@@ -66,6 +66,7 @@ class Symbols:
         self.row_waves: tuple[int, ...] = ()
         self._known: dict[tuple[Hashable, ...], Symbol] = {}
         self.looping = 1  # 0 outside of loops, where symbols can't grow without end
+        self.keeps_parity = False  # of values that are joined: waves poll phases of barriers in LDS
         self.has_rings = False  # some unknown keeps remainders by a number that is no power of two
 
     def make(self, op: str, args: tuple[Hashable, ...], *, spread: int, bits: int = M32, depth: int = 0) -> Symbol:
@@ -383,7 +384,7 @@ def _multiply24(evaluator: Computes, a: Value, b: Value) -> Value | None:
     return _multiply(evaluator, a, b) if all(each is not None and each < 1 << 23 for each in high) else None
 
 
-def _shift_right(_: Computes, a: Value, b: Value) -> Value | None:
+def _shift_right(evaluator: Computes, a: Value, b: Value) -> Value | None:
     if not isinstance(b, int) or not isinstance(a, Linear):
         return None
     if not b & 31:
@@ -391,7 +392,25 @@ def _shift_right(_: Computes, a: Value, b: Value) -> Value | None:
     unit = 1 << (b & 31)
     if upper_bound(a) is not None and not a.scale % unit:  # the sum doesn't wrap, and only numbers leave a remainder
         return linear(a.base, a.scale // unit, a.offset // unit)
-    return None if bits_of(a) >> (b & 31) else 0
+    return _keep_low_bits(evaluator, a, b & 31) if bits_of(a) >> (b & 31) else 0
+
+
+def _keep_low_bits(evaluator: Computes, value: Linear, by: int) -> Value | None:
+    """A value shifted right, where bits of it are known that stay low ones."""
+    base, offset = value.base, value.offset
+    if value.scale == 1 and _has_hole(base.bits) and isinstance(offset, int) and not base.bits & offset:
+        rest = evaluator.symbols.opaque("shr", (Linear(base, 1, 0), by), bits=base.bits >> by)
+        return plus(evaluator.symbols, rest, offset >> by)  # bits that don't overlap don't carry
+    bit = evaluator.compute("and", value, 1 << by) if evaluator.symbols.keeps_parity else None
+    if not isinstance(bit, int):
+        return None
+    made = evaluator.symbols.opaque("shr", (value, by), bits=result_bits("shr", (value, by))).base
+    half = evaluator.symbols.make("/", (made, 2), spread=made.spread, bits=made.bits // 2, depth=made.depth)
+    return linear(half, 2, bit >> by)
+
+
+def _has_hole(bits: int) -> bool:
+    return bits & bits + 1 != 0 and bool(bits & 1)
 
 
 def _multiply_high(_: Computes, a: Value, b: Value) -> Value | None:
@@ -410,16 +429,36 @@ def _multiply_high_signed(evaluator: Computes, a: Value, b: Value) -> Value | No
     return _multiply_high(evaluator, a, b) if all(each is not None and each < 1 << 31 for each in high) else None
 
 
+def _find_lowest_bit(evaluator: Computes, value: Linear) -> int | None:
+    """The lowest bit of a sum or of exclusive bits, if that of each part is known."""
+    base, offset = value.base, value.offset
+    if base.op not in {"xor", "+"} or base.args[-1] is not None or value.scale != 1 or not isinstance(offset, int):
+        return None
+    parts = [_value_of(each) for each in base.args[:2]]
+    bits = [None if each is None else evaluator.compute("and", each, 1) for each in parts]
+    one, other = bits
+    return (one ^ other ^ offset) & 1 if isinstance(one, int) and isinstance(other, int) else None
+
+
+def _value_of(key: Hashable) -> Value | None:
+    """The value with that key, unless it differs by wave or lane."""
+    if isinstance(key, int):
+        return key
+    if isinstance(key, tuple) and len(key) == 3 and isinstance(key[0], Symbol) and isinstance(key[2], int):
+        return Linear(key[0], key[1], key[2])
+    return None
+
+
 def _and(evaluator: Computes, a: Value, b: Value) -> Value | None:
     if isinstance(a, int):
         a, b = b, a
     if not isinstance(b, int) or not isinstance(a, Linear):
         return None
     may = bits_of(a)
-    if may & ~b & M32 == 0:
-        return a
-    if may & b == 0:
-        return 0
+    if may & ~b & M32 == 0 or may & b == 0:
+        return a if may & b else 0
+    if b == 1 and (bit := _find_lowest_bit(evaluator, a)) is not None:
+        return bit
     low = a.scale & -a.scale
     own = a.base.bits * a.scale  # bits of the unknown part, if the scale is a power of two
     if b < low or (a.scale == low and not own & b and not np.any(a.offset & own)):
@@ -434,6 +473,14 @@ def _and(evaluator: Computes, a: Value, b: Value) -> Value | None:
 
 def _or(evaluator: Computes, a: Value, b: Value) -> Value | None:
     return plus(evaluator.symbols, a, b) if bits_of(a) & bits_of(b) == 0 else None
+
+
+def _xor(evaluator: Computes, a: Value, b: Value) -> Value | None:
+    found = _or(evaluator, a, b)
+    if found is not None or b != 1 or not evaluator.symbols.keeps_parity:
+        return found
+    bit = evaluator.compute("and", a, 1)
+    return plus(evaluator.symbols, a, 1 - 2 * bit & M32) if isinstance(bit, int) else None
 
 
 def _extract_field(evaluator: Computes, a: Value, b: Value, c: Value) -> Value | None:
@@ -454,6 +501,6 @@ SIMPLIFIERS: dict[str, Callable[..., Value | None]] = {
     "shr": _shift_right,
     "and": _and,
     "or": _or,
-    "xor": _or,
+    "xor": _xor,
     "bfe_u": _extract_field,
 }

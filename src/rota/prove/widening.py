@@ -170,7 +170,7 @@ def shape_of(product: ProductState) -> tuple[Shape, Done]:
 
 def outline_of(shape: tuple[Shape, Done]) -> Hashable:
     """A shape without the lanes that execute; only whether the workgroup shares what decides them."""
-    return tuple((*each[:6], each.lanes.shared, each.queues) for each in shape[0]), shape[1]
+    return tuple((*each[:7], each.lanes.shared, each.queues) for each in shape[0]), shape[1]
 
 
 def register_key(value: Value | Half) -> Hashable:
@@ -471,7 +471,8 @@ class Widener:
                 spread = LANE if isinstance(before, Half) else max(spread_of(value), spread_of(before))
                 alike = (register_key(value), register_key(before), product.wave_sets[number].waves if spread else ())
                 if alike not in fresh:
-                    fresh[alike] = self._evaluator.symbols.fresh("wide", spread)
+                    parity = None if isinstance(before, Half) else join_parity(self._evaluator, before, value, "wide")
+                    fresh[alike] = parity or self._evaluator.symbols.fresh("wide", spread)
                 registers[row] = fresh[alike]
                 continue
             registers[row] = widen_counter(self._evaluator.symbols, value, shift, bases)
@@ -579,6 +580,15 @@ def shift_between(value: Value, old: Value) -> int | None:
         return shift_between(value.offset, old.offset) if value.base is old.base and value.scale == old.scale else None
     away = (np.asarray(value) - np.asarray(old)) & M32
     return int(away.flat[0]) if bool((away == away.flat[0]).all()) else None
+
+
+def join_parity(evaluator: Evaluator, old: Value, value: Value, op: str) -> Linear | None:
+    """An unknown number with the low bits that both have, where phases of barriers may depend on them."""
+    for unit in (8, 4, 2) if evaluator.symbols.keeps_parity else ():
+        one, other = (evaluator.compute("and", each, unit - 1) for each in (old, value))
+        if isinstance(one, int) and isinstance(other, int) and one == other:
+            return Linear(evaluator.symbols.fresh(op, max(spread_of(old), spread_of(value))).base, unit, one)
+    return None
 
 
 def widen_counter(symbols: Symbols, value: Value, shift: int, bases: Bases) -> Value:

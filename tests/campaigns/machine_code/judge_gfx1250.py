@@ -48,7 +48,8 @@ def judge(folder: Path) -> Iterator[Judged]:
     for entry in json.loads((folder / "INDEX.json").read_text("utf-8")):
         if entry["arch"] == ARCH:
             path = folder / entry["file"]
-            verdicts = prove_object(path, dynamic_lds=_read_lds(path), budget=Budget(steps=_STEPS))
+            lds, block = _read_launch(path)
+            verdicts = prove_object(path, dynamic_lds=lds, block=block, budget=Budget(steps=_STEPS))
             status = next(each for each in Status if each in {verdict.status for verdict in verdicts})
             codes = sorted({each.code for verdict in verdicts for each in verdict.findings})
             yield Judged(
@@ -57,11 +58,11 @@ def judge(folder: Path) -> Iterator[Judged]:
             )  # fmt: skip
 
 
-def _read_lds(path: Path) -> int | None:
-    """The LDS that a launch by Triton adds."""
+def _read_launch(path: Path) -> tuple[int | None, tuple[int, int, int] | None]:
+    """The LDS that a launch by Triton adds, and its block."""
     notes = path.with_suffix(".json")
-    lds: int | None = json.loads(notes.read_text("utf-8")).get("shared") if notes.exists() else None
-    return lds
+    known = json.loads(notes.read_text("utf-8")) if notes.exists() else {}
+    return known.get("shared"), (known["threads"], 1, 1) if "threads" in known else None
 
 
 def change(instructions: Sequence[Instruction]) -> Iterator[tuple[Instruction, ...]]:
@@ -94,7 +95,7 @@ def judge_mutants(folder: Path, proved: Sequence[Judged]) -> str:
     found: Counter[Status] = Counter()
     for each in proved:
         path = folder / each.folder / each.name
-        code, lds = read_object(path), _read_lds(path)
+        code, (lds, _) = read_object(path), _read_launch(path)
         for kernel in code.kernels:
             for mutant in change(code.instructions(kernel.name)):
                 found[prove(kernel, mutant, dynamic_lds=lds, budget=Budget(steps=_STEPS_OF_MUTANT)).status] += 1

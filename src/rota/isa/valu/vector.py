@@ -571,7 +571,7 @@ def _decode_mix(instruction: Instruction, operands: tuple[Operand, ...], opcode:
     (high, halved, *flips), clamp = _choices(instruction, 3, 0)
     if any(any(each) for each in flips):
         raise unknown(instruction, "neg_lo")
-    short = opcode.endswith("_bf16")
+    short = "bf16" in instruction.spec.types
     takes = [_single_or_half(instruction, *each, bf16=short) for each in zip(sources, halved, high, strict=True)]
     put: Writer = writer(target, "u")
     old = reader(target, "u")
