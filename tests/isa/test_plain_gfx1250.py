@@ -15,7 +15,9 @@ from tests.campaigns.machine_code.instructions import executed_opcodes, without_
 from tests.isa.plain.c_campaign import judged_functions
 from tests.isa.plain.families import Family
 from tests.isa.plain_gfx12 import lds
+from tests.isa.plain_gfx12.banks import drawn_texts, executed_differently, named_differently
 from tests.isa.plain_gfx12.cases import WAITS, run_case
+from tests.isa.plain_gfx12.draw import OPCODES
 from tests.isa.plain_gfx12.families import FAMILIES
 from tests.isa.plain_gfx12.judge import ARCH, assembled, fresh_state, judged
 from tests.isa.plain_gfx12.scalar import run_scalar
@@ -107,6 +109,16 @@ def test_another_access_is_noticed() -> None:
 def test_a_product_that_is_off_is_noticed() -> None:
     product = drawn_product(Random(5), "v_wmma_f32_16x16x32_f16")
     assert compare(product, [[0x7FC0_0000] * 32] * 8, [(0, 0)]).startswith("(0, 0) is")
+
+
+def test_registers_above_255_are_those_that_llvm_names() -> None:
+    texts = drawn_texts(Random(8))
+    assert len(texts) > FEWEST
+    assert list(named_differently(Random(9), texts)) == []
+
+
+def test_registers_above_255_are_used_like_others() -> None:
+    assert list(executed_differently(Random(3), OPCODES[::6])) == []
 
 
 @pytest.mark.parametrize(("members", "codes"), [(2, []), (1, ["I109"])])

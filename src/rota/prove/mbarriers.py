@@ -55,7 +55,7 @@ class Mbarrier(NamedTuple):
     by: tuple[int, ...] = ()
 
 
-class Word(NamedTuple):
+class KnownNumber(NamedTuple):
     """Bytes of LDS that hold a number which is known; they are `settled` once the workgroup has met since."""
 
     place: int
@@ -111,7 +111,7 @@ def set_up(place: int, word: int, wave_sets: Iterable[WaveSet]) -> None:
 def write(place: int, data: bytes, wave_sets: Iterable[WaveSet]) -> None:
     """Waves have written a number; what was there before has been overwritten."""
     for each in wave_sets:
-        each.named = each.named._replace(words=tuple(sorted((*each.named.words, Word(place, data)))))
+        each.named = each.named._replace(words=tuple(sorted((*each.named.words, KnownNumber(place, data)))))
 
 
 def read(wave_set: WaveSet, place: int, size: int) -> int | None:
@@ -202,6 +202,24 @@ def meet(members: Sequence[WaveSet], number: int, wave_sets: Sequence[WaveSet]) 
         lags = _least(*(each.named.lags for each in members), frozenset({(place, 0)}))
         for each in members:
             each.named = each.named._replace(lags=lags)
+
+
+def check_signal(wave_set: WaveSet, number: int) -> None:
+    """Raises BarrierError if others have met at a named barrier, and their phase may not have ended yet."""
+    if find_phase(wave_set, -number) is not None and _lag_of(wave_set, -number):
+        raise BarrierError("it signals a barrier at which others may still meet")
+
+
+def spoil(number: int, wave_sets: Sequence[WaveSet]) -> None:
+    """Arrivals at a named barrier don't fit its count: it orders nothing any more."""
+    for each in wave_sets:
+        _put(each, Mbarrier(-number, 1, settled=True, broken=True))
+        each.named = each.named._replace(lags=_least(each.named.lags, frozenset({(-number, 0)})))
+
+
+def is_spoiled(wave_set: WaveSet, number: int) -> bool:
+    phase = find_phase(wave_set, -number)
+    return phase is not None and phase.broken
 
 
 def _break(phase: Mbarrier, wave_sets: Sequence[WaveSet]) -> None:

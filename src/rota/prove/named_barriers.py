@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from rota.prove.mbarriers import Marks, Mbarrier, Word
+    from rota.prove.mbarriers import KnownNumber, Marks, Mbarrier
     from rota.prove.state import WaveSet
 
 WORKGROUP = -1
@@ -49,7 +49,7 @@ class NamedBarriers(NamedTuple):
     counts: tuple[Count, ...] = ()
     phases: tuple[Mbarrier, ...] = ()
     lags: Marks = frozenset()
-    words: tuple[Word, ...] = ()
+    words: tuple[KnownNumber, ...] = ()
     polled: int = -1
     awaited: int = -1
 
@@ -62,7 +62,8 @@ def initialise(word: int, wave_sets: Iterable[WaveSet]) -> None:
     if not number or not arrivals:
         raise BarrierError("it initialises no barrier")
     for each in wave_sets:
-        if number in {each.named.joined, each.named.target}:
+        by_signals = any(count.barrier == number and count.by_signals for count in each.named.counts)
+        if number in {each.named.joined, each.named.target} or by_signals:
             raise BarrierError("it initialises a barrier that a wave has joined")
         others = (count for count in each.named.counts if count.barrier != number)
         each.named = each.named._replace(counts=tuple(sorted((*others, Count(number, arrivals)))))
@@ -98,23 +99,30 @@ def settle(wave_sets: Iterable[WaveSet]) -> None:
         each.named = each.named._replace(target=WORKGROUP, counts=counts)
 
 
-def find_released(waiting: Sequence[WaveSet]) -> tuple[list[WaveSet], bool, bool]:
-    """The wave sets that go on, of all that haven't ended, and whether their barrier orders them; none if all hang.
+class Released(NamedTuple):
+    """The wave sets that go on, of all that haven't ended, and their barrier; none if all hang.
 
-    The last says whether it orders them as long as no others come to it.
+    `fits` says that they are as many as it counts, `alone` that no other waves are left which may come to it.
     """
+
+    members: list[WaveSet]
+    barrier: int = WORKGROUP
+    fits: bool = True
+    alone: bool = True
+
+
+def find_released(waiting: Sequence[WaveSet]) -> Released:
     groups: defaultdict[int, list[WaveSet]] = defaultdict(list)
     for each in waiting:
         groups[each.named.target].append(each)
     if [*groups] == [WORKGROUP]:
-        return groups[WORKGROUP], True, False
+        return Released(groups[WORKGROUP])
     for number, members in sorted(groups.items()):
         found = {count for each in members for count in each.named.counts if count.barrier == number}
         arrivals = min((each.arrivals for each in found), default=0)
         there = sum(len(each.waves) for each in members)
         if number < 0 or arrivals > there:  # of the workgroup, or polled in LDS
             continue
-        is_certain = len(found) == 1 and arrivals == there > 1
-        is_alone = len(groups) == 1 and not any(each.by_signals for each in found)
-        return members, is_certain and is_alone, is_certain and not is_alone
-    return [], False, False
+        alone = len(groups) == 1 and there > 1 and not any(each.by_signals for each in found)
+        return Released(members, number, len(found) == 1 and arrivals == there, alone)
+    return Released([])

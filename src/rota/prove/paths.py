@@ -438,14 +438,22 @@ class Explorer:
         self.hangs = True
 
     def _find_released(self, product: ProductState, waiting: Sequence[WaveSet]) -> tuple[list[WaveSet], bool]:
-        released, are_ordered, are_ordered_alone = named_barriers.find_released(waiting)
-        if are_ordered_alone:
-            try:
-                mbarriers.meet(released, released[0].named.target, product.wave_sets)
-            except BarrierError as error:
-                raise InconclusiveError(str(error), self.operations[released[0].at]) from error
-            mbarriers.drop_known(product.wave_sets)
-        return released, are_ordered
+        """The wave sets that go on, and whether all that are left are ordered; marks say what orders a part of them."""
+        found = named_barriers.find_released(waiting)
+        members, number = found.members, found.barrier
+        if not members or number == WORKGROUP:
+            return members, bool(members)
+        if not found.fits or mbarriers.is_spoiled(members[0], number):
+            mbarriers.spoil(number, product.wave_sets)
+            return members, False
+        if found.alone:
+            return members, True
+        try:
+            mbarriers.meet(members, number, product.wave_sets)
+        except BarrierError as error:
+            raise InconclusiveError(str(error), self.operations[members[0].at]) from error
+        mbarriers.drop_known(product.wave_sets)
+        return members, False
 
     def _advance(self, product: ProductState, wave_set: WaveSet) -> bool:  # noqa: C901, PLR0912
         """Step a wave set until it waits, ends or splits; False if the path ends."""
@@ -648,6 +656,7 @@ class Explorer:
                 named_barriers.join(word, wave_set)
             else:
                 named_barriers.signal(word, wave_set)
+                mbarriers.check_signal(wave_set, wave_set.named.target)
                 self.judge.record_barrier(wave_set)
                 wave_set.signalled = True
         except BarrierError as error:

@@ -9,7 +9,7 @@ from tests.isa.plain import numbers as n
 from tests.isa.plain.machine import WIDTHS
 from tests.isa.plain.numbers import Num
 from tests.isa.plain.small import FORMATS, code_of, value_of
-from tests.isa.plain_gfx12.machine import LANES, M32, Operand, State, Text, raw, signed_bits, store, writes
+from tests.isa.plain_gfx12.machine import LANES, M32, Operand, State, Text, raw, signed_bits, source, store, writes
 
 Run = Callable[[State, Text], None]
 BITS = {"f32": 32, "f16": 16, "bf16": 16, "fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6, "fp4": 4}
@@ -76,7 +76,7 @@ def _from_byte(name: str, target: str) -> Run:
         form, out = form_of(name), {}
         for lane in LANES:
             if writes(state, text, lane):
-                bits = raw(state, text.operands[1], "u32", lane) >> 8 * text.number("byte_sel")
+                bits = source(state, text, 1, "u32", lane) >> 8 * text.number("byte_sel")
                 out[lane] = value_of(bits & 0xFF, form)
         for lane, value in out.items():
             store(state, (text.operands[0], lane), value, target)

@@ -171,6 +171,8 @@ def _packed(random: Random, name: str, attempt: int) -> Drawn:
             elif choice < 0.35:
                 floats = spec.result in n.FORMATS and random.random() < 0.5
                 texts[place] = random.choice(FLOATS) if floats else str(random.randrange(-16, 65))
+            elif choice < 0.4 and not any(each.startswith("0x") for each in texts):
+                texts[place] = hex(random.getrandbits(32) | 1 << 30)
     more = choices(random, len(kinds), signs=spec.result in n.FORMATS) if attempt < MOST_PLAIN else ""
     clamp = " clamp" if random.random() < 0.2 and (spec.bounded or spec.result == "f16") and not attempt else ""
     return Drawn(f"{name} v8, {', '.join(texts)}{more}{clamp}", held)
@@ -244,7 +246,12 @@ def _bits(random: Random, name: str, attempt: int) -> Drawn:
     sources = [anything(random, kind, 2 * i, literal=i == 1) for i in range(3)]
     if attempt >= MOST_PLAIN:
         sources = [vector(random, kind, 2 * i) for i in range(3)]
-    return Drawn(f"{name} {vector(random, kind, 8)}, {', '.join(sources)} bitop3:{random.randrange(1, 256):#x}", {})
+    crosses = attempt < MOST_PLAIN and random.random() < 0.2
+    if crosses:
+        sources = [vector(random, kind, 2 * i) for i in range(3)]
+    more = f" {crossing(random)}" if crosses else ""
+    text = f"{name}{'_e64_dpp' * crosses} {vector(random, kind, 8)}, {', '.join(sources)}"
+    return Drawn(f"{text} bitop3:{random.randrange(1, 256):#x}{more}", {})
 
 
 def _division(kind: str, part: str) -> Draw:
@@ -292,7 +299,8 @@ SPECIAL: dict[str, Draw] = {
          "v_fma_mixhi_bf16"), _mixed),
     "v_dot4_i32_iu8": _dot, "v_dot8_i32_iu4": _dot,
     "v_bitop3_b32": _bits, "v_bitop3_b16": _bits,
-    **{f"v_cvt_pk_{name}_f32": _fixed("v8, v0, v2", "v8, ~v0, ~v2", "v8, s2, 1.0", v0="f32", v2="f32")
+    **{f"v_cvt_pk_{name}_f32": _fixed("v8, v0, v2", "v8, ~v0, ~v2", "v8, s2, 1.0", "_e64_dpp v8, v0, v2 %",
+                                           v0="f32", v2="f32")
        for name in ("f16", "bf16", "rtz_f16")},
     "v_cvt_pk_rtz_f16_f32": _fixed("_e64 v8, v0, v2", "_e64 v8, ~v0, ~v2", "_e32 v8, s2, v2", v0="f32", v2="f32"),
     "v_readlane_b32": _fixed("s6, v0, s2", "s6, v0, m0", "s6, v0, 17", "s6, v0, 63"),
@@ -316,7 +324,8 @@ SPECIAL: dict[str, Draw] = {
        for name in ("fp8", "bf8")},
     **{f"v_cvt_sr_{name}_f16": _fixed(*(f"v8, v0.#, v2{more}" for more in (" byte_sel:2", "", " byte_sel:3")), v0="f16")
        for name in ("fp8", "bf8")},
-    **{f"v_cvt_f32_{name}": _fixed("_e64 v8, v0 byte_sel:2", "_e32 v8, v0", "_e64 v8, v0 byte_sel:3", "_e32 v8, s3")
+    **{f"v_cvt_f32_{name}": _fixed("_e64 v8, v0 byte_sel:2", "_e32 v8, v0", "_e64 v8, v0 byte_sel:3", "_e32 v8, s3",
+                                    "_dpp v8, v0 %")
        for name in ("fp8", "bf8")},
     **{f"v_cvt_f16_{name}": _fixed("_e64 v8.#, v0 byte_sel:2", "_e32 v8.#, v0", "_e64 v8.#, v0 byte_sel:1")
        for name in ("fp8", "bf8")},
@@ -392,7 +401,7 @@ def _half(random: Random, opcode: str, target: int, first: int, attempt: int) ->
     floats = opcode.endswith("f32")
     sources = [f"v{2 * place + first}" for place in range(_RIGHT[opcode])]
     if attempt < MOST_PLAIN and random.random() < 0.3:
-        sources[0] = random.choice(("s4", "1.0" if floats else "5", "v6" if first == 0 else "v7"))
+        sources[0] = random.choice(("s4", "1.0" if floats else "5", "v6" if first == 0 else "v7", "0x41234567"))
     if "fmamk" in opcode:
         sources.insert(1, "0x41234567")
     if "fmaak" in opcode:

@@ -7,7 +7,6 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -32,18 +31,23 @@ _HALVES = ("-Xclangas", "-target-feature", "-Xclangas", "+real-true16")
 _CRASHES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
+def assembler() -> tuple[str, ...]:
+    """The command, without files."""
+    target = ("-x", "assembler", "--target=amdgcn-amd-amdhsa", f"-mcpu={ARCH}")
+    return (*find_toolchain().compiler, *target, *_HALVES)
+
+
 def assembled(texts: Sequence[str]) -> list[Instruction | None]:
     """The instructions as they are disassembled; None for a text that the assembler refuses."""
     toolchain = find_toolchain()
     assert toolchain.objdump is not None
     assert CDNA5.listing is not None
     good = list(range(len(texts)))
-    command = (*toolchain.compiler, "-x", "assembler", "--target=amdgcn-amd-amdhsa", f"-mcpu={ARCH}", *_HALVES)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         while True:
             (folder / "k.s").write_text("k:\n" + "".join(f"{texts[number]}\n" for number in good) + "s_endpgm\n")
-            built = (*command, "-ferror-limit=0", "-c", "k.s", "-o", "k.o")
+            built = (*assembler(), "-ferror-limit=0", "-c", "k.s", "-o", "k.o")
             done = subprocess.run(built, cwd=folder, capture_output=True, text=True, check=False)
             bad = {int(line) - 2 for line in _ERROR.findall(done.stderr)}
             if done.returncode == 0:
@@ -58,16 +62,6 @@ def assembled(texts: Sequence[str]) -> list[Instruction | None]:
     for number, instruction in zip(good, found, strict=False):
         out[number] = instruction
     return out
-
-
-@cache
-def is_executed(instruction: Instruction) -> bool:
-    """Does the interpreter decode it?"""
-    try:
-        decode(instruction, CDNA5, {instruction.follows or 0: 0})
-    except IsaError:
-        return False
-    return True
 
 
 def wave_of(state: State) -> Wave:
@@ -87,8 +81,10 @@ def wave_of(state: State) -> Wave:
     return wave
 
 
-def judged(text: str, instruction: Instruction, state: State, expected: Callable[[str, State], None]) -> Verdict:
-    """Runs an instruction both ways from one state and compares all registers."""
+def judged(
+    text: str, instruction: Instruction, state: State, expected: Callable[[str, State], None], *, declared: bool = True
+) -> Verdict:
+    """Runs an instruction both ways from one state and compares all registers, and what it says that it writes."""
     wave, plain = wave_of(state), deepcopy(state)
     try:
         step = decode(instruction, CDNA5)
@@ -99,7 +95,8 @@ def judged(text: str, instruction: Instruction, state: State, expected: Callable
     except _CRASHES as error:
         return Verdict(text, f"ends in {error!r}")
     expected(text, plain)
-    return Verdict(text, _difference(wave, plain, state) or _undeclared(step.results, state, wave) or "right")
+    wrong = _difference(wave, plain, state) or (_undeclared(step.results, state, wave) if declared else "")
+    return Verdict(text, wrong or "right")
 
 
 def _difference(wave: Wave, plain: State, before: State) -> str:
@@ -108,6 +105,8 @@ def _difference(wave: Wave, plain: State, before: State) -> str:
     for number, (found, wanted) in enumerate(zip(wave.s, plain.s, strict=True)):
         if found != wanted and not alike(int(found), wanted, plain.loose_scalars.get(number, [])):
             return f"s{number} is {found:#x}, should be {wanted:#x}"
+    if [bool(each) for each in wave.active] != [plain.active(lane) for lane in LANES]:
+        return "the active lanes aren't those of exec_lo"
     for row, lanes in enumerate(plain.v):
         for lane, wanted in enumerate(lanes):
             found = int(wave.v[row, lane])
@@ -152,11 +151,11 @@ def _alike_lane(wave: Wave, plain: State, row: int, lane: int) -> bool:
     return False
 
 
-def fresh_state(random: Random, rows: dict[int, list[int]] | None = None) -> State:
+def fresh_state(random: Random, rows: dict[int, list[int]] | None = None, count: int = ROWS) -> State:
     """A state with rows as given, anything elsewhere, and most lanes active."""
-    vectors = [[random.getrandbits(32) for _ in LANES] for _ in range(ROWS)]
+    vectors = [[random.getrandbits(32) for _ in LANES] for _ in range(count)]
     for row, lanes in (rows or {}).items():
         vectors[row] = lanes
     scalars = [random.getrandbits(32) for _ in range(SCALARS)]
-    scalars[126] = M32 if random.random() < 0.6 else random.getrandbits(32)
+    scalars[126] = random.choice((M32, M32, M32, M32, random.getrandbits(32), random.getrandbits(32), 0))
     return State(vectors, scalars, random.getrandbits(1))

@@ -84,6 +84,19 @@ def _in_buffer(case: Case, places: list[int], size: int) -> Place:
     return Place("v0", "s[4:7], s8", f"offen offset:{near}")
 
 
+def _in_buffer_together(case: Case, places: list[int], size: int) -> Place:
+    """All lanes load the same element."""
+    del size
+    near = case.random.randrange(400)
+    _resource(case, BASE, MEMORY_BYTES)
+    places[:] = [places[0]] * len(LANES)
+    case.after.s[8] = places[0] - near
+    if case.random.random() < 0.5:
+        _resource(case, BASE + places[0] - near, MEMORY_BYTES - places[0] + near)
+        return Place("off", "s[4:7], null", f"offset:{near}")
+    return Place("off", "s[4:7], s8", f"offset:{near}")
+
+
 def _in_private(case: Case, places: list[int], size: int) -> Place:
     del size
     near, moved = case.random.randrange(16), case.random.randrange(16)
@@ -98,6 +111,7 @@ _ADDRESSES: dict[str, Callable[[Case, list[int], int], Place]] = {
     "flat": _flat,
     "flat by base": _by_base,
     "buffer": _in_buffer,
+    "buffer together": _in_buffer_together,
     "scratch": _in_private,
 }
 SPACES = {
@@ -140,7 +154,7 @@ STORES = {
 
 def _load(opcode: str, width: Width, random: Random) -> Case:
     prefix = opcode.split("_", maxsplit=1)[0]
-    space = random.choice(SPACES[prefix])
+    space = random.choice((*SPACES[prefix], *(("buffer together",) if prefix == "buffer" else ())))
     align = min(width.size, 4) if width.size != 12 else 4
     case, places, place = _addressed(random, space, width.size, align)
     case.begin()
@@ -160,7 +174,7 @@ def _load(opcode: str, width: Width, random: Random) -> Case:
 def _outside(opcode: str, width: Width, random: Random) -> Case:
     """A buffer load past the last record gives zero."""
     case = _load(opcode, width, random)
-    if width.half or random.random() < 0.5:
+    if width.half or "offen" not in case.text or random.random() < 0.5:
         return case
     records = random.randrange(1024, 1024 + 64 * 32)
     for machine in (case.before, case.after):
@@ -270,9 +284,13 @@ def _scalar_load(opcode: str, width: Width, random: Random) -> Case:
     at = align * random.randrange(1024 // align, 4096 // align)
     literal, register = align * random.randrange(-64, 64), 4 * random.randrange(64)
     both = register + abs(literal)
-    forms = ((f"{literal:#x}", literal), ("s9 offset:0x0", register), (f"s9 offset:{abs(literal):#x}", both))
-    shown, added = random.choice(forms)
+    scaled = f"s9 offset:{abs(literal):#x} scale_offset"
+    forms = (
+        (f"{literal:#x}", literal), ("s9 offset:0x0", register), (f"s9 offset:{abs(literal):#x}", both),
+        (scaled, register * width.size + abs(literal)),
+    )  # fmt: skip
     buffer = opcode.startswith("s_buffer")
+    shown, added = random.choice(forms[:3] if buffer else forms)
     if buffer and added < 0:
         shown, added = "s9 offset:0x0", register
     case.after.s[9] = register

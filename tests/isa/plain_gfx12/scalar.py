@@ -189,6 +189,11 @@ def _named(first: int, width: int) -> str:
     return f"s[{first}:{first + 1}]" if width == 64 else f"s{first}"
 
 
+def _target(random: Random, width: int) -> str:
+    masks = ("vcc", "exec") if width == 64 else ("vcc_lo", "exec_lo", "vcc_hi", "m0")
+    return _named(8, width) if random.random() < 0.7 else random.choice(masks)
+
+
 def _anything(random: Random, first: int, width: int, *, literal: bool) -> str:
     choice = random.random()
     if choice < 0.6:
@@ -213,7 +218,7 @@ def scalar_text(random: Random, name: str) -> str:
     if name in FLOATS or name in COMPARES:
         return _float_text(random, name)
     spec = INTEGERS[name]
-    texts = [_named(8, spec.result)] if spec.result else []
+    texts = [_target(random, spec.result)] if spec.result else []
     literal = True
     for place, width in ((2, spec.first), (4, spec.second)):
         if width == 16:

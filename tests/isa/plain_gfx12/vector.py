@@ -291,10 +291,10 @@ def _dot(bits: int) -> Run:
 def _bitop(kind: str) -> Run:
     def run(state: State, text: Text) -> None:
         table, out = text.number("bitop3"), {}
-        sources = text.operands[1:]
+        count = len(text.operands) - 1
         for lane in LANES:
             if writes(state, text, lane):
-                values = [raw(state, each, kind, lane) for each in sources] + [0] * (3 - len(sources))
+                values = [source(state, text, 1 + place, kind, lane) for place in range(count)] + [0] * (3 - count)
                 out[lane] = sum(
                     (table >> sum((value >> i & 1) << 2 - place for place, value in enumerate(values)) & 1) << i
                     for i in range(WIDTHS[kind])
