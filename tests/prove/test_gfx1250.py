@@ -518,6 +518,45 @@ def test_waves_meet_at_a_named_barrier_while_others_are_elsewhere() -> None:
     assert said(*early, block=128)[0] is Status.ALARM
 
 
+def test_a_named_barrier_whose_count_did_not_fit_orders_nothing_later() -> None:
+    """Of three that meet at a count of two, one is left over: it counts for the next two."""
+    meet = ("s_barrier_signal m0", "s_barrier_wait 1")
+    first = [line.replace("{count}", "0x2") for line in SET_UP]
+    lines = (
+        *FIRST, *first, BAR.format(1), "s_barrier_join m0", *meet, "s_cmp_eq_u32 s6, 2", "s_cbranch_scc1 end",
+        "s_cmp_lg_u32 s6, 0", "s_cbranch_scc1 read", *STORE, "s_wait_dscnt 0x0", *meet, "s_branch end", "read:", *meet,
+        "ds_load_b32 v2, v1", "s_wait_dscnt 0x0", "end:",
+    )  # fmt: skip
+    assert said(*lines, block=64)[0] is Status.PROVED
+    assert said(*lines, block=96)[0] is Status.ALARM
+
+
+def test_a_signal_that_may_count_for_others_ends_the_proof() -> None:
+    """The third wave has met nobody; its signal may come before those of the others."""
+    late = ("s_mov_b32 m0, 2", "s_barrier_join m0", "s_mov_b32 m0, 0x10002", "s_barrier_signal m0", "s_barrier_wait 2",
+            BAR.format(1), "s_barrier_join m0", "s_barrier_signal 1", "s_barrier_wait 1")  # fmt: skip
+    verdict = judged(*handed_over(others=late), block=96)
+    assert verdict.status is Status.INCONCLUSIVE
+    (finding,) = (each for each in verdict.findings if each.code == "I401")
+    assert [each.label for each in finding.concerns] == ["s_barrier_signal 1"]
+
+
+def test_numbers_in_lds_are_known_once_the_workgroup_has_met() -> None:
+    """Both waves write the same number, and read at that place; beyond 0x208 is no LDS."""
+    write = ("v_mov_b32_e32 v4, {}", "v_mov_b32_e32 v6, 0x180", "ds_store_b32 v6, v4", "s_wait_dscnt 0x0")
+    read = (*poll(), "v_mov_b32_e32 v6, 0x180", "ds_load_b32 v5, v6", "s_wait_dscnt 0x0", "ds_load_b32 v2, v5",
+            "s_wait_dscnt 0x0")  # fmt: skip
+
+    def body(number: object, *more: str) -> tuple[str, ...]:
+        lines = tuple(line.format(number) for line in write)
+        return counted(meet=(*lines, *MEET, *more), writer=(*STORE, *arrive()), reader=read)
+
+    assert said(*body(0x40), lds=0x208)[0] is Status.PROVED
+    assert said(*body(0x400), lds=0x208)[0] is Status.ALARM
+    assert said(*body(0x40, "ds_store_b32 v6, v0", "s_wait_dscnt 0x0"), lds=0x208)[0] is not Status.PROVED
+    assert said(*body("v0"), lds=0x208)[0] is not Status.PROVED  # each lane another one
+
+
 def test_a_loop_that_may_give_up_is_no_wait() -> None:
     """It counts its rounds, and ends when there have been enough."""
     rounds = "s_add_co_i32 s9, s9, 1\ns_and_b32 s8, s8, 0x20000000\ns_cmp_gt_i32 s9, 99\ns_cselect_b32 s8, 1, s8\n"

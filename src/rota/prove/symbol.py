@@ -398,10 +398,12 @@ def _shift_right(evaluator: Computes, a: Value, b: Value) -> Value | None:
 def _keep_low_bits(evaluator: Computes, value: Linear, by: int) -> Value | None:
     """A value shifted right, where bits of it are known that stay low ones."""
     base, offset = value.base, value.offset
+    if not evaluator.symbols.keeps_parity:
+        return None
     if value.scale == 1 and _has_hole(base.bits) and isinstance(offset, int) and not base.bits & offset:
         rest = evaluator.symbols.opaque("shr", (Linear(base, 1, 0), by), bits=base.bits >> by)
         return plus(evaluator.symbols, rest, offset >> by)  # bits that don't overlap don't carry
-    bit = evaluator.compute("and", value, 1 << by) if evaluator.symbols.keeps_parity else None
+    bit = evaluator.compute("and", value, 1 << by)
     if not isinstance(bit, int):
         return None
     made = evaluator.symbols.opaque("shr", (value, by), bits=result_bits("shr", (value, by))).base
@@ -421,7 +423,7 @@ def _multiply_high(_: Computes, a: Value, b: Value) -> Value | None:
         return None
     whole, rest = divmod(a.scale * b, M32 + 1)
     low = a.offset * b & M32 if isinstance(a.offset, int) else M32
-    return linear(a.base, whole, a.offset * b >> 32) if low + rest * a.base.bits <= M32 else None
+    return linear(a.base, whole, multiply_high(a.offset, b)) if low + rest * a.base.bits <= M32 else None
 
 
 def _multiply_high_signed(evaluator: Computes, a: Value, b: Value) -> Value | None:
@@ -457,7 +459,7 @@ def _and(evaluator: Computes, a: Value, b: Value) -> Value | None:
     may = bits_of(a)
     if may & ~b & M32 == 0 or may & b == 0:
         return a if may & b else 0
-    if b == 1 and (bit := _find_lowest_bit(evaluator, a)) is not None:
+    if b == 1 and evaluator.symbols.keeps_parity and (bit := _find_lowest_bit(evaluator, a)) is not None:
         return bit
     low = a.scale & -a.scale
     own = a.base.bits * a.scale  # bits of the unknown part, if the scale is a power of two
