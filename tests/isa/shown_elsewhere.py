@@ -27,7 +27,7 @@ ELSEWHERE = {opcode: file for file, opcodes in _FILES.items() for opcode in opco
 """By opcode, the file of the test."""
 
 _GFX1250_FILES = {
-    "tests/isa/test_plain_gfx1250.py": ("s_barrier_init", "s_barrier_join", "s_barrier_signal"),
+    "tests/isa/test_plain_gfx1250.py": ("s_barrier_init", "s_barrier_join", "s_barrier_signal", "s_barrier_wait"),
     "tests/isa/test_code_flow.py": ("s_endpgm",),
     "tests/findings/test_I131.py": ("s_trap",),
 }  # fmt: skip
