@@ -3,7 +3,8 @@
 Run `python -m benchmarks.judge_gfx1250 [FOLDER] [--each]` from the repository's root; without a folder,
 `kernels/gfx1250` of the folder `shared`, beside the checkout or where `ROTA_SHARED` says.  `INDEX.json` there says
 which kernels are wrong; those of Triton itself count as right.  One is flagged if its verdict is an alarm, a broken
-rule, or one source.  With `--each` the verdict of every object is printed, and which distances it breaks.  The exit status is 1 if a right one has an alarm.
+rule, or one source.  With `--each` the verdict of every object is printed, and which distances it breaks.  The exit
+status is 1 if a right one has an alarm.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _STEPS = 400_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """One object: its folder and name, whether it is known to be wrong, its verdict, and codes and rules of findings."""
+    """One object: its folder and name, whether it is known to be wrong, its verdict, and codes and rules."""
 
     folder: str
     name: str

@@ -138,7 +138,7 @@ def _sources_of_later(name: str, value: str) -> NDArray[np.int64] | None:
 
 
 _SELECTIONS = ("dst_sel", "dst_unused", "src0_sel", "src1_sel", "clamp")
-_HALVES: dict[str, Any] = {"w": np.uint16, "s": np.int16, "h": np.float16}
+_HALVES: dict[str, Any] = {"w": np.uint16, "e": np.uint16, "s": np.int16, "h": np.float16}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

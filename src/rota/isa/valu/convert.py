@@ -169,7 +169,7 @@ CONVERSIONS: dict[str, Function] = {
     "v_cvt_f16_i16": Function("h", "s", lambda a: np.asarray(a).astype(np.float16)),
     "v_cvt_u16_f16": Function("u", "h", _undefined_above(_to_integer(0.0, 2.0**16 - 1, np.uint32))),
     "v_cvt_i16_f16": Function("u", "h", _undefined_above(_to_integer(-(2.0**15), 2.0**15 - 1, np.uint32))),
-    "v_cvt_f32_bf16": Function("f", "w", lambda a: (np.asarray(a).astype(np.uint32) << np.uint32(16)).view(np.float32)),
+    "v_cvt_f32_bf16": Function("f", "e", lambda a: (np.asarray(a).astype(np.uint32) << np.uint32(16)).view(np.float32)),
     "v_cvt_off_f32_i4": Function(
         "f", "u", lambda a: ((np.asarray(a).astype(np.int64) & 15 ^ 8) - 8).astype(np.float32) / np.float32(16)
     ),

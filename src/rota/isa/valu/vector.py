@@ -584,8 +584,9 @@ def _decode_mix(instruction: Instruction, operands: tuple[Operand, ...], opcode:
         if place is None:
             put(wave, as_bits(clamp_float(wave, value) if clamp else value, "f"))
             return
-        value = clamp_float(wave, value) if clamp else value
-        code = encode(value, BF16) if short else as_bits(value.astype(np.float16), "h")
+        rounded = value if short else value.astype(np.float16)
+        rounded = clamp_float(wave, rounded) if clamp else rounded
+        code = encode(rounded, BF16) if short else as_bits(rounded, "h")
         bits = code << np.uint32(16 * place)
         put(wave, bits | old(wave) & np.uint32(0xFFFF if place else 0xFFFF_0000))
 

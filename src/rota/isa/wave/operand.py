@@ -1,8 +1,8 @@
 """Operands of instructions, and the functions that read and write them.
 
 A reader or writer is made once per instruction and then called per wave; its kind is one letter: u, i and f for 32
-bits; U, I and d for 64; w, s and h for 16, of which a register holds the low half and zeros; read only, b for 32 bits
-that may be a float's, and p for two 16-bit floats. A constant's bits depend on the kind that it is read as.
+bits; U, I and d for 64; w, s, h and e (a bfloat16) for 16, of which a register holds the low half and zeros; read only, b
+for 32 bits that may be a float's, and p for two 16-bit floats. A constant's bits depend on the kind that it is read as.
 """
 
 from __future__ import annotations
@@ -137,10 +137,11 @@ def constant_bits(operand: Operand, kind: str) -> int:
     if operand.count > 1 and kind not in "UId":
         raise ValueError(f"{operand.text} has 64 bits")  # read by 32 it is broken, says LLVM
     if operand.floating is not None:
-        return int.from_bytes(struct.pack(_FORMATS.get(kind, "<f"), operand.floating), "little")
+        bits = int.from_bytes(struct.pack(_FORMATS.get(kind, "<f"), operand.floating), "little")
+        return bits >> 16 if kind == "e" else bits
     if operand.written and kind in "dI":
         return operand.literal << 32 if kind == "d" else (operand.literal ^ 1 << 31) - (1 << 31) & _M64
-    return operand.literal & (_M64 if kind in "UId" else 0xFFFF if kind in "wsh" else _M32)
+    return operand.literal & (_M64 if kind in "UId" else 0xFFFF if kind in "wshe" else _M32)
 
 
 def scalar_reader(operand: Operand, *, wide: bool = False) -> Callable[[Wave], int]:
@@ -222,6 +223,7 @@ def _vector_reader(operand: Operand, kind: str) -> Reader:
         "f": lambda wave: wave.f[row],
         "h": lambda wave: wave.v[row].astype(np.uint16).view(np.float16),
         "w": lambda wave: wave.v[row].astype(np.uint16),
+        "e": lambda wave: wave.v[row].astype(np.uint16),
         "s": lambda wave: wave.v[row].astype(np.uint16).view(np.int16),
         "p": lambda wave: wave.v[row],
         "U": lambda wave: _join_words(wave, row),
@@ -235,7 +237,7 @@ def _join_words(wave: Wave, row: int) -> Any:  # noqa: ANN401  # an array of 64-
     return wave.v[row].astype(np.uint64) | wave.v[row + 1].astype(np.uint64) << np.uint64(32)
 
 
-_HALF_TYPES: dict[str, Any] = {"w": np.uint16, "s": np.int16, "h": np.float16, "u": np.uint16}
+_HALF_TYPES: dict[str, Any] = {"w": np.uint16, "e": np.uint16, "s": np.int16, "h": np.float16, "u": np.uint16}
 _FORMATS = {"h": "<e", "p": "<e", "U": "<d", "I": "<d", "d": "<d"}
 _SIGNS: dict[str, Any] = {
     "b": np.uint32(1 << 31),
@@ -250,6 +252,7 @@ _CASTS: dict[str, Callable[[int], Any]] = {
     "i": lambda bits: np.uint32(bits).view(np.int32),
     "f": lambda bits: np.uint32(bits).view(np.float32),
     "w": lambda bits: np.uint16(bits & 0xFFFF),
+    "e": lambda bits: np.uint16(bits & 0xFFFF),
     "s": lambda bits: np.uint16(bits & 0xFFFF).view(np.int16),
     "h": lambda bits: np.uint16(bits & 0xFFFF).view(np.float16),
     "U": np.uint64,
