@@ -85,6 +85,13 @@ CAMPAIGNS = (
     _benchmark("fuzz_json", "50000 {seed}", r"^\w.{27} *([\d,]+)(?: +[\d,]+){4} +[\d.]+ +[\d.]+ s ", r" s +([\d,]+)$"),
     # Machine code: what is executed, what is proved, and wait states.
     _benchmark("instructions", "--count 12 --kernels 2000 --seed {seed}", r"alone: (\d+) cases", r"^Wrong: (\d+)"),
+    _benchmark(
+        "instructions",
+        "--arch gfx1250 --count 12 --kernels 1000 --seed {seed}",
+        r"alone: (\d+) cases",
+        r"^Wrong: (\d+)",
+        title="instructions_gfx1250",
+    ),
     _benchmark("matrix", "--seed {seed}", r"opcodes, (\d+) cases", r"cases, (\d+) wrong"),
     _benchmark("agreement", "--count 12 --seed {seed}", r"(\d+) cases; different", r"; different: (\d+)"),
     _benchmark("corpus", "--orders 6", r"^(\d+) kernels, \d+ executed", r" NOT AS DUE"),

@@ -27,9 +27,8 @@ ELSEWHERE = {opcode: file for file, opcodes in _FILES.items() for opcode in opco
 """By opcode, the file of the test."""
 
 _GFX1250_FILES = {
-    "tests/isa/test_plain_gfx1250.py": ("s_barrier_init", "s_barrier_join", "s_barrier_signal"),
+    "tests/isa/test_plain_gfx1250.py": ("s_barrier_init", "s_barrier_join", "s_barrier_signal", "s_barrier_wait"),
     "tests/isa/test_code_flow.py": ("s_endpgm",),
-    "tests/isa/test_control.py": ("s_getreg_b32", "s_setreg_b32", "s_setreg_imm32_b32"),
     "tests/findings/test_I131.py": ("s_trap",),
 }  # fmt: skip
 ELSEWHERE_GFX1250 = {opcode: file for file, opcodes in _GFX1250_FILES.items() for opcode in opcodes}

@@ -14,8 +14,8 @@ from rota.isa.launch.run import run_kernel
 from tests.campaigns.machine_code.instructions import executed_opcodes, without_oracle
 from tests.isa.plain.c_campaign import judged_functions
 from tests.isa.plain.families import Family
-from tests.isa.plain_gfx12 import lds
-from tests.isa.plain_gfx12.banks import drawn_texts, executed_differently, named_differently
+from tests.isa.plain_gfx12 import lds, memory
+from tests.isa.plain_gfx12.banks import accessed_differently, drawn_texts, executed_differently, named_differently
 from tests.isa.plain_gfx12.cases import WAITS, run_case
 from tests.isa.plain_gfx12.draw import OPCODES
 from tests.isa.plain_gfx12.families import FAMILIES
@@ -27,7 +27,7 @@ from tests.isa.wmma_oracle import compare, drawn_product
 
 pytestmark = pytest.mark.thorough  # starts commands
 
-SHARES = {"pairs": 5, "memory": 2, "control": 2}  # of so many opcodes one
+SHARES = {"pairs": 8, "memory": 2, "control": 3, "vector": 2}  # of so many opcodes one
 MASKS = "row_mask:0xf bank_mask:0xf"
 # s_barrier_init, s_barrier_join, s_barrier_signal and s_barrier_wait: the first wave hands over what it wrote to LDS.
 NAMED = """
@@ -118,7 +118,8 @@ def test_registers_above_255_are_those_that_llvm_names() -> None:
 
 
 def test_registers_above_255_are_used_like_others() -> None:
-    assert list(executed_differently(Random(3), OPCODES[::6])) == []
+    assert list(executed_differently(Random(3), OPCODES[::14])) == []
+    assert list(accessed_differently(Random(4), [*lds.DRAWS.values(), *memory.DRAWS.values()][::3])) == []
 
 
 @pytest.mark.parametrize(("members", "codes"), [(2, []), (1, ["I109"])])

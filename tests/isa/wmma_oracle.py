@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
 from random import Random
 
 import numpy as np
@@ -23,7 +23,10 @@ from rota.targets.cdna5 import CDNA5
 from tests.isa.matrix_oracle import ieee
 from tests.isa.plain import numbers as n
 from tests.isa.plain.judge import Verdict
+from tests.isa.plain.numbers import Num
+from tests.isa.plain.small import value_of as small_number
 from tests.isa.plain_gfx12.cases import Case, wave_of
+from tests.isa.plain_gfx12.conversions import form_of
 from tests.isa.plain_gfx12.judge import assembled
 from tests.isa.plain_gfx12.machine import LANES, M32
 
@@ -34,6 +37,16 @@ FORMATS = {"fp8": "MATRIX_FMT_FP8", "bf8": "MATRIX_FMT_BF8", "fp6": "MATRIX_FMT_
            "fp4": "MATRIX_FMT_FP4"}  # fmt: skip
 SCALE_FORMATS = {"e8m0": "", "e5m3": "MATRIX_SCALE_FMT_E5M3", "e4m3": "MATRIX_SCALE_FMT_E4M3"}
 _NAME = re.compile(r"v_wmma_(scale16_|scale_)?(f32|f16|bf16f32|bf16|i32)_(\d+)x(\d+)x(\d+)_(\w+)")
+
+
+@cache
+def number_of(kind: str, code: int) -> Num:
+    """A code as a number, an infinity or a NaN."""
+    if kind in {"fp8", "bf8"}:
+        return small_number(code, form_of(kind))
+    if kind in n.FORMATS:
+        return n.unpack(code, kind)
+    return n.number(value_of(kind, code))
 
 
 @cache
@@ -89,6 +102,15 @@ class Side:
                 out[lane] |= self.codes[row][k] << width * element
         return out
 
+    def number(self, row: int, k: int) -> Num:
+        """An element that may be no number."""
+        value = number_of(self.kind, self.codes[row][k])
+        if self.block and self.scale == "e8m0" and self.scales[row][k // self.block] == _NO_SCALE:
+            return n.NAN
+        if self.block:
+            value = n.times(value, n.number(scale_of(self.scale, self.scales[row][k // self.block])))
+        return n.minus(value) if self.negated else value
+
     def element(self, row: int, k: int) -> Fraction:
         value = value_of(self.kind, self.codes[row][k])
         if self.block:
@@ -106,8 +128,15 @@ class Product:
     right: Side
     added: list[list[Fraction]]
     exact: bool
+    odd: bool = False  # with infinities and NaNs among the factors
     negated: bool = False
     absolute: bool = False
+
+    def is_odd(self, row: int, column: int) -> str:
+        """What the sum is if it isn't a number: "nan", or an infinity with its sign."""
+        terms = [n.times(self.left.number(row, k), self.right.number(column, k)) for k in range(self.left.depth)]
+        total = reduce(n.plus, terms)
+        return "nan" if total.nan else f"{'-' * total.negative}inf" if total.inf else ""
 
     def element(self, row: int, column: int) -> tuple[Fraction, Fraction]:
         """An element of the result before rounding, and the sum of its terms' sizes."""
@@ -179,11 +208,32 @@ def drawn_product(random: Random, opcode: str) -> Product:
     limit = 1 << 31 if total == "i32" else 9
     added = [[Fraction(random.randrange(-limit, limit)) for _ in range(int(columns))] for _ in range(int(rows))]
     product = Product(opcode, total, sides[0], sides[1], added, exact)
+    if total != "i32" and random.random() < 0.3:
+        product.odd = True
+        for side in sides:
+            _spoil(random, side)
     if kinds in {"f16", "bf16"}:
         product.left.negated, product.right.negated, product.negated, product.absolute = (
             random.random() < 0.2 for _ in range(4)
         )
     return product
+
+
+_NO_SCALE = 0xFF
+_ODD = {
+    "f16": (0x7C00, 0xFC00, 0x7E00),
+    "bf16": (0x7F80, 0xFF80, 0x7FC0),
+    "fp8": (0x7F, 0xFF),
+    "bf8": (0x7C, 0xFC, 0x7F),
+}
+
+
+def _spoil(random: Random, side: Side) -> None:
+    """Puts infinities and NaNs to a few places, and a scale that is none."""
+    for _ in range(3 if side.kind in _ODD else 0):
+        side.codes[random.randrange(side.rows)][random.randrange(side.depth)] = random.choice(_ODD[side.kind])
+    if side.block and side.scale == "e8m0":
+        side.scales[random.randrange(side.rows)][random.randrange(side.depth // side.block)] = _NO_SCALE
 
 
 def _drawn_kinds(random: Random, kinds: str) -> tuple[str, str]:
@@ -270,6 +320,12 @@ def compare(product: Product, rows: Sequence[Sequence[int]], places: Sequence[tu
     for row, column in places:
         register, lane, shift = place_of(row, column, kind)
         bits = int(rows[register][lane]) >> shift & (0xFFFF if kind in {"f16", "bf16"} else M32)
+        odd = product.is_odd(row, column) if product.odd else ""
+        if odd:
+            found = n.unpack(bits, kind)
+            if ("nan" if found.nan else f"{'-' * found.negative}inf" if found.inf else "") != odd:
+                return f"({row}, {column}) is {bits:#x}, should be {odd}"
+            continue
         wanted, size = product.element(row, column)
         if kind == "i32":
             if bits != int(wanted) & M32:

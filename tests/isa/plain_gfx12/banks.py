@@ -18,6 +18,7 @@ from rota.isa.register_banks import select_banks
 from rota.targets.cdna5 import CDNA5
 from tests.isa.every_opcode import executes
 from tests.isa.plain_gfx12 import lds, memory
+from tests.isa.plain_gfx12.cases import WAITS, Draw, run_case
 from tests.isa.plain_gfx12.draw import MOST_PLAIN, OPCODES, PAIRED, drawn_pair, drawn_rows, drawn_text
 from tests.isa.plain_gfx12.judge import ARCH, assembled, assembler, fresh_state, judged
 from tests.isa.plain_gfx12.vector import run_vector
@@ -80,3 +81,25 @@ def executed_differently(random: Random, opcodes: Sequence[str]) -> Iterator[str
         verdict = judged(line, instruction, state, run_vector, declared=False)
         if verdict.outcome != "right":
             yield f"{verdict.text}: {verdict.outcome}"
+
+
+def accessed_differently(random: Random, draws: Sequence[Draw]) -> Iterator[str]:
+    """Accesses that do something else with registers above v255."""
+    cases = [draw(random) for draw in draws]
+    shown = assembled([*(case.text for case in cases), *WAITS])
+    waits = [each for each in shown[len(cases) :] if each is not None]
+    pairs = zip(cases, shown, strict=False)
+    cases = [case for case, each in pairs if each is not None and executes(each, ARCH)]
+    for case, (line, instruction) in zip(cases, _selected(random, [case.text for case in cases]), strict=True):
+        low, high = (_REGISTER.findall(text.partition(" ")[2]) for text in (case.text, line))
+        rows = {
+            one: other for pair in zip(low, high, strict=True) for one, other in zip(*map(_rows, pair), strict=True)
+        }
+        outcome = run_case(case, instruction, waits, {one: other for one, other in rows.items() if other != one})
+        if outcome not in {"right", "refused"}:
+            yield f"{line}: {outcome}"
+
+
+def _rows(name: str) -> range:
+    first, _, last = name.removeprefix("v").strip("[]").partition(":")
+    return range(int(first), int(last or first) + 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from types import MappingProxyType
 
 import numpy as np
 
@@ -132,9 +133,13 @@ def wave_of(machine: Machine) -> Wave:
     return wave
 
 
-def run_case(case: Case, instruction: Instruction, waits: Sequence[Instruction]) -> str:
-    """ "right", "refused" or what is wrong."""
+def run_case(
+    case: Case, instruction: Instruction, waits: Sequence[Instruction], rows: Mapping[int, int] = MappingProxyType({})
+) -> str:
+    """Says "right", "refused" or what is wrong; `rows` says which registers are meant by others."""
     wave = wave_of(case.before)
+    for low, high in rows.items():
+        wave.v[high] = np.array(case.before.v[low], np.uint32)
     try:
         with np.errstate(all="ignore"):
             step = decode(instruction, CDNA5)
@@ -145,6 +150,8 @@ def run_case(case: Case, instruction: Instruction, waits: Sequence[Instruction])
         return "refused"
     except _CRASHES as error:
         return f"ends in {error!r}"
+    for low, high in rows.items():
+        wave.v[low] = wave.v[high].copy()
     return compare_machine(wave, case.after)
 
 

@@ -15,9 +15,12 @@ from rota.errors import IsaError
 from rota.isa.decoded import decode
 from rota.isa.wave.wave import Wave
 from rota.targets.cdna5 import CDNA5
+from tests.isa.plain import numbers as n
 from tests.isa.plain.judge import Verdict
+from tests.isa.plain.numbers import Num
 from tests.isa.plain_gfx12.cases import BASE, Case, Machine, compare_machine, wave_of
 from tests.isa.plain_gfx12.judge import assembled
+from tests.isa.plain_gfx12.lds import arrived
 from tests.isa.plain_gfx12.machine import EXEC, LANES, M32, VCC
 
 POISON = M32  # of a register that a load in flight will write
@@ -248,11 +251,73 @@ def _line(kind: str, number: int) -> str:
     )  # fmt: skip
 
 
+# The mode of floats of 32 bits: whether denormal numbers are zero.
+
+
+def _mode(random: Random, opcode: str) -> Program:
+    """Two bits of it, from the line or from a register whose other bits mean nothing; and a sum that shows them."""
+    case, kept = Case(random), random.choice((0, 3))
+    tiny = [random.getrandbits(23) | random.getrandbits(1) << 31 for _ in LANES]
+    case.after.v[0] = [random.choice((each, 0x3F80_0000 | each)) for each in tiny]
+    case.after.v[2] = [each ^ random.getrandbits(12) for each in tiny]
+    case.active = [True] * len(LANES)
+    case.after.s[2] = kept | random.getrandbits(30) << 2
+    case.begin()
+    source = "s2" if opcode == "s_setreg_b32" else str(kept)
+    target = "s_setreg_b32" if opcode == "s_setreg_b32" else "s_setreg_imm32_b32"
+    lines = (
+        f"{target} hwreg(HW_REG_WAVE_MODE, 4, 2), {source}", "v_add_f32 v8, v0, v2",
+        "s_getreg_b32 s8, hwreg(HW_REG_WAVE_MODE, 4, 3)",
+    )  # fmt: skip
+
+    def check(wave: Wave, ran: Sequence[int]) -> str:
+        if wave.s[8] != kept | 4 or len(ran) != len(lines):  # those of 16 and 64 bits are kept from the start
+            return f"s8 is {wave.s[8]:#x}, should be {kept | 4:#x}"
+        for lane in LANES:
+            pair = [n.unpack(case.before.v[row][lane], "f32") for row in (0, 2)]
+            wanted = _flushed(n.plus(*(_flushed(each, kept) for each in pair)), kept)
+            if int(wave.v[8, lane]) != n.pack(wanted, "f32"):
+                return f"v8 lane {lane} is {int(wave.v[8, lane]):#x}, should be {n.pack(wanted, 'f32'):#x}"
+        return "right"
+
+    return Program(lines, case.before, 0, check)
+
+
+def _flushed(value: Num, kept: int) -> Num:
+    """A zero of its sign instead of a denormal number, unless those are kept."""
+    small = value.kind == "finite" and value.size < n.power_of_two(-126)
+    return value if kept or not small else n.ZERO._replace(negative=value.negative)
+
+
+def _arrival_after_copies(random: Random, opcode: str) -> Program:
+    """It arrives once the copies before it are done, which a wait for those shows; until then it doesn't."""
+    case, copies = Case(random), random.randrange(1, _MOST)
+    case.active = [lane == 0 for lane in LANES]
+    machine = case.after
+    machine.v[0], machine.v[2], machine.v[4] = ([at] * len(LANES) for at in (0, 4096, 64))
+    machine.s[2], machine.s[3] = BASE & M32, BASE >> 32
+    word = 2 | random.randrange(8) << 29 | 2 << 32
+    machine.lds[64:72] = word.to_bytes(8, "little")
+    case.begin()
+    waits = random.random() < 0.5
+    lines = [f"global_load_async_to_lds_b32 v2, v0, s[2:3] offset:{128 * number}" for number in range(copies)]
+    lines += [f"{opcode} v4", f"s_wait_asynccnt {0 if waits else copies:#x}"]
+
+    def check(wave: Wave, ran: Sequence[int]) -> str:
+        del ran
+        found, due = wave.lds.bytes.tobytes()[64:72], arrived(word, int(waits)).to_bytes(8, "little")
+        return "right" if found == due else f"the word is {found.hex()}, should be {due.hex()}"
+
+    return Program(tuple(lines), case.before, 0, check)
+
+
 DRAWS: dict[str, Callable[[Random, str], Program]] = {
     **dict.fromkeys(_HINTS, _hint),
     **{f"s_cbranch_{flag}": _branch for flag in ("scc0", "scc1", "vccz", "vccnz", "execz", "execnz")},
     "s_branch": _jump, "s_call_i64": _call, "s_get_pc_i64": _indirect, "s_set_pc_i64": _indirect,
     "s_swap_pc_i64": _indirect, **dict.fromkeys(_WAITS, _wait),
+    **dict.fromkeys(("s_setreg_b32", "s_setreg_imm32_b32", "s_getreg_b32"), _mode),
+    "ds_atomic_async_barrier_arrive_b64": _arrival_after_copies,
 }  # fmt: skip
 DRAWS["s_get_pc_i64"] = lambda random, _: _indirect(random, "s_set_pc_i64")
 """By opcode, what draws a program with it."""

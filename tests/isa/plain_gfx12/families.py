@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 
 from tests.isa import tensor_oracle, wmma_oracle
+from tests.isa.plain import numbers as n
 from tests.isa.plain.draw import drawn_bits
 from tests.isa.plain.families import Family, Judge
 from tests.isa.plain.judge import Verdict
@@ -42,11 +43,31 @@ def _judge(draw: Callable[[Random, str, int], Case], run: Callable[[str, State],
 
 
 def _with_state(random: Random, drawn: Drawn) -> Case:
-    rows = {
-        row + part: lanes for row, kind in drawn.kinds.items() for part, lanes in enumerate(drawn_rows(random, kind))
-    }
+    """Some lanes have the ends of a format in all operands: there products overflow, and sums cancel."""
+    held = {row: drawn_rows(random, kind) for row, kind in drawn.kinds.items()}
+    for lane in LANES if random.random() < 0.5 else ():
+        if lane % 4 == 0:
+            for row, kind in drawn.kinds.items():
+                bits = _extreme(random, kind)
+                for part, lanes in enumerate(held[row]):
+                    lanes[lane] = bits >> 32 * part & M32
+    rows = {row + part: lanes for row, parts in held.items() for part, lanes in enumerate(parts)}
     state = fresh_state(random, rows)
     return drawn.text, state
+
+
+def _extreme(random: Random, kind: str) -> int:
+    """A float next to an end of its format, or one; of 16 bits one in each half."""
+    if kind not in n.FORMATS:
+        return drawn_bits(random, kind)
+    exponent, mantissa = n.FORMATS[kind]
+    width, top = n.BITS[kind], ((1 << exponent) - 1) << mantissa
+    one = ((1 << exponent - 1) - 1) << mantissa
+    bits = random.choice(
+        (0, 1, (1 << mantissa) - 1, 1 << mantissa, one, one + 1, top - 1, top - 1, top, top + 1, top - 2)
+    )
+    bits |= random.getrandbits(1) << width - 1
+    return bits | (_extreme(random, kind) << 16 if width == 16 and random.random() < 0.8 else 0) & M32
 
 
 def _vector(random: Random, opcode: str, attempt: int) -> Case:

@@ -265,21 +265,6 @@ def _arrival(random: Random) -> Case:
     return case
 
 
-def _later_arrival(random: Random) -> Case:
-    """With no copy under way each active lane arrives at once."""
-    case = _addressed(random, 64, 8)
-    for lane in LANES:
-        start = random.randrange(1, 9)
-        word = random.randrange(start + 1) | random.randrange(8) << 29 | start << 32
-        struct.pack_into("<Q", case.after.lds, case.after.v[ADDRESS][lane] + 8, word)
-    case.begin()
-    for lane in case.lanes():
-        at = case.after.v[ADDRESS][lane] + 8
-        struct.pack_into("<Q", case.after.lds, at, arrived(struct.unpack_from("<Q", case.after.lds, at)[0], 1))
-    case.text = f"ds_atomic_async_barrier_arrive_b64 v{ADDRESS} offset:8"
-    return case
-
-
 def _loads_and_stores() -> dict[str, Draw]:
     found: dict[str, Draw] = {}
     for bits in (32, 64, 96, 128):
@@ -334,5 +319,4 @@ DRAWS: dict[str, Draw] = {
     **{f"ds_load_{name}": partial(_transposing, name) for name in TRANSPOSED},
     **{f"ds_{name}_b32": partial(_permute, f"ds_{name}_b32") for name in ("permute", "bpermute", "bpermute_fi")},
     "ds_swizzle_b32": _swizzle, "ds_atomic_barrier_arrive_rtn_b64": _arrival,
-    "ds_atomic_async_barrier_arrive_b64": _later_arrival,
 }  # fmt: skip

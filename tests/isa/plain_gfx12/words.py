@@ -31,6 +31,8 @@ def _scalar() -> Iterator[Words]:
     for op in range(128):
         yield (0xBF00_0000 | op << 16 | TWO << 8 | ONE,)  # SOPC
         yield (0xBF80_0000 | op << 16,)  # SOPP
+        yield (0xBF80_0000 | op << 16 | 1,)
+        yield (0xBF80_0000 | op << 16 | 0xFFFF,)
     for op in range(32):
         yield 0xB000_0000 | op << 23 | TARGET << 16 | 1, 0x4120_0000  # SOPK
     for op, target in product(range(64), (0, TARGET)):
@@ -47,11 +49,13 @@ def _vector() -> Iterator[Words]:
         yield 0xD400_0000 | op << 16 | TARGET, sources  # VOP3
     for op, sources in product(range(1024), _MIXTURES[:2]):
         yield 0xD400_0000 | op << 16 | 20 << 8 | TARGET, sources  # with a second result
-    for op, sources, high in product(range(128), _MIXTURES[:2], (0, 0x4000)):
+    yield (0x7E00_0000,)
+    for op, sources, high in product(range(256), _MIXTURES[:2], (0, 0x4000)):
         yield 0xCC00_0000 | op << 16 | high | TARGET, 0x1800_0000 | sources  # VOP3P
         yield 0xCC00_0000 | op << 16 | high | TARGET, sources
     for op, kind in product((0x33, 0x88), (0x35, 0x3A)):  # a product with scales before it
         scales = 0xCC00_0000 | kind << 16, _sources(VECTOR + ONE, VECTOR + TWO, VECTOR)
+        yield *scales, 0xCC00_0000 | op << 16 | TARGET, _VECTORS
         yield *scales, 0xCC00_4000 | op << 16 | TARGET, 0x1800_0000 | _VECTORS
     rest = (TWO + 5) << 9 | VECTOR + THREE
     for left, right in product(range(32), range(32)):
