@@ -243,6 +243,7 @@ CDNA5 = Architecture(
         "hardware keeps instructions apart, but for WMMA and transcendentals, whose distances are LLVM's",
         "no memory access is replayed after a page fault (xnack), so that no wait for xcnt is needed",
         "a kernel starts in scheduling mode 0, where hardware waits for results of the vector units",
+        "tensorcnt counts a tensor copy that its descriptor switches off, too",
     ),
 )  # fmt: skip
 """MI400 series."""

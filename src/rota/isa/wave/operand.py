@@ -2,7 +2,8 @@
 
 A reader or writer is made once per instruction and then called per wave; its kind is one letter: u, i and f for 32
 bits; U, I and d for 64; w, s, h and e (a bfloat16) for 16, of which a register holds the low half and zeros; read only,
-b for 32 bits that may be a float's, and p for two 16-bit floats. A constant's bits depend on the kind that it is read as.
+b for 32 bits that may be a float's, and p for two 16-bit floats. A constant's bits depend on the kind that it is read
+as.
 """
 
 from __future__ import annotations
