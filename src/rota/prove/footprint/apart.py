@@ -31,12 +31,13 @@ class Overlap:
 
 
 def find_overlaps(kernel: KernelAccesses, contract: Contract) -> tuple[Overlap, ...]:
-    """Pairs of accesses of one pointer, at least one of them a write, that aren't shown to be apart."""
+    """Pairs of accesses that may be of one pointer, one of them a write, and aren't shown to be apart."""
     judge = _Judge(kernel, contract)
     accesses = [each for each in kernel.footprints if not each.is_argument]
     found = []
     for one, other in combinations_with_replacement(accesses, 2):
-        harmless = one.pointer != other.pointer or {one.verb, other.verb} in ({"read"}, {"atomic"})
+        separate = one.pointer != other.pointer and all(map(judge.is_argument, (one.pointer, other.pointer)))
+        harmless = separate or {one.verb, other.verb} in ({"read"}, {"atomic"})
         if not harmless and not judge.are_apart(one, other):
             found.append(Overlap(one=one, other=other))
     return tuple(found)
@@ -48,6 +49,10 @@ class _Judge:
         self._primed: dict[Atom, Polynomial] = {}
         self._axes = [each for each in kernel.words.atoms.every() if each.op == "workgroup" and each.text[-1] != PRIME]
         self._known: dict[object, bool] = {}
+
+    def is_argument(self, pointer: str) -> bool:
+        """True for a pointer that the caller gives: two of them lead to separate memory."""
+        return self._words.atoms.find("argument", (pointer,)) is not None
 
     def are_apart(self, one: Footprint, other: Footprint) -> bool:
         key = (one.base, one.offset, one.active, one.known, other.base, other.offset, other.active, other.known,
