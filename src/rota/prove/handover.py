@@ -13,20 +13,17 @@ data can't be told by its pointer, is *undecided*.  That a flag is ever set, or 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from rota.errors import Finding, IsaError, Severity
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction
-from rota.isa.opcodes import CacheWork, IsaUnit, MemVerb
-from rota.isa.registers import rows_in
-from rota.isa.wave.operand import File
+from rota.isa.opcodes import CacheWork, MemVerb
 from rota.prove.causes import LEVEL, UNDECIDED, EvidenceLevel
-from rota.prove.operation import EXEC_BITS, Operation, OperationKind, UnknownOperationError, read_operation, rows_of
-from rota.prove.slicing import derive_successors, find_meeting_points
+from rota.prove.flag_origins import SINGLE, FlagOrigins, FlowGraph, WalkRules, is_atomic, is_global, is_wide
+from rota.prove.operation import Operation, OperationKind, UnknownOperationError, read_operation
 from rota.targets.architecture import Architecture
 from rota.targets.memory_model import HandOverPiece as Piece
 from rota.targets.registry import architecture_named
@@ -72,7 +69,7 @@ def find_hand_overs(facts: KernelFacts, instructions: Sequence[Instruction]) -> 
     operations, unknown = _read_operations(instructions, architecture)
     if any(each.kind is OperationKind.QUIET and each.spec.jumps for each in operations):  # it goes nobody knows where
         return HandOverReport(kernel=facts.name, unknown=unknown)
-    kernel = _Kernel(facts=facts, operations=tuple(operations))
+    kernel = FlowGraph(facts=facts, operations=tuple(operations))
     return HandOverReport(kernel=facts.name, hand_overs=tuple(_Judge(kernel).judge()), unknown=unknown)
 
 
@@ -100,323 +97,6 @@ def _read_operations(
             )
             operations.append(stand_in)
     return operations, tuple(unknown.values())
-
-
-# Walks over the control flow.
-
-S = TypeVar("S")
-
-
-class _Rules(NamedTuple, Generic[S]):
-    """What a walk does with its states: `step` changes one, `join` gives a new one for two paths."""
-
-    start: S
-    copy: Callable[[S], S]
-    step: Callable[[Operation, S], None]
-    join: Callable[[S, S], S]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Kernel:
-    facts: KernelFacts
-    operations: tuple[Operation, ...]
-
-    @cached_property
-    def successors(self) -> list[list[int]]:
-        return derive_successors(self.operations)
-
-    @cached_property
-    def meeting_points(self) -> list[int]:
-        return find_meeting_points(self.successors)
-
-    @cached_property
-    def blocks(self) -> dict[int, int]:
-        """Where stretches without branches begin, and where they end."""
-        starts = {0}
-        for number, following in enumerate(self.successors):
-            if following != [number + 1]:
-                starts.update(following)
-                starts.add(number + 1)
-        marks = sorted(each for each in starts if each < len(self.operations))
-        return dict(zip(marks, [*marks[1:], len(self.operations)], strict=True))
-
-    @cached_property
-    def one_wave(self) -> bool:
-        return self.facts.max_workgroup <= 64
-
-    def follow(self, rules: _Rules[S], see: Callable[[Operation, S], None]) -> None:
-        """Runs to a fixed point, then shows each operation with the state before it."""
-        states, work = {0: rules.start}, [0]
-        while work:
-            start = work.pop()
-            state = rules.copy(states[start])
-            for each in self.operations[start : self.blocks[start]]:
-                rules.step(each, state)
-            for following in self.successors[self.blocks[start] - 1]:
-                known = states.get(following)
-                joined = rules.copy(state) if known is None else rules.join(known, state)
-                if joined != known:
-                    states[following] = joined
-                    work.append(following)
-        for start, found in sorted(states.items()):
-            state = rules.copy(found)
-            for each in self.operations[start : self.blocks[start]]:
-                see(each, state)
-                rules.step(each, state)
-
-    def region(self, branch: int) -> frozenset[int]:
-        """The operations that a branch decides about: on the ways from it to the place where all of them lead."""
-        end, found, work = self.meeting_points[branch], set[int](), [*self.successors[branch]]
-        while work:
-            number = work.pop()
-            if number != end and number not in found:
-                found.add(number)
-                work += self.successors[number]
-        return frozenset(found)
-
-    def reached_from(self, number: int) -> frozenset[int]:
-        found, work = set[int](), [*self.successors[number]]
-        while work:
-            at = work.pop()
-            if at not in found:
-                found.add(at)
-                work += self.successors[at]
-        return frozenset(found)
-
-
-# Accesses of global memory.
-
-
-def _is_global(operation: Operation) -> bool:
-    access = operation.access
-    kinds = {OperationKind.VMEM, OperationKind.SMEM}
-    return operation.kind in kinds and access is not None and not access.private and operation.verb != "time"
-
-
-def _is_atomic(operation: Operation) -> bool:
-    return operation.access is not None and operation.access.verb is MemVerb.ATOMIC
-
-
-def _is_wide(operation: Operation) -> bool:
-    """True if the whole device sees it: an atomic, or an access that says so."""
-    wide = "glc" if operation.kind is OperationKind.SMEM else "sc1"
-    return _is_atomic(operation) or wide in operation.instruction.modifiers
-
-
-def _address_rows(operation: Operation) -> Iterator[int]:
-    """The registers that an address is made of: all operands but the data."""
-    operands, access = [*operation.instruction.operands], operation.access
-    if access is None:
-        return
-    first = access.buffer or operation.kind is OperationKind.SMEM
-    returns = operation.instruction.returns
-    if not operation.instruction.to_lds:
-        if returns or first:
-            operands = operands[1:]
-        if access.verb is not MemVerb.LOAD and not first:
-            operands = operands[:1] + operands[2:]
-    for text in operands:
-        yield from rows_in(text)
-
-
-_NEAR = 64  # operations of a loop that polls
-
-
-def _find_poll(kernel: _Kernel, load: Operation) -> range | None:
-    """The nearest loop around a load that doesn't change its address; it reads one word again and again."""
-    for at in range(load.number, min(load.number + _NEAR, len(kernel.operations))):
-        target = kernel.operations[at].instruction.target
-        if kernel.operations[at].kind is OperationKind.BRANCH and target is not None and target <= load.number:
-            body = kernel.operations[target : at + 1]
-            written = 0
-            for each in body:
-                written |= each.writes
-            is_near = at - target < _NEAR
-            return (
-                range(target, at + 1)
-                if is_near and not any(written >> row & 1 for row in _address_rows(load))
-                else None
-            )
-    return None
-
-
-# Where values come from: of which argument a pointer is, which flag was read, whether it tells work items apart.
-
-_THREAD, _SINGLE, _KERNARG = 1, 2, 4  # differs by work item; picks one of them; points to the arguments
-_FIRST_BIT = 3
-_ANYWHERE = -1  # of LDS; a known place is below
-_LANE_COUNTS = frozenset({"mbcnt", "bcnt1", "bcnt0", "ff1", "ff0"})
-_EXEC_ROW = (EXEC_BITS & -EXEC_BITS).bit_length() - 1
-_EQUALITIES = frozenset({"eq", "ne", "lg"})
-_WIDENING = frozenset({"or", "mov", "cselect", "orn2"})
-
-
-@dataclass(slots=True)
-class _Known:
-    """Marks of registers and of words of LDS, and registers whose number is known."""
-
-    marks: dict[int, int] = field(default_factory=dict)
-    numbers: dict[int, int] = field(default_factory=dict)
-
-    def of(self, rows: int) -> int:
-        found = 0
-        for row in rows_of(rows):
-            found |= self.marks.get(row, 0)
-        return found
-
-    def copy(self) -> _Known:
-        return _Known(dict(self.marks), dict(self.numbers))
-
-    def join(self, other: _Known) -> _Known:
-        marks = dict(self.marks)
-        for row, each in other.marks.items():
-            marks[row] = marks.get(row, 0) | each
-        return _Known(marks, dict(self.numbers.items() & other.numbers.items()))
-
-
-class _Origins:
-    """Marks of every value, and what they say of flags: `pointers` of each access, branches that a flag decides."""
-
-    def __init__(self, kernel: _Kernel) -> None:
-        self._kernel = kernel
-        facts = kernel.facts
-        pointers = [each for each in facts.arguments if each.kind == "global_buffer"]
-        self._arguments = {
-            each.offset + word: 1 << _FIRST_BIT + place for place, each in enumerate(pointers) for word in (0, 4)
-        }
-        self.polls = {
-            each.number: loop
-            for each in kernel.operations
-            if _is_global(each)
-            and each.access is not None
-            and each.data
-            and (loop := _find_poll(kernel, each)) is not None
-        }
-        returning = (each.number for each in kernel.operations if _is_global(each) and _is_atomic(each) and each.data)
-        candidates = sorted({*self.polls, *returning})
-        first = _FIRST_BIT + len(pointers)
-        self._all_pointers = (1 << first) - (1 << _FIRST_BIT)
-        self._flags = {number: 1 << first + place for place, number in enumerate(candidates)}
-        self._all_flags = (1 << first + len(candidates)) - (1 << first)
-        self.pointers: dict[int, int] = {}
-        self.guards: dict[int, int] = {}  # of operations, what EXEC depends on
-        self.decided: dict[int, int] = {}  # branches and changes of EXEC, by what decides them
-        self._indices = 0
-        self._follow(facts)
-
-    def _follow(self, facts: KernelFacts) -> None:
-        start, row = _Known(), 1024
-        start.marks.update(dict.fromkeys(range(3), _THREAD))
-        for name, count in facts.user_sgprs:
-            for word in range(count):
-                if name == "kernarg_segment_ptr":
-                    start.marks[row + word] = _KERNARG
-                elif name == "kernarg_preload":
-                    place = 4 * (facts.descriptor.preload_offset + word)
-                    start.marks[row + word] = self._arguments.get(place, 0)
-            row += count
-        rules = _Rules(start=start, copy=_Known.copy, step=self._step, join=_Known.join)
-        self._kernel.follow(rules, self._see)
-
-    def is_index(self, number: int) -> bool:
-        return bool(self._flags.get(number, 0) & self._indices)
-
-    def deciders(self, number: int) -> Iterator[int]:
-        """The branches and changes of EXEC that a flag decides."""
-        bit = self._flags.get(number, 0)
-        return (at for at, marks in self.decided.items() if marks & bit)
-
-    def _see(self, operation: Operation, known: _Known) -> None:
-        number = operation.number
-        if _is_global(operation):
-            marks = 0
-            for row in _address_rows(operation):
-                marks |= known.marks.get(row, 0)
-            self.pointers[number] = marks & self._all_pointers
-            self._indices |= marks & self._all_flags
-            self.guards[number] = known.marks.get(_EXEC_ROW, 0)
-        elif operation.kind is OperationKind.LDS:
-            self._indices |= known.of(operation.address) & self._all_flags
-        elif operation.kind is OperationKind.BRANCH:
-            self.decided[number] = known.of(operation.reads)
-        elif operation.writes & EXEC_BITS:
-            self.decided[number] = known.of(operation.reads & ~EXEC_BITS)
-
-    def _step(self, operation: Operation, known: _Known) -> None:
-        if operation.kind is OperationKind.LDS:
-            self._step_lds(operation, known)
-        elif operation.kind is OperationKind.SMEM:
-            self._load_scalars(operation, known)
-        elif operation.kind in {OperationKind.VALUE, OperationKind.EXCHANGE, OperationKind.QUIET}:
-            if operation.writes:
-                self._compute(operation, known)
-        else:
-            _set(known, operation.writes | operation.data, self._flags.get(operation.number, 0))
-
-    def _compute(self, operation: Operation, known: _Known) -> None:
-        spec, exec_marks = operation.spec, known.marks.get(_EXEC_ROW, 0)
-        word = spec.words[0] if spec.words else ""
-        marks = known.of(operation.reads & ~EXEC_BITS)
-        if word != "mov":
-            marks &= ~_KERNARG
-        if word in _LANE_COUNTS or spec.unit is IsaUnit.MATRIX:
-            marks = 0
-        if marks & _THREAD and not _EQUALITIES.isdisjoint(spec.words):
-            marks |= _SINGLE
-        saves = spec.words[-1:] == ("saveexec",)
-        number = _number_in(operation)
-        if operation.writes & EXEC_BITS:
-            kept = 0 if word in _WIDENING else exec_marks
-            _set(known, operation.writes & ~EXEC_BITS, exec_marks if saves else marks)
-            _set(known, EXEC_BITS, marks | kept)
-        else:
-            copies = word == "mov" and spec.unit is IsaUnit.SALU and operation.reads & EXEC_BITS
-            keeps = known.of(operation.writes) if operation.keeps_target else 0
-            _set(known, operation.writes, marks | keeps | (exec_marks if copies else 0))
-        if number is not None:
-            for row in rows_of(operation.writes):
-                known.numbers[row] = number
-
-    def _step_lds(self, operation: Operation, known: _Known) -> None:
-        """A flag's value goes through LDS by a place that both sides name, or by one that neither is known to name."""
-        rows = [*rows_of(operation.address)]
-        start = known.numbers.get(rows[0]) if len(rows) == 1 else None
-        places = [_ANYWHERE if start is None else -2 - start - offset for offset, _ in operation.extents]
-        if operation.verb == "read":
-            found = 0
-            for place in places:
-                found |= known.marks.get(place, 0)
-            _set(known, operation.data, found)
-            return
-        marks = known.of(operation.reads & ~EXEC_BITS & ~operation.address) & self._all_flags
-        for place in places:
-            known.marks[place] = marks | (known.marks.get(place, 0) if place == _ANYWHERE else 0)
-        _set(known, operation.data, 0)
-
-    def _load_scalars(self, operation: Operation, known: _Known) -> None:
-        flag = self._flags.get(operation.number, 0)
-        _set(known, operation.writes | operation.data, flag)
-        if operation.verb != "load" or flag or len(operation.operands) != 3:
-            return
-        data, base, offset = operation.operands
-        if not offset.rows and base.rows and known.marks.get(base.rows[0], 0) & _KERNARG:
-            for place, row in enumerate(data.rows):
-                known.marks[row] = self._arguments.get(offset.literal + operation.instruction.offset + 4 * place, 0)
-
-
-def _set(known: _Known, rows: int, marks: int) -> None:
-    for row in rows_of(rows):
-        known.marks[row] = marks
-        known.numbers.pop(row, None)
-
-
-def _number_in(operation: Operation) -> int | None:
-    """The number that a move writes."""
-    spec = operation.spec
-    if spec.words == ("mov",) and spec.type == "b32" and len(operation.operands) == 2:
-        source = operation.operands[1]
-        return source.literal if source.file is File.LITERAL else None
-    return None
 
 
 # What happens to stores before a release: how far each class of them is.
@@ -469,7 +149,7 @@ _Reads = dict[int, "_View"]  # by the number of the flag's load
 
 
 def _step_stores(operation: Operation, state: _Stores) -> None:
-    if _is_global(operation) and operation.access is not None and operation.access.verb is not MemVerb.LOAD:
+    if is_global(operation) and operation.access is not None and operation.access.verb is not MemVerb.LOAD:
         state[operation.number] = _Progress()
     elif operation.spec.cache is CacheWork.WRITE_BACK:
         wide = "sc1" in operation.instruction.modifiers
@@ -495,6 +175,7 @@ class _View(NamedTuple):
     early: bool = False  # an invalidate came before the wait
     narrow: bool = False
     younger: int = 0  # vector memory ops since, at least
+    counter: str = "vmcnt"
 
     def join(self, other: _View) -> _View:
         return _View(
@@ -504,6 +185,7 @@ class _View(NamedTuple):
             self.early or other.early,
             self.narrow or other.narrow,
             min(self.younger, other.younger),
+            self.counter,
         )
 
     def invalidated(self, *, wide: bool) -> _View:
@@ -513,7 +195,7 @@ class _View(NamedTuple):
         return self._replace(best=best, worst=worst, early=self.early or self.worst == _ISSUED)
 
     def waited(self, waits: tuple[tuple[str, int], ...]) -> _View:
-        if any(most == 0 or (counter == "vmcnt" and most <= self.younger) for counter, most in waits):
+        if any(counter == self.counter and most <= self.younger for counter, most in waits):
             return self._replace(best=min(self.best, _WAITED), worst=min(self.worst, _WAITED))
         return self
 
@@ -526,10 +208,10 @@ def _step_reads(acquires: frozenset[int], operation: Operation, state: _Reads) -
             state[number] = each.waited(operation.waits)
         elif operation.kind is OperationKind.BARRIER:
             state[number] = each._replace(unmet=(False, False))
-        elif operation.kind is OperationKind.VMEM:
+        elif operation.kind is OperationKind.VMEM and each.counter == "vmcnt":
             state[number] = each._replace(younger=each.younger + 1)
     if operation.number in acquires:
-        state[operation.number] = _View()
+        state[operation.number] = _View(counter="lgkmcnt" if operation.kind is OperationKind.SMEM else "vmcnt")
 
 
 def _join_progress(state: _Stores, other: _Stores) -> _Stores:
@@ -555,16 +237,16 @@ _SET_ELSEWHERE = "who stores the data"
 
 
 class _Judge:
-    def __init__(self, kernel: _Kernel) -> None:
-        self._kernel, self._origins = kernel, _Origins(kernel)
-        self._accesses = [each for each in kernel.operations if _is_global(each)]
+    def __init__(self, kernel: FlowGraph) -> None:
+        self._kernel, self._origins = kernel, FlagOrigins(kernel)
+        self._accesses = [each for each in kernel.operations if is_global(each)]
         self._acquires = dict(self._find_acquires())
         self._stores = [each for each in self._accesses if each.access and each.access.verb is not MemVerb.LOAD]
-        self._single = [at for at, marks in self._origins.decided.items() if marks & _SINGLE and self._splits(at)]
+        self._single = [at for at, marks in self._origins.decided.items() if marks & SINGLE and self._splits(at)]
 
     def judge(self) -> Iterator[HandOver]:
         for each in self._accesses:
-            if self._origins.is_index(each.number) and _is_atomic(each):
+            if self._origins.is_index(each.number) and is_atomic(each):
                 yield HandOver(kind=HandOverKind.QUEUE, flag=each.instruction)
         if not self._acquires:
             return
@@ -587,7 +269,7 @@ class _Judge:
                 continue
             if not deciders.isdisjoint(loop):
                 yield each.number, HandOverKind.POLL
-            elif deciders and _is_atomic(each):
+            elif deciders and is_atomic(each):
                 yield each.number, HandOverKind.COUNTER
 
     def _pointers(self, number: int) -> int:
@@ -625,7 +307,7 @@ class _Judge:
         if self._kernel.one_wave:
             return None
         ways = [way for way in map(self._kernel.region, self._single) if number in way]
-        return ways if ways or self._origins.guards.get(number, 0) & _SINGLE else None
+        return ways if ways or self._origins.guards.get(number, 0) & SINGLE else None
 
     # Acquires.
 
@@ -640,26 +322,28 @@ class _Judge:
                 if acquire in state:
                     found.setdefault(acquire, []).extend(self._judge_load(acquire, operation, state[acquire]))
 
-        rules = _Rules[_Reads]({}, dict, lambda operation, state: _step_reads(acquires, operation, state), _join_views)
+        rules = WalkRules[_Reads](
+            {}, dict, lambda operation, state: _step_reads(acquires, operation, state), _join_views
+        )
         self._kernel.follow(rules, see)
 
     def _judge_load(self, acquire: int, load: Operation, view: _View) -> Iterator[_Lack]:
         doubt = self._doubt_load(acquire, load)
         if doubt is None:
             return
-        if view.worst != _FRESH and not _is_wide(load):
+        if view.worst != _FRESH and not is_wide(load):
             piece = Piece.INVALIDATE_SCOPE if view.narrow else Piece.INVALIDATE
             piece = Piece.WAIT_BEFORE_INVALIDATE if view.early else piece
             yield _Lack(piece, load.number, doubt or ("" if view.best != _FRESH else _SOME_PATH))
         guards = self._guards(acquire)
         if guards is not None and view.unmet[1] and not self._is_guarded(load.number, guards):
             yield _Lack(Piece.BARRIER_AFTER, load.number, doubt or ("" if view.unmet[0] else _SOME_PATH))
-        if not _is_wide(self._kernel.operations[acquire]):
+        if not is_wide(self._kernel.operations[acquire]):
             yield _Lack(Piece.LOAD_SCOPE, load.number, doubt)
 
     def _is_guarded(self, number: int, guards: Sequence[frozenset[int]]) -> bool:
         if not guards:
-            return bool(self._origins.guards.get(number, 0) & _SINGLE)
+            return bool(self._origins.guards.get(number, 0) & SINGLE)
         return any(number in way for way in guards)
 
     def _doubt_load(self, acquire: int, load: Operation) -> str | None:
@@ -690,7 +374,7 @@ class _Judge:
                 if not wide and (is_set or not polls or self._reads_data_by(acquire, flag)):
                     continue  # a plain store is a flag only if nothing else sets it, and nothing else is there
                 for each in setters:
-                    if _is_wide(each) == wide:
+                    if is_wide(each) == wide:
                         found[each.number] = (*found.get(each.number, ()), acquire)
         return found
 
@@ -719,11 +403,11 @@ class _Judge:
                     each._replace(doubt=doubt or each.doubt) for each in lacks
                 )
 
-        self._kernel.follow(_Rules[_Stores]({}, dict, _step_stores, _join_progress), see)
+        self._kernel.follow(WalkRules[_Stores]({}, dict, _step_stores, _join_progress), see)
 
     def _judge_store(self, release: Operation, number: int, progress: _Progress) -> Iterator[_Lack]:
         store = self._kernel.operations[number]
-        passes = _is_wide(store) and store.kind is not OperationKind.SMEM
+        passes = is_wide(store) and store.kind is not OperationKind.SMEM
         sides = [(progress.best, progress.worst)]
         guards = self._guards(release.number)
         if guards is not None and not self._is_guarded(number, guards):
@@ -735,7 +419,7 @@ class _Judge:
             certain, possible = (_lacks_at(each, passes=passes, narrow=progress.narrow) for each in (best, worst))
             for piece in sorted(possible, key=lambda each: each.value):
                 yield _Lack(piece, number, "" if piece in certain else _SOME_PATH)
-        if not _is_wide(release):
+        if not is_wide(release):
             yield _Lack(Piece.STORE_SCOPE, number)
 
     # Results.
