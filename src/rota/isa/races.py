@@ -631,7 +631,7 @@ class GlobalOrder:
             if lines not in self._explained:  # of later ones of these instructions, nothing is reported
                 self._explained.add(lines)
                 attempt = self._explain(other, access) or self._explain(access, other)
-                why = () if attempt is None else attempt.evidence
+                why = _describe_scopes(access, other) if attempt is None else attempt.evidence
                 self._add("I303", f"{verb} memory; nothing orders it with another {{}}'s {noun}", *ends, where, why)
         else:
             self._add("I302", f"{verb} memory; no wait and barrier keep it after another {{}}'s {noun}", *ends, where)
@@ -738,6 +738,15 @@ def _find_invalidate(works: Sequence[_Access], acquire: _Access, second: _Access
     if any(_is_before(acquire, each) for each in wide):
         return [HandOverPiece.BARRIER_AFTER]
     return [HandOverPiece.INVALIDATE_SCOPE if between else HandOverPiece.INVALIDATE]
+
+
+def _describe_scopes(access: _Access, other: _Access) -> tuple[tuple[str, str], ...]:
+    """What is missing if only one of a store and a load is seen by the whole device: the two don't make a flag."""
+    narrow, wide = sorted((access, other), key=lambda each: each.scope)
+    pair = MemoryUse.READ in {narrow.use, wide.use} and not narrow.use.atomic and not wide.use.atomic
+    if not pair or narrow.scope is Scope.DEVICE or wide.scope is not Scope.DEVICE:
+        return ()
+    return (("missing", (HandOverPiece.STORE_SCOPE if narrow.use.writes else HandOverPiece.LOAD_SCOPE).value),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

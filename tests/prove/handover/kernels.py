@@ -14,11 +14,12 @@ from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
 from rota.isa.disassembly import Instruction
-from rota.isa.launch.interleaving import LATEST, Interleaving, backwards, draw_order
+from rota.isa.launch.interleaving import EARLIEST, LATEST, Interleaving, Landing, backwards, draw_order
 from rota.isa.launch.run import run_kernel
 
 GROUPS, N = 3, 128
-ORDERS: tuple[Interleaving, ...] = (LATEST, backwards(2), draw_order(2))
+_EARLY_BACKWARDS = replace(backwards(2), landing=Landing.EARLIEST)
+ORDERS = (LATEST, EARLIEST, backwards(2), _EARLY_BACKWARDS, draw_order(2))
 _FRAME = """
 typedef unsigned u32;
 #define ID ((int)__builtin_amdgcn_workitem_id_x())
@@ -133,6 +134,11 @@ PASSING = """
     out[ID] = total;
   }
 """
+# Only the stores pass them, or only the loads.
+PASSING_STORES = PASSING.replace("LOOK(&part[g * 128 + ID])", "part[g * 128 + ID]").replace(
+    "if (tick", "ACQUIRE if (tick"
+)
+PASSING_LOADS = PASSING.replace("SET(&part[at], a[at] * 3);\n  DRAIN", "part[at] = a[at] * 3;\n  RELEASE")
 # Nothing is handed over: sums by atomics, and indices of tiles by an atomic.
 ATOMICS = "  __hip_atomic_fetch_add(&out[ID], a[at], __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);"
 QUEUE = """
@@ -147,7 +153,8 @@ QUEUE = """
 """
 KERNELS = {
     "split_k": SPLIT_K, "one_for_all": ONE_FOR_ALL, "stream_k": STREAM_K, "flags": FLAGS, "two_steps": TWO_STEPS,
-    "lock": LOCK, "passing": PASSING, "atomics": ATOMICS, "queue": QUEUE,
+    "lock": LOCK, "passing": PASSING,
+    "passing_stores": PASSING_STORES, "passing_loads": PASSING_LOADS, "atomics": ATOMICS, "queue": QUEUE,
 }  # fmt: skip
 
 
@@ -158,7 +165,7 @@ def compiled(name: str, arch: str) -> CodeObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceEdit:
-    """Takes the instruction whose text begins so, the `which` of them: out, or its `flags`; or swaps it with another."""
+    """Takes the instruction whose text begins so, the `which` of them: or its `flags`, or swaps it with another."""
 
     begins: str
     which: int = 0
