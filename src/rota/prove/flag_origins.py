@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.opcodes import IsaUnit, MemVerb
 from rota.isa.registers import SCALAR, rows_in
-from rota.isa.wave.operand import File
+from rota.isa.wave.operand import File, Operand
 from rota.prove.operation import EXEC_BITS, Operation, OperationKind, rows_of
 from rota.prove.slicing import derive_successors, find_meeting_points
 
@@ -135,6 +135,7 @@ def _address_rows(operation: Operation) -> Iterator[int]:
 
 
 _NEAR = 64  # operations of a loop that polls
+_WORDS = 8  # bytes of a flag
 
 
 def _find_poll(kernel: FlowGraph, load: Operation) -> range | None:
@@ -162,12 +163,13 @@ _FIRST_BIT = 3
 _ANYWHERE = -1  # of LDS; a known place is below
 _LANE_COUNTS = frozenset({"mbcnt", "bcnt1", "bcnt0", "ff1", "ff0"})
 _EXEC_ROW = (EXEC_BITS & -EXEC_BITS).bit_length() - 1
+_NO_OPERANDS = 3 * (Operand(text="", file=File.NONE),)
 _EQUALITIES = frozenset({"eq", "ne", "lg"})
 _WIDENING = frozenset({"or", "mov", "cselect", "orn2"})
 
 
 @dataclass(slots=True)
-class _Known:
+class KnownMarks:
     """Marks of registers and of words of LDS, and registers whose number is known."""
 
     marks: dict[int, int] = field(default_factory=dict)
@@ -179,14 +181,14 @@ class _Known:
             found |= self.marks.get(row, 0)
         return found
 
-    def copy(self) -> _Known:
-        return _Known(dict(self.marks), dict(self.numbers))
+    def copy(self) -> KnownMarks:
+        return KnownMarks(dict(self.marks), dict(self.numbers))
 
-    def join(self, other: _Known) -> _Known:
+    def join(self, other: KnownMarks) -> KnownMarks:
         marks = dict(self.marks)
         for row, each in other.marks.items():
             marks[row] = marks.get(row, 0) | each
-        return _Known(marks, dict(self.numbers.items() & other.numbers.items()))
+        return KnownMarks(marks, dict(self.numbers.items() & other.numbers.items()))
 
 
 class FlagOrigins:
@@ -207,8 +209,16 @@ class FlagOrigins:
             and each.data
             and (loop := _find_poll(kernel, each)) is not None
         }
+        # Compilers put a copy of a loop's first round before it.
+        self.peeled = {
+            each.number
+            for each in kernel.operations
+            if is_global(each) and each.access is not None and each.data and each.access.size <= _WORDS
+            if each.kind is OperationKind.VMEM
+            if any(0 < loop.start - each.number <= _NEAR for loop in self.polls.values())
+        } - self.polls.keys()
         returning = (each.number for each in kernel.operations if is_global(each) and is_atomic(each) and each.data)
-        candidates = sorted({*self.polls, *returning})
+        candidates = sorted({*self.polls, *self.peeled, *returning})
         first = _FIRST_BIT + len(pointers)
         self._all_pointers = (1 << first) - (1 << _FIRST_BIT)
         self._flags = {number: 1 << first + place for place, number in enumerate(candidates)}
@@ -220,7 +230,7 @@ class FlagOrigins:
         self._follow(facts)
 
     def _follow(self, facts: KernelFacts) -> None:
-        start, row = _Known(), SCALAR
+        start, row = KnownMarks(), SCALAR
         start.marks.update(dict.fromkeys(range(3), _THREAD))
         for name, count in facts.user_sgprs:
             for word in range(count):
@@ -230,7 +240,7 @@ class FlagOrigins:
                     place = 4 * (facts.descriptor.preload_offset + word)
                     start.marks[row + word] = self._arguments.get(place, 0)
             row += count
-        rules = WalkRules(start=start, copy=_Known.copy, step=self._step, join=_Known.join)
+        rules = WalkRules(start=start, copy=KnownMarks.copy, step=self._step, join=KnownMarks.join)
         self._kernel.follow(rules, self._see)
 
     def is_index(self, number: int) -> bool:
@@ -241,7 +251,7 @@ class FlagOrigins:
         bit = self._flags.get(number, 0)
         return (at for at, marks in self.decided.items() if marks & bit)
 
-    def _see(self, operation: Operation, known: _Known) -> None:
+    def _see(self, operation: Operation, known: KnownMarks) -> None:
         number = operation.number
         if is_global(operation):
             marks = 0
@@ -257,7 +267,7 @@ class FlagOrigins:
         elif operation.writes & EXEC_BITS:
             self.decided[number] = known.of(operation.reads & ~EXEC_BITS)
 
-    def _step(self, operation: Operation, known: _Known) -> None:
+    def _step(self, operation: Operation, known: KnownMarks) -> None:
         if operation.kind is OperationKind.LDS:
             self._step_lds(operation, known)
         elif operation.kind is OperationKind.SMEM:
@@ -268,7 +278,7 @@ class FlagOrigins:
         else:
             _set(known, operation.writes | operation.data, self._flags.get(operation.number, 0))
 
-    def _compute(self, operation: Operation, known: _Known) -> None:
+    def _compute(self, operation: Operation, known: KnownMarks) -> None:
         spec, exec_marks = operation.spec, known.marks.get(_EXEC_ROW, 0)
         word = spec.words[0] if spec.words else ""
         marks = known.of(operation.reads & ~EXEC_BITS)
@@ -292,7 +302,7 @@ class FlagOrigins:
             for row in rows_of(operation.writes):
                 known.numbers[row] = number
 
-    def _step_lds(self, operation: Operation, known: _Known) -> None:
+    def _step_lds(self, operation: Operation, known: KnownMarks) -> None:
         """A flag's value goes through LDS by a place that both sides name, or by one that neither is known to name."""
         rows = [*rows_of(operation.address)]
         start = known.numbers.get(rows[0]) if len(rows) == 1 else None
@@ -308,18 +318,17 @@ class FlagOrigins:
             known.marks[place] = marks | (known.marks.get(place, 0) if place == _ANYWHERE else 0)
         _set(known, operation.data, 0)
 
-    def _load_scalars(self, operation: Operation, known: _Known) -> None:
-        flag = self._flags.get(operation.number, 0)
-        _set(known, operation.writes | operation.data, flag)
-        if operation.verb != "load" or flag or len(operation.operands) != 3:
-            return
-        data, base, offset = operation.operands
-        if not offset.rows and base.rows and known.marks.get(base.rows[0], 0) & _KERNARG:
-            for place, row in enumerate(data.rows):
+    def _load_scalars(self, operation: Operation, known: KnownMarks) -> None:
+        _set(known, operation.writes | operation.data, 0)
+        data, base, offset = (*operation.operands, *_NO_OPERANDS)[:3]
+        if operation.verb == "load" and base.rows and known.marks.get(base.rows[0], 0) & _KERNARG:
+            for place, row in enumerate(data.rows if not offset.rows else ()):
                 known.marks[row] = self._arguments.get(offset.literal + operation.instruction.offset + 4 * place, 0)
+        else:
+            _set(known, operation.data, self._flags.get(operation.number, 0))
 
 
-def _set(known: _Known, rows: int, marks: int) -> None:
+def _set(known: KnownMarks, rows: int, marks: int) -> None:
     for row in rows_of(rows):
         known.marks[row] = marks
         known.numbers.pop(row, None)

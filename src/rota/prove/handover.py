@@ -262,15 +262,21 @@ class _Judge:
         return self._kernel.operations[number].kind is OperationKind.BRANCH
 
     def _find_acquires(self) -> Iterator[tuple[int, HandOverKind]]:
-        for each in self._accesses:
-            deciders = {*self._origins.deciders(each.number)}
-            loop = self._origins.polls.get(each.number, range(0))
-            if self._origins.is_index(each.number):
-                continue
-            if not deciders.isdisjoint(loop):
+        polled = 0
+        deciders = {each.number: {*self._origins.deciders(each.number)} for each in self._accesses}
+        asked = [each for each in self._accesses if deciders[each.number] and not self._origins.is_index(each.number)]
+        for each in asked:
+            if not deciders[each.number].isdisjoint(self._loop(each.number)):
+                polled |= self._pointers(each.number)
                 yield each.number, HandOverKind.POLL
-            elif deciders and is_atomic(each):
+            elif is_atomic(each):
                 yield each.number, HandOverKind.COUNTER
+        for each in asked:
+            if each.number in self._origins.peeled and self._pointers(each.number) & polled:
+                yield each.number, HandOverKind.POLL
+
+    def _loop(self, number: int) -> range:
+        return self._origins.polls.get(number, range(0))
 
     def _pointers(self, number: int) -> int:
         return self._origins.pointers.get(number, 0)
@@ -282,7 +288,7 @@ class _Judge:
             regions = (self._kernel.region(at) for at in self._origins.deciders(acquire) if self._splits(at))
             reached &= frozenset().union(*regions)
         else:
-            reached -= frozenset(self._origins.polls[acquire])
+            reached -= frozenset(self._loop(acquire))
         return [
             each
             for each in self._accesses
