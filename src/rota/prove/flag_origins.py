@@ -134,25 +134,22 @@ def _address_rows(operation: Operation) -> Iterator[int]:
         yield from rows_in(text)
 
 
-_NEAR = 64  # operations of a loop that polls
+_NEAR, _FAR = 64, 256  # operations of a loop that polls one word, or several
 _WORDS = 8  # bytes of a flag
 
 
 def _find_poll(kernel: FlowGraph, load: Operation) -> range | None:
-    """The nearest loop around a load that doesn't change its address; it reads one word again and again."""
-    for at in range(load.number, min(load.number + _NEAR, len(kernel.operations))):
+    """The nearest loop around a load that reads one word again and again, or words that the whole device sees."""
+    words = is_wide(load) and not is_atomic(load)
+    reach = _FAR if words else _NEAR
+    for at in range(load.number, min(load.number + reach, len(kernel.operations))):
         target = kernel.operations[at].instruction.target
         if kernel.operations[at].kind is OperationKind.BRANCH and target is not None and target <= load.number:
-            body = kernel.operations[target : at + 1]
-            written = 0
-            for each in body:
+            loop, written = range(target, at + 1), 0
+            for each in kernel.operations[target : at + 1]:
                 written |= each.writes
-            is_near = at - target < _NEAR
-            return (
-                range(target, at + 1)
-                if is_near and not any(written >> row & 1 for row in _address_rows(load))
-                else None
-            )
+            moves = any(written >> row & 1 for row in _address_rows(load))
+            return loop if len(loop) <= reach and (words or not moves) else None
     return None
 
 

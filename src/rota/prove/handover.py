@@ -104,6 +104,8 @@ def _read_operations(
 _DONE, _WRITING, _WRITING_EARLY, _DRAINED, _IN_FLIGHT, _UNWAITED, _LOST_WRITING, _LOST = range(8)
 _AFTER_WRITE_BACK = {_IN_FLIGHT: _WRITING_EARLY, _DRAINED: _WRITING, _UNWAITED: _WRITING}
 _AFTER_WAIT = {_WRITING: _DONE, _WRITING_EARLY: _DONE, _IN_FLIGHT: _DRAINED}
+_AFTER_COUNT = {_WRITING_EARLY: _WRITING, _IN_FLIGHT: _DRAINED}  # a wait that counts; write-backs it may not count
+_NO_WAIT = 1 << 30
 _AT_BARRIER = {_WRITING: _UNWAITED, _WRITING_EARLY: _LOST_WRITING, _IN_FLIGHT: _LOST}  # of other waves, nobody waits
 _LACKS = {
     _DONE: frozenset[Piece](),
@@ -125,6 +127,7 @@ class _Progress(NamedTuple):
     others: tuple[int, int] = (_LOST, _LOST)
     unmet: tuple[bool, bool] = (True, True)  # no barrier since: on every path, on some path
     narrow: bool = False
+    younger: int = 0  # vector memory ops since, at least
 
     def join(self, other: _Progress) -> _Progress:
         return _Progress(
@@ -133,6 +136,7 @@ class _Progress(NamedTuple):
             (min(self.others[0], other.others[0]), max(self.others[1], other.others[1])),
             (self.unmet[0] and other.unmet[0], self.unmet[1] or other.unmet[1]),
             self.narrow or other.narrow,
+            min(self.younger, other.younger),
         )
 
     def moved(self, steps: Mapping[int, int]) -> _Progress:
@@ -149,15 +153,20 @@ _Reads = dict[int, "_View"]  # by the number of the flag's load
 
 
 def _step_stores(operation: Operation, state: _Stores) -> None:
+    if operation.kind is OperationKind.VMEM:
+        for number, each in state.items():
+            state[number] = each._replace(younger=each.younger + 1)
     if is_global(operation) and operation.access is not None and operation.access.verb is not MemVerb.LOAD:
         state[operation.number] = _Progress()
     elif operation.spec.cache is CacheWork.WRITE_BACK:
         wide = "sc1" in operation.instruction.modifiers
         for number, each in state.items():
             state[number] = each.moved(_AFTER_WRITE_BACK) if wide else each._replace(narrow=True)
-    elif operation.kind is OperationKind.WAIT and ("vmcnt", 0) in operation.waits:
+    elif operation.kind is OperationKind.WAIT:
+        most = dict(operation.waits).get("vmcnt", _NO_WAIT)
         for number, each in state.items():
-            state[number] = each.moved(_AFTER_WAIT)
+            if most <= each.younger:
+                state[number] = each.moved(_AFTER_WAIT if most == 0 else _AFTER_COUNT)
     elif operation.kind is OperationKind.BARRIER:
         for number, each in state.items():
             state[number] = each.met()
@@ -266,7 +275,7 @@ class _Judge:
         deciders = {each.number: {*self._origins.deciders(each.number)} for each in self._accesses}
         asked = [each for each in self._accesses if deciders[each.number] and not self._origins.is_index(each.number)]
         for each in asked:
-            if not deciders[each.number].isdisjoint(self._loop(each.number)):
+            if any(self._leaves(at, self._loop(each.number)) for at in deciders[each.number]):
                 polled |= self._pointers(each.number)
                 yield each.number, HandOverKind.POLL
             elif is_atomic(each):
@@ -274,6 +283,10 @@ class _Judge:
         for each in asked:
             if each.number in self._origins.peeled and self._pointers(each.number) & polled:
                 yield each.number, HandOverKind.POLL
+
+    def _leaves(self, number: int, loop: range) -> bool:
+        """True for a branch out of a loop."""
+        return number in loop and self._splits(number) and any(at not in loop for at in self._kernel.successors[number])
 
     def _loop(self, number: int) -> range:
         return self._origins.polls.get(number, range(0))
@@ -296,10 +309,11 @@ class _Judge:
         ]
 
     def _may_be_data(self, access: Operation) -> bool:
-        """True for loads, but those of arguments and of what the scalar unit reads where nobody stores."""
-        if access.access is None or access.access.verb is not MemVerb.LOAD:
+        """True for loads and atomics, but those of arguments, and of pointers through which nobody stores."""
+        if access.access is None or access.access.verb is MemVerb.STORE:
             return False
-        return access.kind is not OperationKind.SMEM or bool(self._pointers(access.number) & self._stored())
+        through_pointer = access.kind is OperationKind.SMEM or is_atomic(access)
+        return not through_pointer or bool(self._pointers(access.number) & self._stored())
 
     def _stored(self) -> int:
         stored = 0
@@ -394,22 +408,25 @@ class _Judge:
         found: dict[int, list[_Lack]],
     ) -> None:
         def see(operation: Operation, state: _Stores) -> None:
-            acquires = releases.get(operation.number, ())
-            wanted, unknown = 0, False
-            for load in (load for each in acquires for load in data[each]):
-                wanted |= self._pointers(load.number)
-                unknown |= not self._pointers(load.number)
-            for number, progress in state.items() if acquires else ():
-                pointers = self._pointers(number)
-                if number in releases or not (pointers & wanted or unknown or not pointers):
+            loads = [load for each in releases.get(operation.number, ()) for load in data[each]]
+            for number, progress in state.items() if loads else ():
+                doubt = self._doubt_store(number, loads)
+                if number in releases or doubt is None:
                     continue
-                doubt = "" if pointers & wanted else _UNKNOWN_POINTER
                 lacks = self._judge_store(operation, number, progress)
                 found.setdefault(operation.number, []).extend(
                     each._replace(doubt=doubt or each.doubt) for each in lacks
                 )
 
         self._kernel.follow(WalkRules[_Stores]({}, dict, _step_stores, _join_progress), see)
+
+    def _doubt_store(self, store: int, loads: Sequence[Operation]) -> str | None:
+        """Why what was stored may be read, or may not; None if it isn't.  Atomics are in order with atomics."""
+        atomic, pointers = is_atomic(self._kernel.operations[store]), self._pointers(store)
+        read = [self._pointers(each.number) for each in loads if not (atomic and is_atomic(each))]
+        if any(pointers & each for each in read):
+            return ""
+        return _UNKNOWN_POINTER if read and (not pointers or not all(read)) else None
 
     def _judge_store(self, release: Operation, number: int, progress: _Progress) -> Iterator[_Lack]:
         store = self._kernel.operations[number]
