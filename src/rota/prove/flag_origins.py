@@ -221,6 +221,7 @@ class FlagOrigins:
         self._flags = {number: 1 << first + place for place, number in enumerate(candidates)}
         self._all_flags = (1 << first + len(candidates)) - (1 << first)
         self.pointers: dict[int, int] = {}
+        self.by_lane: dict[int, bool] = {}  # of accesses, whether work items have addresses of their own
         self.guards: dict[int, int] = {}  # of operations, what EXEC depends on
         self.decided: dict[int, int] = {}  # branches and changes of EXEC, by what decides them
         self._indices = 0
@@ -255,6 +256,7 @@ class FlagOrigins:
             for row in _address_rows(operation):
                 marks |= known.marks.get(row, 0)
             self.pointers[number] = marks & self._all_pointers
+            self.by_lane[number] = bool(marks & _THREAD)
             self._indices |= marks & self._all_flags
             self.guards[number] = known.marks.get(_EXEC_ROW, 0)
         elif operation.kind is OperationKind.LDS:

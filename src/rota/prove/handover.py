@@ -32,6 +32,7 @@ from rota.targets.registry import architecture_named
 class HandOverKind(enum.Enum):
     RELEASE = "sets a flag"
     POLL = "polls a flag"
+    TEST = "tests a flag, and polls something else"
     COUNTER = "decides by an atomic's result"
     QUEUE = "takes an atomic's result as an index"
 
@@ -153,23 +154,23 @@ _Reads = dict[int, "_View"]  # by the number of the flag's load
 
 
 def _step_stores(operation: Operation, state: _Stores) -> None:
-    if operation.kind is OperationKind.VMEM:
-        for number, each in state.items():
-            state[number] = each._replace(younger=each.younger + 1)
+    for number, each in state.items():
+        state[number] = _step_store(operation, each)
     if is_global(operation) and operation.access is not None and operation.access.verb is not MemVerb.LOAD:
         state[operation.number] = _Progress()
-    elif operation.spec.cache is CacheWork.WRITE_BACK:
+
+
+def _step_store(operation: Operation, progress: _Progress) -> _Progress:
+    if operation.kind is OperationKind.VMEM:
+        return progress._replace(younger=progress.younger + 1)
+    if operation.spec.cache is CacheWork.WRITE_BACK:
         wide = "sc1" in operation.instruction.modifiers
-        for number, each in state.items():
-            state[number] = each.moved(_AFTER_WRITE_BACK) if wide else each._replace(narrow=True)
-    elif operation.kind is OperationKind.WAIT:
+        return progress.moved(_AFTER_WRITE_BACK) if wide else progress._replace(narrow=True)
+    if operation.kind is OperationKind.WAIT:
         most = dict(operation.waits).get("vmcnt", _NO_WAIT)
-        for number, each in state.items():
-            if most <= each.younger:
-                state[number] = each.moved(_AFTER_WAIT if most == 0 else _AFTER_COUNT)
-    elif operation.kind is OperationKind.BARRIER:
-        for number, each in state.items():
-            state[number] = each.met()
+        steps = _AFTER_WAIT if most == 0 else _AFTER_COUNT
+        return progress.moved(steps) if most <= progress.younger else progress
+    return progress.met() if operation.kind is OperationKind.BARRIER else progress
 
 
 # What happens after an acquire: whether its wait and an invalidate have come.
@@ -251,6 +252,7 @@ class _Judge:
         self._accesses = [each for each in kernel.operations if is_global(each)]
         self._acquires = dict(self._find_acquires())
         self._stores = [each for each in self._accesses if each.access and each.access.verb is not MemVerb.LOAD]
+        self._data = {number: self._find_loads(number) for number in self._acquires}
         self._single = [at for at, marks in self._origins.decided.items() if marks & SINGLE and self._splits(at)]
 
     def judge(self) -> Iterator[HandOver]:
@@ -259,11 +261,10 @@ class _Judge:
                 yield HandOver(kind=HandOverKind.QUEUE, flag=each.instruction)
         if not self._acquires:
             return
-        data = {number: self._find_loads(number) for number in self._acquires}
         found: dict[int, list[_Lack]] = {}
-        self._judge_reads(data, found)
+        self._judge_reads(found)
         releases = self._find_releases()
-        self._judge_stores(releases, data, found)
+        self._judge_stores(releases, found)
         for number in sorted({*self._acquires, *releases}):
             yield self._hand_over(number, found.get(number, []), releases=number in releases)
 
@@ -280,6 +281,8 @@ class _Judge:
                 yield each.number, HandOverKind.POLL
             elif is_atomic(each):
                 yield each.number, HandOverKind.COUNTER
+            elif is_wide(each):
+                yield each.number, HandOverKind.TEST
         for each in asked:
             if each.number in self._origins.peeled and self._pointers(each.number) & polled:
                 yield each.number, HandOverKind.POLL
@@ -297,7 +300,7 @@ class _Judge:
     def _find_loads(self, acquire: int) -> list[Operation]:
         """The loads of data after an acquire; where a counter decides, those that it decides about."""
         reached = self._kernel.reached_from(acquire)
-        if self._acquires[acquire] is HandOverKind.COUNTER:
+        if self._acquires[acquire] is not HandOverKind.POLL:
             regions = (self._kernel.region(at) for at in self._origins.deciders(acquire) if self._splits(at))
             reached &= frozenset().union(*regions)
         else:
@@ -331,9 +334,9 @@ class _Judge:
 
     # Acquires.
 
-    def _judge_reads(self, data: Mapping[int, Sequence[Operation]], found: dict[int, list[_Lack]]) -> None:
+    def _judge_reads(self, found: dict[int, list[_Lack]]) -> None:
         acquires, loads = frozenset(self._acquires), dict[int, list[int]]()
-        for acquire, after in data.items():
+        for acquire, after in self._data.items():
             for each in after:
                 loads.setdefault(each.number, []).append(acquire)
 
@@ -371,10 +374,10 @@ class _Judge:
         pointers = self._pointers(load.number)
         if not pointers:
             return _UNKNOWN_POINTER
-        if pointers & self._stored():
-            return ""
         flag = self._pointers(acquire)
         is_set_here = any(flag & self._pointers(each.number) for each in self._stores)
+        if pointers & self._stored():
+            return "" if is_set_here or self._acquires[acquire] is not HandOverKind.TEST else _SET_ELSEWHERE
         return None if is_set_here else _SET_ELSEWHERE
 
     # Releases.
@@ -383,32 +386,33 @@ class _Judge:
         """Stores that set a flag, each with the acquires that read it."""
         found: dict[int, tuple[int, ...]] = {}
         for wide in (True, False):
-            for acquire, kind in self._acquires.items():
-                flag, polls = self._pointers(acquire), kind is HandOverKind.POLL
-                setters = [
-                    each for each in self._stores if self._pointers(each.number) & flag or each.number == acquire
-                ]
+            for acquire in (each for each, loads in self._data.items() if loads):
+                setters = [each for each in self._stores if self._sets(each.number, acquire)]
+                polls = self._acquires[acquire] is HandOverKind.POLL
                 if polls:
                     setters = [each for each in setters if self._acquires.get(each.number) is not HandOverKind.POLL]
                 is_set = any(acquire in each for each in found.values())
-                if not wide and (is_set or not polls or self._reads_data_by(acquire, flag)):
+                if not wide and (is_set or not polls or self._reads_data_by(self._pointers(acquire))):
                     continue  # a plain store is a flag only if nothing else sets it, and nothing else is there
                 for each in setters:
                     if is_wide(each) == wide:
                         found[each.number] = (*found.get(each.number, ()), acquire)
         return found
 
-    def _reads_data_by(self, acquire: int, pointers: int) -> bool:
-        return any(self._pointers(each.number) & pointers for each in self._find_loads(acquire))
+    def _sets(self, store: int, acquire: int) -> bool:
+        """True if a store is through the flag's pointer; where data are, too, its address is like the flag's."""
+        flag = self._pointers(acquire)
+        if store == acquire or not self._pointers(store) & flag:
+            return store == acquire
+        alike = self._origins.by_lane[store] == self._origins.by_lane[acquire]
+        return alike or not self._reads_data_by(flag)
 
-    def _judge_stores(
-        self,
-        releases: Mapping[int, tuple[int, ...]],
-        data: Mapping[int, Sequence[Operation]],
-        found: dict[int, list[_Lack]],
-    ) -> None:
+    def _reads_data_by(self, pointers: int) -> bool:
+        return any(self._pointers(each.number) & pointers for loads in self._data.values() for each in loads)
+
+    def _judge_stores(self, releases: Mapping[int, tuple[int, ...]], found: dict[int, list[_Lack]]) -> None:
         def see(operation: Operation, state: _Stores) -> None:
-            loads = [load for each in releases.get(operation.number, ()) for load in data[each]]
+            loads = [load for each in releases.get(operation.number, ()) for load in self._data[each]]
             for number, progress in state.items() if loads else ():
                 doubt = self._doubt_store(number, loads)
                 if number in releases or doubt is None:
