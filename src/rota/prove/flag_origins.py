@@ -188,6 +188,12 @@ class KnownMarks:
         return KnownMarks(marks, dict(self.numbers.items() & other.numbers.items()))
 
 
+def _may_be_flag(access: Operation) -> bool:
+    """True for atomics that return, and for loads of a word that the whole device sees."""
+    size = 0 if access.access is None else access.access.size
+    return access.instruction.returns and (is_atomic(access) or (is_wide(access) and size <= _WORDS))
+
+
 class FlagOrigins:
     """Marks of every value, and what they say of flags: `pointers` of each access, branches that a flag decides."""
 
@@ -201,20 +207,17 @@ class FlagOrigins:
         self.polls = {
             each.number: loop
             for each in kernel.operations
-            if is_global(each)
-            and each.access is not None
-            and each.data
-            and (loop := _find_poll(kernel, each)) is not None
+            if is_global(each) and each.instruction.returns and (loop := _find_poll(kernel, each)) is not None
         }
         # Compilers put a copy of a loop's first round before it.
         self.peeled = {
             each.number
             for each in kernel.operations
-            if is_global(each) and each.access is not None and each.data and each.access.size <= _WORDS
-            if each.kind is OperationKind.VMEM
+            if is_global(each) and each.kind is OperationKind.VMEM and each.instruction.returns
+            if each.access is not None and each.access.size <= _WORDS
             if any(0 < loop.start - each.number <= _NEAR for loop in self.polls.values())
         } - self.polls.keys()
-        returning = (each.number for each in kernel.operations if is_global(each) and is_atomic(each) and each.data)
+        returning = (each.number for each in kernel.operations if is_global(each) and _may_be_flag(each))
         candidates = sorted({*self.polls, *self.peeled, *returning})
         first = _FIRST_BIT + len(pointers)
         self._all_pointers = (1 << first) - (1 << _FIRST_BIT)
@@ -275,7 +278,7 @@ class FlagOrigins:
             if operation.writes:
                 self._compute(operation, known)
         else:
-            _set(known, operation.writes | operation.data, self._flags.get(operation.number, 0))
+            _set(known, operation.writes, self._flags.get(operation.number, 0))
 
     def _compute(self, operation: Operation, known: KnownMarks) -> None:
         spec, exec_marks = operation.spec, known.marks.get(_EXEC_ROW, 0)
@@ -310,21 +313,21 @@ class FlagOrigins:
             found = 0
             for place in places:
                 found |= known.marks.get(place, 0)
-            _set(known, operation.data, found)
+            _set(known, operation.writes, found)
             return
         marks = known.of(operation.reads & ~EXEC_BITS & ~operation.address) & self._all_flags
         for place in places:
             known.marks[place] = marks | (known.marks.get(place, 0) if place == _ANYWHERE else 0)
-        _set(known, operation.data, 0)
+        _set(known, operation.writes, 0)
 
     def _load_scalars(self, operation: Operation, known: KnownMarks) -> None:
-        _set(known, operation.writes | operation.data, 0)
+        _set(known, operation.writes, 0)
         data, base, offset = (*operation.operands, *_NO_OPERANDS)[:3]
         if operation.verb == "load" and base.rows and known.marks.get(base.rows[0], 0) & _KERNARG:
             for place, row in enumerate(data.rows if not offset.rows else ()):
                 known.marks[row] = self._arguments.get(offset.literal + operation.instruction.offset + 4 * place, 0)
         else:
-            _set(known, operation.data, self._flags.get(operation.number, 0))
+            _set(known, operation.writes, self._flags.get(operation.number, 0))
 
 
 def _set(known: KnownMarks, rows: int, marks: int) -> None:

@@ -252,6 +252,7 @@ class _Judge:
         self._accesses = [each for each in kernel.operations if is_global(each)]
         self._acquires = dict(self._find_acquires())
         self._stores = [each for each in self._accesses if each.access and each.access.verb is not MemVerb.LOAD]
+        self._judged: set[tuple[int, bool]] = set()  # flags with data, as a release or not
         self._data = {number: self._find_loads(number) for number in self._acquires}
         self._single = [at for at, marks in self._origins.decided.items() if marks & SINGLE and self._splits(at)]
 
@@ -266,7 +267,7 @@ class _Judge:
         releases = self._find_releases()
         self._judge_stores(releases, found)
         for number in sorted({*self._acquires, *releases}):
-            yield self._hand_over(number, found.get(number, []), releases=number in releases)
+            yield self._hand_over(number, found.get(number, []))
 
     def _splits(self, number: int) -> bool:
         return self._kernel.operations[number].kind is OperationKind.BRANCH
@@ -354,6 +355,7 @@ class _Judge:
         doubt = self._doubt_load(acquire, load)
         if doubt is None:
             return
+        self._judged.add((acquire, False))
         if view.worst != _FRESH and not is_wide(load):
             piece = Piece.INVALIDATE_SCOPE if view.narrow else Piece.INVALIDATE
             piece = Piece.WAIT_BEFORE_INVALIDATE if view.early else piece
@@ -417,6 +419,7 @@ class _Judge:
                 doubt = self._doubt_store(number, loads)
                 if number in releases or doubt is None:
                     continue
+                self._judged.add((operation.number, True))
                 lacks = self._judge_store(operation, number, progress)
                 found.setdefault(operation.number, []).extend(
                     each._replace(doubt=doubt or each.doubt) for each in lacks
@@ -451,13 +454,12 @@ class _Judge:
 
     # Results.
 
-    def _hand_over(self, number: int, lacks: Sequence[_Lack], *, releases: bool) -> HandOver:
+    def _hand_over(self, number: int, lacks: Sequence[_Lack]) -> HandOver:
         flag = self._kernel.operations[number].instruction
         chosen: dict[Piece, _Lack] = {}
         for each in sorted(lacks, key=lambda lack: bool(lack.doubt)):
             chosen.setdefault(each.piece, each)
-        acquires = number in self._acquires
-        sides = [each for each in Piece if (releases if each.is_of_release else acquires) and each in _PIECES]
+        sides = [each for each in Piece if each in _PIECES and (number, each.is_of_release) in self._judged]
         return HandOver(
             kind=self._acquires.get(number, HandOverKind.RELEASE),
             flag=flag,
