@@ -478,6 +478,7 @@ class _Judge:
             severity=Severity.WARNING if lack.doubt else Severity.ERROR,
             concerns=(flag.concern(), other.concern("the data")),
             evidence=((LEVEL, level.value), ("missing", lack.piece.value), *doubt),
+            fixes=(_FIXES[lack.piece],),
         )
 
 
@@ -485,6 +486,19 @@ _PIECES = frozenset({
     Piece.DATA_WAIT, Piece.WRITE_BACK, Piece.WRITE_BACK_WAIT, Piece.STORE_SCOPE, Piece.LOAD_SCOPE, Piece.INVALIDATE,
 })  # fmt: skip
 """What every hand-over of plain data has to have, whoever does it."""
+
+
+_RELEASED = "have `buffer_wbl2 sc1`, then `s_waitcnt vmcnt(0)`, between the last store of data and the flag"
+_ACQUIRED = "have `buffer_inv sc1` after the wait for the flag's load, and before the loads of data"
+_FLAG = "access the flag by an atomic, or with `sc1`"
+_FIXES = {
+    Piece.DATA_WAIT: "have `s_waitcnt vmcnt(0)` in every wave between its stores of data and the flag, or the barrier",
+    Piece.BARRIER_BEFORE: "have a barrier between the waits for the stores of data and the flag",
+    Piece.WRITE_BACK: _RELEASED, Piece.WRITE_BACK_SCOPE: _RELEASED, Piece.WRITE_BACK_WAIT: _RELEASED,
+    Piece.STORE_SCOPE: _FLAG, Piece.LOAD_SCOPE: _FLAG,
+    Piece.INVALIDATE: _ACQUIRED, Piece.INVALIDATE_SCOPE: _ACQUIRED, Piece.WAIT_BEFORE_INVALIDATE: _ACQUIRED,
+    Piece.BARRIER_AFTER: "have a barrier between the wait for the flag's load and the accesses of data",
+}  # fmt: skip
 
 
 def _lacks_at(status: int, *, passes: bool, narrow: bool) -> frozenset[Piece]:
