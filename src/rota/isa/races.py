@@ -378,6 +378,7 @@ def scope_of(flags: Iterable[str]) -> Scope:
     return Scope.WORKGROUP if given & _OF_WORKGROUP else Scope.WAVE
 
 
+_LOOKED_AT = 64  # stores and loads of a flag, the last ones, that may explain a finding
 _OF_CACHES = frozenset({MemoryUse.WRITE_BACK, MemoryUse.INVALIDATE, MemoryUse.SCALAR_INVALIDATE})
 _OF_DEVICE = frozenset({"sc1", "glc", "scope:SCOPE_DEV", "scope:SCOPE_SYS"})
 _OF_WORKGROUP = frozenset({"sc0", "scope:SCOPE_SE"})  # a cluster's, which is at least one workgroup
@@ -603,12 +604,11 @@ class GlobalOrder:
         best: _Attempt | None = None
         for place, numbers in self._shared.items():
             used = [self._accesses[number] for number in (*numbers, *self._single.get(place, ()))]
-            writes = [each for each in used if each.group == first.group and each.use.writes and each.time > first.time]
-            for release, acquire in product(writes, used):
-                is_later = release.time < acquire.time < second.time and acquire.group == second.group
-                if not is_later or acquire.use not in _RETURNING:
-                    continue
-                if max(release.scope, acquire.scope) is not Scope.DEVICE:
+            sets = [each for each in used if each.group == first.group and each.use.writes and each.time > first.time]
+            gets = [each for each in used if each.group == second.group and each.use in _RETURNING]
+            last = [each for each in gets if each.time < second.time][-_LOOKED_AT:]
+            for release, acquire in product(sets[-_LOOKED_AT:], last):
+                if release.time > acquire.time or max(release.scope, acquire.scope) is not Scope.DEVICE:
                     continue
                 lacks = (
                     *self._lacks_before(first, release, Scope.DEVICE),
@@ -716,7 +716,9 @@ def _what_is_late(first: _Access, second: _Access, wait: HandOverPiece, barrier:
 
 
 def _find_write_back(works: Sequence[_Access], first: _Access, release: _Access) -> list[HandOverPiece]:
-    """What the write-backs of a workgroup lack to publish a store."""
+    """What the write-backs of a workgroup lack to publish a store; no source says what publishes a scalar one."""
+    if first.is_scalar:
+        return [HandOverPiece.WRITE_BACK]
     wide = [each for each in works if each.scope is Scope.DEVICE and _follows(each, first)]
     if any(_is_before(each, release) for each in wide):
         return []

@@ -57,7 +57,7 @@ class FlowGraph:
 
     @cached_property
     def one_wave(self) -> bool:
-        return self.facts.max_workgroup <= 64
+        return self.facts.max_workgroup <= _LANES
 
     def follow(self, rules: WalkRules[S], see: Callable[[Operation, S], None]) -> None:
         """Runs to a fixed point, then shows each operation with the state before it."""
@@ -136,6 +136,7 @@ def _address_rows(operation: Operation) -> Iterator[int]:
 
 _NEAR, _FAR = 64, 256  # operations of a loop that polls one word, or several
 _WORDS = 8  # bytes of a flag
+_LANES, _LANE_BITS = 64, 6
 
 
 def _find_poll(kernel: FlowGraph, load: Operation) -> range | None:
@@ -288,6 +289,8 @@ class FlagOrigins:
             marks &= ~_KERNARG
         if word in _LANE_COUNTS or spec.unit is IsaUnit.MATRIX:
             marks = 0
+        if _keeps_lane_alone(operation, known):
+            marks &= ~_THREAD
         if marks & _THREAD and not _EQUALITIES.isdisjoint(spec.words):
             marks |= SINGLE
         saves = spec.words[-1:] == ("saveexec",)
@@ -328,6 +331,16 @@ class FlagOrigins:
                 known.marks[row] = self._arguments.get(offset.literal + operation.instruction.offset + 4 * place, 0)
         else:
             _set(known, operation.writes, self._flags.get(operation.number, 0))
+
+
+def _keeps_lane_alone(operation: Operation, known: KnownMarks) -> bool:
+    """True if what is left of a work item's number is at most its lane, which every wave has."""
+    numbers = [
+        known.numbers.get(each.rows[0], _LANES) if each.rows else each.literal for each in operation.operands[1:]
+    ]
+    if operation.spec.words == ("and",):
+        return any(0 <= each < _LANES for each in numbers)
+    return operation.spec.words == ("bfe",) and numbers[1:2] == [0] and numbers[2] <= _LANE_BITS
 
 
 def _set(known: KnownMarks, rows: int, marks: int) -> None:

@@ -302,8 +302,8 @@ class _Judge:
         """The loads of data after an acquire; where a counter decides, those that it decides about."""
         reached = self._kernel.reached_from(acquire)
         if self._acquires[acquire] is not HandOverKind.POLL:
-            regions = (self._kernel.region(at) for at in self._origins.deciders(acquire) if self._splits(at))
-            reached &= frozenset().union(*regions)
+            regions = [self._kernel.region(at) for at in self._origins.deciders(acquire) if self._splits(at)]
+            reached &= frozenset().union(*regions) if regions else reached
         else:
             reached -= frozenset(self._loop(acquire))
         return [
@@ -373,12 +373,13 @@ class _Judge:
 
     def _doubt_load(self, acquire: int, load: Operation) -> str | None:
         """Why a load may read what is handed over, or may not; None if it doesn't."""
-        pointers = self._pointers(load.number)
+        pointers, flag = self._pointers(load.number), self._pointers(acquire)
         if not pointers:
             return _UNKNOWN_POINTER
-        flag = self._pointers(acquire)
         is_set_here = any(flag & self._pointers(each.number) for each in self._stores)
         if pointers & self._stored():
+            if not _is_single(pointers, flag):
+                return _UNKNOWN_POINTER
             return "" if is_set_here or self._acquires[acquire] is not HandOverKind.TEST else _SET_ELSEWHERE
         return None if is_set_here else _SET_ELSEWHERE
 
@@ -416,7 +417,7 @@ class _Judge:
         def see(operation: Operation, state: _Stores) -> None:
             loads = [load for each in releases.get(operation.number, ()) for load in self._data[each]]
             for number, progress in state.items() if loads else ():
-                doubt = self._doubt_store(number, loads)
+                doubt = self._doubt_store(operation.number, number, loads)
                 if number in releases or doubt is None:
                     continue
                 self._judged.add((operation.number, True))
@@ -427,13 +428,14 @@ class _Judge:
 
         self._kernel.follow(WalkRules[_Stores]({}, dict, _step_stores, _join_progress), see)
 
-    def _doubt_store(self, store: int, loads: Sequence[Operation]) -> str | None:
+    def _doubt_store(self, release: int, store: int, loads: Sequence[Operation]) -> str | None:
         """Why what was stored may be read, or may not; None if it isn't.  Atomics are in order with atomics."""
         atomic, pointers = is_atomic(self._kernel.operations[store]), self._pointers(store)
         read = [self._pointers(each.number) for each in loads if not (atomic and is_atomic(each))]
-        if any(pointers & each for each in read):
+        if any(pointers & each and _is_single(pointers, each, self._pointers(release)) for each in read):
             return ""
-        return _UNKNOWN_POINTER if read and (not pointers or not all(read)) else None
+        may_be = not pointers or any(pointers & each or not each for each in read)
+        return _UNKNOWN_POINTER if read and may_be else None
 
     def _judge_store(self, release: Operation, number: int, progress: _Progress) -> Iterator[_Lack]:
         store = self._kernel.operations[number]
@@ -486,6 +488,11 @@ _PIECES = frozenset({
     Piece.DATA_WAIT, Piece.WRITE_BACK, Piece.WRITE_BACK_WAIT, Piece.STORE_SCOPE, Piece.LOAD_SCOPE, Piece.INVALIDATE,
 })  # fmt: skip
 """What every hand-over of plain data has to have, whoever does it."""
+
+
+def _is_single(*pointers: int) -> bool:
+    """True if each of them is one argument, and not one of several."""
+    return all(each.bit_count() == 1 for each in pointers)
 
 
 _RELEASED = "have `buffer_wbl2 sc1`, then `s_waitcnt vmcnt(0)`, between the last store of data and the flag"

@@ -110,6 +110,17 @@ TWO_STEPS = """
   for (int g = 0; g < 3; g++) total += part[g * 128 + ID];
   out[at] = total;
 """
+# The first lane of each wave counts it, and each wave polls for itself: no barrier is needed.
+LEADERS = """
+  part[at] = a[at] * 3;
+  RELEASE
+  if ((ID & 63) == 0) COUNT(flag);
+  while (LOOK(flag) < 6) __builtin_amdgcn_s_sleep(1);
+  ACQUIRE
+  u32 total = 0;
+  for (int g = 0; g < 3; g++) total += part[g * 128 + (ID ^ 64)];
+  out[at] = total;
+"""
 # A sum behind a lock, which one work item takes.
 LOCK = """
   if (ID == 0) {
@@ -153,7 +164,7 @@ QUEUE = """
 """
 KERNELS = {
     "split_k": SPLIT_K, "one_for_all": ONE_FOR_ALL, "stream_k": STREAM_K, "flags": FLAGS, "two_steps": TWO_STEPS,
-    "lock": LOCK, "passing": PASSING,
+    "leaders": LEADERS, "lock": LOCK, "passing": PASSING,
     "passing_stores": PASSING_STORES, "passing_loads": PASSING_LOADS, "atomics": ATOMICS, "queue": QUEUE,
 }  # fmt: skip
 

@@ -64,6 +64,8 @@ TWINS = [
     ("two_steps", narrowed(LOAD, 2), {Piece.LOAD_SCOPE}, LOAD),
     ("two_steps", gone(INVALIDATE), {Piece.INVALIDATE}, LOAD),
     ("two_steps", gone(BARRIER, 1), {Piece.BARRIER_AFTER}, LOAD),
+    ("leaders", gone(WRITE_BACK), {Piece.WRITE_BACK}, ADD),
+    ("leaders", gone(INVALIDATE), {Piece.INVALIDATE}, LOAD),
     ("lock", gone(WRITE_BACK), {Piece.WRITE_BACK}, STORE),
     ("lock", gone(WAIT, 2), WRITES_LATE, STORE),
     ("lock", narrowed(STORE, 1), {Piece.STORE_SCOPE}, STORE),
@@ -137,6 +139,7 @@ KINDS = {
     "passing_stores": {HandOverKind.COUNTER}, "passing_loads": {HandOverKind.COUNTER},
     "stream_k": {HandOverKind.RELEASE, HandOverKind.POLL}, "flags": {HandOverKind.RELEASE, HandOverKind.POLL},
     "two_steps": {HandOverKind.RELEASE, HandOverKind.POLL}, "lock": {HandOverKind.RELEASE, HandOverKind.POLL},
+    "leaders": {HandOverKind.RELEASE, HandOverKind.POLL},
     "atomics": set(), "queue": {HandOverKind.QUEUE},
 }  # fmt: skip
 
