@@ -5,7 +5,7 @@ import pytest
 from rota.errors import Finding
 from rota.isa.binary.kernel_facts import Argument
 from rota.isa.disassembly import read_listing
-from rota.prove.handover import HandOverReport, find_hand_overs
+from rota.prove.hand_overs import HandOverReport, find_hand_overs
 from rota.targets.memory_model import HandOverPiece as Piece
 from tests.isa.single import facts, listing
 from tests.wording.golden import worded

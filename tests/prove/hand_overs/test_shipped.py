@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.isa.binary.toolchain import read_object
-from rota.prove.handover import HandOver, HandOverKind, find_hand_overs
+from rota.prove.hand_overs import HandOver, HandOverKind, find_hand_overs
 from rota.targets.memory_model import HandOverPiece as Piece
 from tests.shared import shared
 

@@ -8,8 +8,8 @@ import pytest
 
 from rota.errors import Finding, IsaError
 from rota.isa.disassembly import Instruction
-from tests.prove.handover.kernels import KERNELS, ORDERS, PieceEdit, compiled, executed
-from tests.prove.handover.test_twins import report
+from tests.prove.hand_overs.kernels import KERNELS, ORDERS, PieceEdit, compiled, executed
+from tests.prove.hand_overs.test_twins import report
 
 pytestmark = pytest.mark.thorough  # runs hundreds of launches
 

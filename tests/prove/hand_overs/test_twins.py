@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rota.errors import Finding
-from rota.prove.handover import HandOverKind, HandOverReport, find_hand_overs
+from rota.prove.hand_overs import HandOverKind, HandOverReport, find_hand_overs
 from rota.targets.memory_model import HandOverPiece as Piece
-from tests.prove.handover.kernels import KERNELS, ORDERS, PieceEdit, compiled, executed
+from tests.prove.hand_overs.kernels import KERNELS, ORDERS, PieceEdit, compiled, executed
 
 WAIT, WRITE_BACK, INVALIDATE, BARRIER = "s_waitcnt vmcnt(0)", "buffer_wbl2", "buffer_inv", "s_barrier"
 STORE, LOAD = "global_store_dword", "global_load_dword"
