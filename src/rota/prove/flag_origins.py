@@ -5,7 +5,7 @@ Marks are propagated along the control flow, through registers and, for values o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
@@ -136,7 +136,18 @@ def _address_rows(operation: Operation) -> Iterator[int]:
 
 _NEAR, _FAR = 64, 256  # operations of a loop that polls one word, or several
 _WORDS = 8  # bytes of a flag
+_COMPARES = "cmpswap"  # stores a value that another one was read for
 _LANES, _LANE_BITS = 64, 6
+
+
+def _asks_again(load: Operation, body: Sequence[Operation]) -> bool:
+    """True if a loop reads one word in each round, and accesses no other memory: then only others can end it."""
+    written = 0
+    for each in body:
+        written |= each.writes
+        if each is not load and each.access is not None and not is_atomic(load):
+            return False
+    return not any(written >> row & 1 for row in _address_rows(load))
 
 
 def _find_poll(kernel: FlowGraph, load: Operation) -> range | None:
@@ -146,18 +157,17 @@ def _find_poll(kernel: FlowGraph, load: Operation) -> range | None:
     for at in range(load.number, min(load.number + reach, len(kernel.operations))):
         target = kernel.operations[at].instruction.target
         if kernel.operations[at].kind is OperationKind.BRANCH and target is not None and target <= load.number:
-            loop, written = range(target, at + 1), 0
-            for each in kernel.operations[target : at + 1]:
-                written |= each.writes
-            moves = any(written >> row & 1 for row in _address_rows(load))
-            return loop if len(loop) <= reach and (words or not moves) else None
+            loop, body = range(target, at + 1), kernel.operations[target : at + 1]
+            if len(loop) > reach:
+                return None
+            return loop if words or _asks_again(load, body) else None
     return None
 
 
 # Where values come from: of which argument a pointer is, which flag was read, whether it tells work items apart.
 
-_THREAD, SINGLE, _KERNARG = 1, 2, 4  # differs by work item; picks one of them; points to the arguments
-_FIRST_BIT = 3
+_THREAD, SINGLE, _KERNARG, _LANE = 1, 2, 4, 8  # differs by work item; picks one; points to the arguments; by lane
+_FIRST_BIT = 4
 _ANYWHERE = -1  # of LDS; a known place is below
 _LANE_COUNTS = frozenset({"mbcnt", "bcnt1", "bcnt0", "ff1", "ff0"})
 _EXEC_ROW = (EXEC_BITS & -EXEC_BITS).bit_length() - 1
@@ -228,12 +238,12 @@ class FlagOrigins:
         self.by_lane: dict[int, bool] = {}  # of accesses, whether work items have addresses of their own
         self.guards: dict[int, int] = {}  # of operations, what EXEC depends on
         self.decided: dict[int, int] = {}  # branches and changes of EXEC, by what decides them
-        self._indices = 0
+        self._indices = self._fed_back = 0
         self._follow(facts)
 
     def _follow(self, facts: KernelFacts) -> None:
         start, row = KnownMarks(), SCALAR
-        start.marks.update(dict.fromkeys(range(3), _THREAD))
+        start.marks.update(dict.fromkeys(range(3), _THREAD | _LANE))
         for name, count in facts.user_sgprs:
             for word in range(count):
                 if name == "kernarg_segment_ptr":
@@ -248,6 +258,10 @@ class FlagOrigins:
     def is_index(self, number: int) -> bool:
         return bool(self._flags.get(number, 0) & self._indices)
 
+    def is_value(self, number: int) -> bool:
+        """True if it is an index, or makes what a compare-and-swap stores: then it is data, and no flag."""
+        return bool(self._flags.get(number, 0) & (self._indices | self._fed_back))
+
     def deciders(self, number: int) -> Iterator[int]:
         """The branches and changes of EXEC that a flag decides."""
         bit = self._flags.get(number, 0)
@@ -260,8 +274,10 @@ class FlagOrigins:
             for row in _address_rows(operation):
                 marks |= known.marks.get(row, 0)
             self.pointers[number] = marks & self._all_pointers
-            self.by_lane[number] = bool(marks & _THREAD)
+            self.by_lane[number] = bool(marks & (_THREAD | _LANE))
             self._indices |= marks & self._all_flags
+            if operation.access is not None and operation.access.atomic == _COMPARES:
+                self._fed_back |= known.of(operation.reads & ~EXEC_BITS) & self._all_flags
             self.guards[number] = known.marks.get(_EXEC_ROW, 0)
         elif operation.kind is OperationKind.LDS:
             self._indices |= known.of(operation.address) & self._all_flags
@@ -288,7 +304,7 @@ class FlagOrigins:
         if word != "mov":
             marks &= ~_KERNARG
         if word in _LANE_COUNTS or spec.unit is IsaUnit.MATRIX:
-            marks = 0
+            marks = _LANE if word in _LANE_COUNTS else 0
         if _keeps_lane_alone(operation, known):
             marks &= ~_THREAD
         if marks & _THREAD and not _EQUALITIES.isdisjoint(spec.words):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from rota.errors import Finding, IsaError, Severity
@@ -90,13 +91,9 @@ def _read_operations(
                 reads, writes, *_ = each.registers
             except (IsaError, LookupError, ValueError):
                 reads = writes = frozenset()
-            rows = (sum(1 << row for row in part) for part in (reads, writes))
-            read, written = rows
-            kind = OperationKind.QUIET
-            stand_in = Operation(
-                number=number, instruction=each, name=each.opcode, kind=kind, reads=read, writes=written
-            )
-            operations.append(stand_in)
+            read, written = (sum(1 << row for row in part) for part in (reads, writes))
+            make = partial(Operation, number=number, instruction=each, name=each.opcode, kind=OperationKind.QUIET)
+            operations.append(make(reads=read, writes=written))
     return operations, tuple(unknown.values())
 
 
@@ -107,6 +104,7 @@ _AFTER_WRITE_BACK = {_IN_FLIGHT: _WRITING_EARLY, _DRAINED: _WRITING, _UNWAITED: 
 _AFTER_WAIT = {_WRITING: _DONE, _WRITING_EARLY: _DONE, _IN_FLIGHT: _DRAINED}
 _AFTER_COUNT = {_WRITING_EARLY: _WRITING, _IN_FLIGHT: _DRAINED}  # a wait that counts; write-backs it may not count
 _NO_WAIT = 1 << 30
+_NEVER = -_NO_WAIT  # as few younger ones: flat ops return in no order, and only a wait for 0 covers them
 _AT_BARRIER = {_WRITING: _UNWAITED, _WRITING_EARLY: _LOST_WRITING, _IN_FLIGHT: _LOST}  # of other waves, nobody waits
 _LACKS = {
     _DONE: frozenset[Piece](),
@@ -157,19 +155,20 @@ def _step_stores(operation: Operation, state: _Stores) -> None:
     for number, each in state.items():
         state[number] = _step_store(operation, each)
     if is_global(operation) and operation.access is not None and operation.access.verb is not MemVerb.LOAD:
-        state[operation.number] = _Progress()
+        state[operation.number] = _Progress(younger=_NEVER if operation.flat else 0)
 
 
 def _step_store(operation: Operation, progress: _Progress) -> _Progress:
-    if operation.kind is OperationKind.VMEM:
+    if operation.kind is OperationKind.VMEM and not operation.flat:
         return progress._replace(younger=progress.younger + 1)
     if operation.spec.cache is CacheWork.WRITE_BACK:
         wide = "sc1" in operation.instruction.modifiers
         return progress.moved(_AFTER_WRITE_BACK) if wide else progress._replace(narrow=True)
     if operation.kind is OperationKind.WAIT:
         most = dict(operation.waits).get("vmcnt", _NO_WAIT)
-        steps = _AFTER_WAIT if most == 0 else _AFTER_COUNT
-        return progress.moved(steps) if most <= progress.younger else progress
+        if most == 0:
+            return progress.moved(_AFTER_WAIT)
+        return progress.moved(_AFTER_COUNT) if most <= progress.younger else progress
     return progress.met() if operation.kind is OperationKind.BARRIER else progress
 
 
@@ -205,7 +204,7 @@ class _View(NamedTuple):
         return self._replace(best=best, worst=worst, early=self.early or self.worst == _ISSUED)
 
     def waited(self, waits: tuple[tuple[str, int], ...]) -> _View:
-        if any(counter == self.counter and most <= self.younger for counter, most in waits):
+        if any(counter == self.counter and (most == 0 or most <= self.younger) for counter, most in waits):
             return self._replace(best=min(self.best, _WAITED), worst=min(self.worst, _WAITED))
         return self
 
@@ -218,10 +217,12 @@ def _step_reads(acquires: frozenset[int], operation: Operation, state: _Reads) -
             state[number] = each.waited(operation.waits)
         elif operation.kind is OperationKind.BARRIER:
             state[number] = each._replace(unmet=(False, False))
-        elif operation.kind is OperationKind.VMEM and each.counter == "vmcnt":
+        elif operation.kind is OperationKind.VMEM and not operation.flat and each.counter == "vmcnt":
             state[number] = each._replace(younger=each.younger + 1)
     if operation.number in acquires:
-        state[operation.number] = _View(counter="lgkmcnt" if operation.kind is OperationKind.SMEM else "vmcnt")
+        scalar = operation.kind is OperationKind.SMEM
+        younger = _NEVER if scalar or operation.flat else 0
+        state[operation.number] = _View(counter="lgkmcnt" if scalar else "vmcnt", younger=younger)
 
 
 def _join_progress(state: _Stores, other: _Stores) -> _Stores:
@@ -275,7 +276,7 @@ class _Judge:
     def _find_acquires(self) -> Iterator[tuple[int, HandOverKind]]:
         polled = 0
         deciders = {each.number: {*self._origins.deciders(each.number)} for each in self._accesses}
-        asked = [each for each in self._accesses if deciders[each.number] and not self._origins.is_index(each.number)]
+        asked = [each for each in self._accesses if deciders[each.number] and not self._origins.is_value(each.number)]
         for each in asked:
             if any(self._leaves(at, self._loop(each.number)) for at in deciders[each.number]):
                 polled |= self._pointers(each.number)
@@ -309,7 +310,8 @@ class _Judge:
         return [
             each
             for each in self._accesses
-            if each.number in reached and each.number not in self._acquires and self._may_be_data(each)
+            if each.number in reached and each.number not in self._acquires
+            if self._may_be_data(each) and not self._origins.is_value(each.number)
         ]
 
     def _may_be_data(self, access: Operation) -> bool:
@@ -439,7 +441,8 @@ class _Judge:
 
     def _judge_store(self, release: Operation, number: int, progress: _Progress) -> Iterator[_Lack]:
         store = self._kernel.operations[number]
-        passes = is_wide(store) and store.kind is not OperationKind.SMEM
+        scalar = store.kind is OperationKind.SMEM  # no source says what publishes it
+        passes = is_wide(store) and not scalar
         sides = [(progress.best, progress.worst)]
         guards = self._guards(release.number)
         if guards is not None and not self._is_guarded(number, guards):
@@ -451,6 +454,8 @@ class _Judge:
             certain, possible = (_lacks_at(each, passes=passes, narrow=progress.narrow) for each in (best, worst))
             for piece in sorted(possible, key=lambda each: each.value):
                 yield _Lack(piece, number, "" if piece in certain else _SOME_PATH)
+        if scalar:
+            yield _Lack(Piece.WRITE_BACK, number)
         if not is_wide(release):
             yield _Lack(Piece.STORE_SCOPE, number)
 

@@ -150,8 +150,15 @@ PASSING_STORES = PASSING.replace("LOOK(&part[g * 128 + ID])", "part[g * 128 + ID
     "if (tick", "ACQUIRE if (tick"
 )
 PASSING_LOADS = PASSING.replace("SET(&part[at], a[at] * 3);\n  DRAIN", "part[at] = a[at] * 3;\n  RELEASE")
-# Nothing is handed over: sums by atomics, and indices of tiles by an atomic.
+# Nothing is handed over: sums by atomics, a loop around an atomic that does what the machine lacks, indices of tiles.
 ATOMICS = "  __hip_atomic_fetch_add(&out[ID], a[at], __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);"
+EMULATED = """
+  part[at] = a[at] * 3;
+  u32 old = LOOK(&out[ID]);
+  while (!__hip_atomic_compare_exchange_strong(&out[ID], &old, old * 2 + 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED,
+                                               __HIP_MEMORY_SCOPE_AGENT)) {}
+  part[at] += flag[ID];
+"""
 QUEUE = """
   for (;;) {
     if (ID == 0) ticket = COUNT(flag);
@@ -165,8 +172,12 @@ QUEUE = """
 KERNELS = {
     "split_k": SPLIT_K, "one_for_all": ONE_FOR_ALL, "stream_k": STREAM_K, "flags": FLAGS, "two_steps": TWO_STEPS,
     "leaders": LEADERS, "lock": LOCK, "passing": PASSING,
-    "passing_stores": PASSING_STORES, "passing_loads": PASSING_LOADS, "atomics": ATOMICS, "queue": QUEUE,
+    "passing_stores": PASSING_STORES, "passing_loads": PASSING_LOADS, "atomics": ATOMICS, "emulated": EMULATED,
+    "queue": QUEUE,
 }  # fmt: skip
+
+
+NOTHING_HANDED_OVER = {"atomics", "emulated", "queue"}
 
 
 @cache

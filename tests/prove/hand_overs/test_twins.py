@@ -140,7 +140,7 @@ KINDS = {
     "stream_k": {HandOverKind.RELEASE, HandOverKind.POLL}, "flags": {HandOverKind.RELEASE, HandOverKind.POLL},
     "two_steps": {HandOverKind.RELEASE, HandOverKind.POLL}, "lock": {HandOverKind.RELEASE, HandOverKind.POLL},
     "leaders": {HandOverKind.RELEASE, HandOverKind.POLL},
-    "atomics": set(), "queue": {HandOverKind.QUEUE},
+    "atomics": set(), "emulated": set(), "queue": {HandOverKind.QUEUE},
 }  # fmt: skip
 
 
