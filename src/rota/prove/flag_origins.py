@@ -224,7 +224,7 @@ class FlagOrigins:
         self.peeled = {
             each.number
             for each in kernel.operations
-            if is_global(each) and each.kind is OperationKind.VMEM and each.instruction.returns
+            if is_global(each) and each.kind is OperationKind.VMEM and each.instruction.returns and not is_atomic(each)
             if each.access is not None and each.access.size <= _WORDS
             if any(0 < loop.start - each.number <= _NEAR for loop in self.polls.values())
         } - self.polls.keys()
@@ -340,13 +340,12 @@ class FlagOrigins:
         _set(known, operation.writes, 0)
 
     def _load_scalars(self, operation: Operation, known: KnownMarks) -> None:
-        _set(known, operation.writes, 0)
         data, base, offset = (*operation.operands, *_NO_OPERANDS)[:3]
-        if operation.verb == "load" and base.rows and known.marks.get(base.rows[0], 0) & _KERNARG:
-            for place, row in enumerate(data.rows if not offset.rows else ()):
+        is_argument = bool(base.rows) and bool(known.marks.get(base.rows[0], 0) & _KERNARG)
+        _set(known, operation.writes, 0 if is_argument else self._flags.get(operation.number, 0))
+        if operation.verb == "load" and is_argument and not offset.rows:
+            for place, row in enumerate(data.rows):
                 known.marks[row] = self._arguments.get(offset.literal + operation.instruction.offset + 4 * place, 0)
-        else:
-            _set(known, operation.writes, self._flags.get(operation.number, 0))
 
 
 def _keeps_lane_alone(operation: Operation, known: KnownMarks) -> bool:

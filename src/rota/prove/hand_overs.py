@@ -245,6 +245,7 @@ class _Lack(NamedTuple):
 _SOME_PATH = "some path may have it"
 _UNKNOWN_POINTER = "which argument an address is made of"
 _SET_ELSEWHERE = "who stores the data"
+_WHICH_STORE = "which store sets the flag"
 
 
 class _Judge:
@@ -254,6 +255,7 @@ class _Judge:
         self._acquires = dict(self._find_acquires())
         self._stores = [each for each in self._accesses if each.access and each.access.verb is not MemVerb.LOAD]
         self._judged: set[tuple[int, bool]] = set()  # flags with data, as a release or not
+        self._unsure: set[int] = set()  # plain stores where others set a flag, too
         self._data = {number: self._find_loads(number) for number in self._acquires}
         self._single = [at for at, marks in self._origins.decided.items() if marks & SINGLE and self._splits(at)]
 
@@ -396,12 +398,12 @@ class _Judge:
                 polls = self._acquires[acquire] is HandOverKind.POLL
                 if polls:
                     setters = [each for each in setters if self._acquires.get(each.number) is not HandOverKind.POLL]
+                if not wide and (not polls or self._reads_data_by(self._pointers(acquire))):
+                    continue  # a plain store may be a flag where nothing but flags is
                 is_set = any(acquire in each for each in found.values())
-                if not wide and (is_set or not polls or self._reads_data_by(self._pointers(acquire))):
-                    continue  # a plain store is a flag only if nothing else sets it, and nothing else is there
-                for each in setters:
-                    if is_wide(each) == wide:
-                        found[each.number] = (*found.get(each.number, ()), acquire)
+                for each in (each for each in setters if is_wide(each) == wide):
+                    found[each.number] = (*found.get(each.number, ()), acquire)
+                    self._unsure |= {each.number} if is_set and not wide else set()
         return found
 
     def _sets(self, store: int, acquire: int) -> bool:
@@ -423,6 +425,7 @@ class _Judge:
                 if number in releases or doubt is None:
                     continue
                 self._judged.add((operation.number, True))
+                doubt = doubt or (_WHICH_STORE if operation.number in self._unsure else "")
                 lacks = self._judge_store(operation, number, progress)
                 found.setdefault(operation.number, []).extend(
                     each._replace(doubt=doubt or each.doubt) for each in lacks

@@ -133,6 +133,19 @@ LOCK = """
     SET(flag, 0);
   }
 """
+# Who comes first sets rows to zero, and all add to them: a flag says that they are zero.
+ZEROED = """
+  if (ID == 0) ticket = COUNT(flag);
+  SYNC
+  if (ticket == 0) {
+    SET(&out[ID], 0);
+    DRAIN SYNC
+    if (ID == 0) SET(&flag[1], 1);
+  }
+  if (ID == 0) while (!LOOK(&flag[1])) __builtin_amdgcn_s_sleep(1);
+  SYNC
+  __hip_atomic_fetch_add(&out[ID], a[at], __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+"""
 # The partial results pass the caches, so that nothing has to be written back or invalidated.
 PASSING = """
   SET(&part[at], a[at] * 3);
@@ -171,7 +184,7 @@ QUEUE = """
 """
 KERNELS = {
     "split_k": SPLIT_K, "one_for_all": ONE_FOR_ALL, "stream_k": STREAM_K, "flags": FLAGS, "two_steps": TWO_STEPS,
-    "leaders": LEADERS, "lock": LOCK, "passing": PASSING,
+    "leaders": LEADERS, "lock": LOCK, "zeroed": ZEROED, "passing": PASSING,
     "passing_stores": PASSING_STORES, "passing_loads": PASSING_LOADS, "atomics": ATOMICS, "emulated": EMULATED,
     "queue": QUEUE,
 }  # fmt: skip

@@ -86,6 +86,8 @@ ONLY_PROVED = [
     ("passing", gone(WAIT, 1), {Piece.DATA_WAIT}),
     ("passing", gone(BARRIER, 0), {Piece.BARRIER_BEFORE}),
     ("passing", gone(BARRIER, 1), {Piece.BARRIER_AFTER}),
+    ("zeroed", gone(BARRIER, 1), {Piece.BARRIER_BEFORE}),
+    ("zeroed", gone(BARRIER, 2), {Piece.BARRIER_AFTER}),
 ]
 
 
@@ -139,6 +141,7 @@ KINDS = {
     "passing_stores": {HandOverKind.COUNTER}, "passing_loads": {HandOverKind.COUNTER},
     "stream_k": {HandOverKind.RELEASE, HandOverKind.POLL}, "flags": {HandOverKind.RELEASE, HandOverKind.POLL},
     "two_steps": {HandOverKind.RELEASE, HandOverKind.POLL}, "lock": {HandOverKind.RELEASE, HandOverKind.POLL},
+    "zeroed": {HandOverKind.COUNTER, HandOverKind.RELEASE, HandOverKind.POLL},
     "leaders": {HandOverKind.RELEASE, HandOverKind.POLL},
     "atomics": set(), "emulated": set(), "queue": {HandOverKind.QUEUE},
 }  # fmt: skip
