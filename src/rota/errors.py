@@ -169,6 +169,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "I401": "the proof of machine code comes to something that it doesn't know",
         "I402": "the budget of a proof of machine code is used up",
         "I403": "a load to LDS is in flight when its wave ends",
+        "I501": "bits of a number are lost before it becomes an address",
         "M101": "a kernel is not a GEMM whose whole time could be predicted",
         "M102": "a device or a kernel doesn't multiply elements of a type",
         "M201": "a file of measured runs is malformed or truncated",

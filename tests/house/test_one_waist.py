@@ -20,7 +20,20 @@ ORIGINS = {"loop", "instance", "placement", "modulo"}
 KINDS = {"TileSum", "LoopSpec", "OpDesc", "LoopOp", "ScheduleEntry", "CompiledPipeline", "CompiledLoop"}
 
 # Modules: a command of the command line is a module of the command's name, which is also that of what it calls.
-COMMANDS = {"audit", "calibrate", "check", "diff", "emit", "kernels", "predict", "run", "show", "targets", "trace"}
+COMMANDS = {
+    "audit",
+    "calibrate",
+    "check",
+    "diff",
+    "emit",
+    "kernels",
+    "memory",
+    "predict",
+    "run",
+    "show",
+    "targets",
+    "trace",
+}
 SAME_MODULES = COMMANDS | {
     "registry"  # one for every kind of thing that can be found by name
 }

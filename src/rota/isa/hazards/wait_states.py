@@ -309,11 +309,7 @@ def early_message(then: Instruction, need: Need, short: int) -> str:
 
 def early_evidence(need: Need, short: int) -> tuple[tuple[str, str | int], ...]:
     by_vectors = need.fact.unit == VECTOR_SLOTS
-    fix = (
-        f"{short} v_nop before it, or other vector instructions"
-        if by_vectors
-        else f"s_nop {short - 1} before it, or other instructions"
-    )
+    fix = f"{short} v_nop before it" if by_vectors else f"s_nop {short - 1} before it, or other instructions"
     return ("rule", need.rule), ("source", need.source), ("row", need.fact.source), ("fix", fix)
 
 

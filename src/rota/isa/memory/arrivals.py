@@ -10,7 +10,8 @@ import numpy as np
 from rota.isa.disassembly import Instruction
 from rota.isa.memory.lds_ops import reach
 from rota.isa.opcodes import ARRIVALS, ARRIVES_LATER
-from rota.isa.wave.meeting import WORD_BYTES, Knowledge, WaveMeetings
+from rota.isa.wave.control import meetings_of
+from rota.isa.wave.meeting import WORD_BYTES, Knowledge
 from rota.isa.wave.operand import parse_operand, unknown
 from rota.isa.wave.wave import Pending, Step, Wave, make_step
 
@@ -30,7 +31,7 @@ def _decode_now(instruction: Instruction) -> Step:
     octets = instruction.offset + np.arange(WORD_BYTES)
 
     def act(wave: Wave) -> None:
-        lds, meetings = wave.lds, _meetings_of(wave, instruction)
+        lds, meetings = wave.lds, meetings_of(wave, instruction)
         index, lanes = reach(wave, instruction, wave.v[address.first].astype(np.int64), octets, WORD_BYTES)
         access = lds.order.begin_arrival(index[lanes], wave.number, wave.epoch, instruction)
         lds.order.cover_plain(wave.number, wave.releases)
@@ -72,7 +73,7 @@ def arrive_when_done(
     wave: Wave, instruction: Instruction, place: int, copies: set[Pending], which: Callable[[Instruction], bool]
 ) -> None:
     """Arrives once when the copies have landed; who sees it knows that the wave's copies of that kind are over."""
-    lds, meetings = wave.lds, _meetings_of(wave, instruction)
+    lds, meetings = wave.lds, meetings_of(wave, instruction)
     lds.order.begin_arrival(place + np.arange(WORD_BYTES), wave.number, wave.epoch, instruction)
     token, before = meetings.make_token(), meetings.release(wave.number)
     lds.order.give_token(wave.number, token, which)
@@ -82,9 +83,3 @@ def arrive_when_done(
 
 def _arrive(wave: Wave, place: int, knowledge: Knowledge) -> None:
     wave.lds.arrive(place, 1, knowledge)
-
-
-def _meetings_of(wave: Wave, instruction: Instruction) -> WaveMeetings:
-    if wave.meetings is None:
-        raise unknown(instruction, "barrier outside a launch")
-    return wave.meetings

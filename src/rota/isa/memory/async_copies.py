@@ -125,7 +125,7 @@ class _Tile(NamedTuple):
     address: int
     element: int  # bytes
     sides: tuple[int, int]
-    room: tuple[int, int]  # of the tensor from the tile's first element on
+    room: tuple[int, int]  # of the tensor from the tile's first element on; a row alone has all of the second one
     stride: int
     padding: tuple[int, int]  # after so many bytes so many are left out
     barrier: int | None
@@ -147,12 +147,13 @@ def _read_tile(head: list[int], shape: list[int]) -> _Tile | str:
     ):
         if asked:
             return what
+    rows = _bits(shape, 128, 16)
     return _Tile(
         place=_bits(head, 32, 32),
         address=_bits(head, 64, 57),
         element=1 << _bits(shape, 16, 2),
-        sides=(_bits(shape, 112, 16), max(_bits(shape, 128, 16), 1)),
-        room=(_bits(shape, 48, 32), _bits(shape, 80, 32)),
+        sides=(_bits(shape, 112, 16), max(rows, 1)),
+        room=(_bits(shape, 48, 32), _bits(shape, 80, 32) if rows else 1),
         stride=_bits(shape, 160, 48),
         padding=(_WORD << _bits(shape, 22, 3) + 1, _WORD * (_bits(shape, 25, 7) + 1)) if padded else (0, 0),
         barrier=_bits(shape, 32, 16) * WORD_BYTES if _bits(shape, 18, 1) else None,
@@ -190,7 +191,7 @@ def _copy_tile(wave: Wave, instruction: Instruction, tile: _Tile, *, loads: bool
     between, skipped = tile.padding
     at = tile.place + along + (along // between * skipped if between and loads else 0)
     inside = wave.lds.within(at, size, instruction)
-    kept = inside & (x < tile.room[0]) & ((y < tile.room[1]) | (high == 1))
+    kept = inside & (x < tile.room[0]) & (y < tile.room[1])
     address = np.uint64(tile.address) + (size * (x + y * tile.stride)).astype(np.uint64)
     number = wave.memory.order.begin(wave, instruction, MemoryUse.READ if loads else MemoryUse.WRITE)
     spots, reached = wave.memory.places(address, size, kept, instruction)

@@ -175,7 +175,8 @@ def _named(instruction: Instruction) -> Callable[[Wave], tuple[int, int]]:
     return lambda wave: (word(wave) & _NUMBER, word(wave) >> _MEMBERS & _MOST_MEMBERS)
 
 
-def _meetings_of(wave: Wave, instruction: Instruction) -> WaveMeetings:
+def meetings_of(wave: Wave, instruction: Instruction) -> WaveMeetings:
+    """The barriers of a wave's workgroup, which a launch makes."""
     if wave.meetings is None:
         raise unknown(instruction, "barrier outside a launch")
     return wave.meetings
@@ -191,7 +192,7 @@ def _initialise(instruction: Instruction, _: Architecture) -> Step:
     def act(wave: Wave) -> None:
         number, members = named(wave)
         if 0 < number <= _LAST_NAMED and members:
-            _meetings_of(wave, instruction).initialise(number, members)
+            meetings_of(wave, instruction).initialise(number, members)
         else:
             _report_barrier(wave, instruction, f"it gives barrier {number} {members} members")
 
@@ -202,7 +203,7 @@ def _join(instruction: Instruction, _: Architecture) -> Step:
     named = _named(instruction)
 
     def act(wave: Wave) -> None:
-        meetings, (number, _members) = _meetings_of(wave, instruction), named(wave)
+        meetings, (number, _members) = meetings_of(wave, instruction), named(wave)
         meetings.joined[wave.number] = number
         meetings.awaited[wave.number] = number, meetings.phase_of(number)
 
@@ -213,7 +214,7 @@ def _signal_named(instruction: Instruction) -> Step:
     named = _named(instruction)
 
     def act(wave: Wave) -> None:
-        meetings, (number, members) = _meetings_of(wave, instruction), named(wave)
+        meetings, (number, members) = meetings_of(wave, instruction), named(wave)
         if meetings.joined[wave.number] == number:
             meetings.awaited[wave.number] = number, meetings.phase_of(number)
         if not meetings.signal(wave.number, number, members):
@@ -228,7 +229,7 @@ def _wait_named(instruction: Instruction) -> Step:
         raise unknown(instruction, f"barrier {instruction.operands[0]}")
 
     def act(wave: Wave) -> int | None:
-        meetings = _meetings_of(wave, instruction)
+        meetings = meetings_of(wave, instruction)
         if not meetings.joined[wave.number]:
             _report_barrier(wave, instruction, "the wave has joined no barrier")
             return None

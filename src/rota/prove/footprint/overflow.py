@@ -1,0 +1,280 @@
+"""Where an address loses bits: numbers that are used in fewer bits than they may have.
+
+What is asked is whether a product or a multiple may be larger than the bits that an instruction uses of it, and whether
+the rest becomes an address. The least factors at which it does are the boundary.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from rota.errors import Finding, Severity
+from rota.prove.causes import LEVEL, UNDECIDED, EvidenceLevel
+from rota.prove.footprint.accesses import Footprint, KernelAccesses
+from rota.prove.footprint.flow import KernelFlow
+from rota.prove.footprint.polynomial import Atom, Monomial, Polynomial, describe, product_bounds
+from rota.prove.footprint.words import HeldWord, Words, arms_of
+
+_OF_LAUNCH = frozenset({"workgroup", "item", "launch"})
+_ARGUMENTS = frozenset({"argument", "word of arguments"})
+_LEAVES = _OF_LAUNCH | _ARGUMENTS | {"unknown", "carried"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boundary:
+    """A product that alone is too large from `least` on; `example` are factors that reach it."""
+
+    factors: Monomial
+    least: int
+    example: tuple[tuple[str, int], ...]
+
+    @property
+    def formula(self) -> str:
+        return "*".join(map(_name, self.factors))
+
+
+class Loss(enum.Enum):
+    """What happens to the bits that a number may have beyond those that are used."""
+
+    BITS = "the bits above are dropped"
+    CARRY = "a carry into the bits above is dropped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overflow:
+    """A number that is used in `bits`, although it may have more, in the address of some accesses.
+
+    `at` is the number of the instruction that made or used it so, -1 if several did. `undecided` says why it may be
+    meant or may not happen; it is empty where a wider number was possible and is missing.
+    """
+
+    whole: Polynomial
+    bits: int
+    signed: bool
+    loss: Loss
+    at: int
+    undecided: str
+    boundaries: tuple[Boundary, ...]
+    accesses: tuple[Footprint, ...]
+
+    @property
+    def required(self) -> bool:
+        return not self.undecided
+
+
+def find_overflows(kernel: KernelAccesses) -> tuple[Overflow, ...]:
+    """The numbers that lose bits on their way into an address: those without a doubt first, then by instruction."""
+    walk = _Walk(kernel.words, kernel.flow)
+    found: dict[_Lost, list[tuple[bool, Footprint]]] = {}
+    for each in kernel.footprints:
+        for lost, is_offset in walk.lost(each):
+            found.setdefault(lost, []).append((is_offset, each))
+    groups: dict[tuple[object, ...], list[Overflow]] = {}
+    for lost, uses in found.items():
+        boundaries = tuple(_boundaries(lost.whole, lost.bits - lost.signed))
+        if not boundaries or any(_is_pointer(each) for each in lost.whole.atoms()):
+            continue
+        undecided = _doubt(lost, boundaries, is_offset=all(is_offset for is_offset, _ in uses))
+        made = Overflow(
+            whole=lost.whole, bits=lost.bits, signed=lost.signed, loss=lost.loss, at=lost.at, undecided=undecided,
+            boundaries=boundaries, accesses=tuple(dict.fromkeys(each for _, each in uses)),
+        )  # fmt: skip
+        products = frozenset(tuple(map(_name, each.factors)) for each in boundaries)
+        key = (lost.bits, lost.signed, lost.loss, undecided, products)
+        groups.setdefault(key, []).append(made)
+    overflows = [_join(each) for each in groups.values()]
+    return tuple(sorted(overflows, key=lambda each: (not each.required, each.at)))
+
+
+def _name(atom: Atom) -> str:
+    """What a number is called in any lane: several lanes' words of one table are one finding."""
+    while atom.op == "lane" and isinstance(atom.args[0], Atom):
+        atom = atom.args[0]
+    return atom.text
+
+
+def _is_pointer(atom: Atom) -> bool:
+    """True for an address: its low word alone isn't what a product or a sum has lost."""
+    return atom.op in {"argument", "kernarg", "packet"} and atom.bounds.high >= 1 << 32
+
+
+def _doubt(lost: _Lost, boundaries: tuple[Boundary, ...], *, is_offset: bool) -> str:
+    factors = [each for boundary in boundaries for each in boundary.factors]
+    leaves = [each for each in _inside(factors) if each.op in _LEAVES]
+    if all(each.op in _OF_LAUNCH for each in leaves):
+        return "the size of the launch alone reaches it"
+    if all(len(each.factors) == 1 and each.factors[0].op in _ARGUMENTS for each in boundaries):
+        return "one argument reaches it alone: its caller knows how large it is"
+    if any(each.op in _LOOPED for each in lost.whole.atoms()):
+        return "what a loop counts isn't bounded here"
+    if any(each.op == "unknown" and "[" not in each.text for each in _inside(factors)):
+        return "it depends on a number that isn't followed"
+    if is_offset and lost.bits == 32 and lost.loss is Loss.BITS:
+        return "the access takes an offset of 32 bits"
+    return ""
+
+
+_LOOPED = frozenset({"carried", "wide carried"})
+
+
+def _inside(atoms: Sequence[Atom]) -> Iterator[Atom]:
+    """Atoms and those that they are made of."""
+    work, seen = list(atoms), set[Atom]()
+    while work:
+        atom = work.pop()
+        if atom not in seen:
+            seen.add(atom)
+            yield atom
+            for each in atom.args:
+                if isinstance(each, Polynomial):
+                    work += each.atoms()
+                elif isinstance(each, Atom):
+                    work.append(each)
+                elif isinstance(each, HeldWord):
+                    work += each.whole.atoms()
+
+
+def _join(group: list[Overflow]) -> Overflow:
+    """One of several sums of the same products: the one that wraps first, with the accesses of all."""
+    first = min(group, key=lambda each: [boundary.least for boundary in each.boundaries])
+    accesses = dict.fromkeys(each for overflow in group for each in overflow.accesses)
+    return replace(first, accesses=tuple(sorted(accesses, key=lambda each: each.operation.number)))
+
+
+def _boundaries(whole: Polynomial, bits: int) -> Iterator[Boundary]:
+    """The products of a sum that alone reach the limit."""
+    limit = 1 << bits
+    for factors, factor in whole.terms:
+        unbounded = [each for each in factors if not _is_small(each)]
+        if factor <= 0 or not unbounded or product_bounds(factors).high * factor < limit:
+            continue
+        if bits >= 31 and len(unbounded) == 1 and factor == 1 and len(factors) == 1:
+            continue  # a word by itself: what a sum adds to it isn't followed
+        bounded = math.prod(each.bounds.high for each in factors if _is_small(each))
+        least = -(-limit // (factor * max(bounded, 1)))
+        yield Boundary(factors=tuple(unbounded), least=least, example=_example(unbounded, least))
+
+
+def _is_small(atom: Atom) -> bool:
+    """True for numbers of lanes, waves and the like, which the block bounds."""
+    return atom.bounds.within(0, _SMALL)
+
+
+_SMALL = 1 << 12
+
+
+def _example(factors: list[Atom], least: int) -> tuple[tuple[str, int], ...]:
+    """Factors whose product is at least `least`: powers of two, of about equal size."""
+    found: dict[str, int] = {}
+    left = least
+    for place, each in enumerate(factors):
+        count = len(factors) - place
+        chosen = left if count == 1 else 1 << max(round(math.log2(max(left, 1)) / count), 0)
+        chosen = min(chosen, each.bounds.high)
+        found[_name(each)] = max(found.get(_name(each), 1), chosen)
+        left = -(-left // max(chosen, 1))
+    return tuple(found.items())
+
+
+def _int(value: object) -> int:
+    return value if isinstance(value, int) else -1
+
+
+class _Lost(NamedTuple):
+    whole: Polynomial
+    bits: int
+    signed: bool
+    loss: Loss
+    at: int
+
+
+class _Walk:
+    """Finds the atoms that lost bits in what an address is made of."""
+
+    def __init__(self, words: Words, flow: KernelFlow) -> None:
+        self._words, self._flow = words, flow
+        self._below: dict[Atom, tuple[Atom, ...]] = {}
+
+    def lost(self, footprint: Footprint) -> Iterator[tuple[_Lost, bool]]:
+        seen: set[Atom] = set()
+        for whole, is_offset in ((footprint.base, False), (footprint.offset, True)):
+            for each in self._reach(whole, seen):
+                inside = each.args[0] if each.args else None
+                if not isinstance(inside, Polynomial):
+                    continue
+                if each.op in {"narrow", "signed"}:
+                    _, bits, at = each.args
+                    yield _Lost(inside, _int(bits), each.op == "signed", Loss.BITS, _int(at)), is_offset
+                elif each.op == "lost carry" and isinstance(each.args[1], Polynomial):
+                    yield _Lost(inside + each.args[1], 32, signed=False, loss=Loss.CARRY, at=-1), is_offset
+
+    def _reach(self, whole: Polynomial, seen: set[Atom]) -> Iterator[Atom]:
+        work = list(whole.atoms())
+        while work:
+            atom = work.pop()
+            if atom in seen:
+                continue
+            seen.add(atom)
+            yield atom
+            if atom not in self._below:
+                self._below[atom] = tuple(dict.fromkeys(self._made_of(atom)))
+            work += self._below[atom]
+
+    def _made_of(self, atom: Atom) -> Iterator[Atom]:
+        if atom.op in {"select", "carried"}:
+            arms = self._arms(atom)
+            for arm in arms:
+                if atom not in arm.whole.atoms():
+                    yield from self._words.value(arm).atoms()
+        elif atom.op in {"wide select", "wide carried"}:
+            low, high = (each for each in atom.args if isinstance(each, Atom))
+            for one, other in zip(self._arms(low), self._arms(high), strict=False):
+                if low not in one.whole.atoms():
+                    yield from self._words.join(one, other).atoms()
+        else:
+            for each in atom.args:
+                if isinstance(each, Polynomial):
+                    yield from each.atoms()
+                elif isinstance(each, Atom):
+                    yield each
+
+    def _arms(self, atom: Atom) -> list[HeldWord]:
+        if atom.op == "carried":
+            first, row = atom.args[:2]
+            return self._flow.carried.get((first, row), [])  # type: ignore[arg-type]
+        return list(arms_of(atom))
+
+
+def report_overflow(kernel: KernelAccesses, each: Overflow) -> Finding:
+    """The finding I501: what is lost, from which factors on, and where the address is used."""
+    first = each.accesses[0]
+    concerns = [first.operation.instruction.concern()]
+    if 0 <= each.at < first.operation.number:
+        concerns.append(kernel.flow.operations[each.at].instruction.concern(role="computes it"))
+    width = f"{each.bits} bits" + " with a sign" * each.signed
+    if each.loss is Loss.CARRY:
+        message = f"a carry out of 32 bits is lost in an address of {first.pointer}"
+    else:
+        message = f"{width} of a larger number become an address of {first.pointer}"
+    evidence: list[tuple[str, str | int]] = [("number", describe(each.whole)), ("used in", width)]
+    evidence += [
+        ("too large from", f"{boundary.formula} = {boundary.least:,}") for boundary in each.boundaries
+    ]  # fmt: skip
+    example = ", ".join(f"{name} = {value:,}" for name, value in each.boundaries[0].example)
+    evidence += [("for example", example), ("accesses", len(each.accesses))]
+    if each.undecided:
+        evidence.append((UNDECIDED, each.undecided))
+    level = EvidenceLevel.UNDECIDED if each.undecided else EvidenceLevel.REQUIRED
+    fix = "add the high word of the product, too" if each.loss is Loss.BITS else "add the low words with their carry"
+    return Finding(
+        "I501",
+        message,
+        concerns=tuple(concerns),
+        evidence=((LEVEL, level.value), *evidence),
+        fixes=(fix,),
+        severity=Severity.WARNING if each.undecided else Severity.ERROR,
+    )

@@ -1,0 +1,82 @@
+"""Formulas of registers are what the interpreter computes, in drawn kernels; faults are found in public kernels."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.isa.decoded import load_program
+from rota.prove.footprint import numbers
+from tests.campaigns.machine_code.drawn_kernels import facts
+from tests.campaigns.machine_code.footprint_oracle import DifferError, compared
+from tests.campaigns.machine_code.overflow_pairs import FAULTS, list_pairs, overflows_of, reports
+from tests.campaigns.machine_code.value_oracle import of_seed
+from tests.campaigns.machine_code.value_record import Launch
+from tests.shared import shared
+
+SEEDS = range(4000, 4024)
+
+
+@pytest.mark.thorough  # runs for seconds
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_drawn_kernel(seed: int) -> None:
+    made = of_seed(seed)
+    assert compared(made.program, made.launch)["words"] > 500
+
+
+# What the comparison found when it was made: the smallest kernel of each.
+FOUND = {
+    "inactive lanes leave no carry": "s_mov_b64 exec, 0xff\nv_add_co_u32_e32 v2, vcc, -1, v0\ns_mov_b64 exec, -1",
+    "a signed sum has no carry": "s_mov_b32 s4, -1\ns_add_i32 s5, s4, s4\ns_addc_u32 s6, 0, 0",
+    "equal numbers set SCC as well": "s_cmp_eq_u32 0, 0\ns_mov_b32 s4, -1\ns_min_i32 s5, s4, -1",
+    "a width has five bits": "v_mov_b32_e32 v2, 64\nv_bfe_u32 v3, v0, v2, v2",
+    "a shift of 64 bits keeps the sign": "s_mov_b32 s5, s4\ns_ashr_i64 s[6:7], s[4:5], 4",
+    "half of EXEC": "s_mov_b32 exec_lo, 0xff\nv_mov_b32_e32 v2, 7\ns_mov_b64 exec, -1",
+    "no lane is active": """
+        v_mov_b32_e32 v2, 7
+        s_mov_b64 exec, 0
+        v_mov_b32_e32 v2, 9
+        v_readfirstlane_b32 s4, v2""",
+    "lanes that read nothing stay": "v_mov_b32_dpp v2, v0 row_shr:1 row_mask:0xf bank_mask:0xf",
+    "a sum that clamps": "v_mov_b32_e32 v2, -1\nv_add_u32_e64 v3, v2, v0 clamp",
+    "an unknown part of an unknown word": "v_and_or_b32 v2, v3, v4, v5\nv_or3_b32 v2, v3, v4, v5",
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_the_comparison_found(name: str) -> None:
+    assert compare_text(FOUND[name])["words"] > 0
+
+
+def compare_text(text: str) -> dict[str, int]:
+    lines = "\n".join(f"\t{line.strip()}" for line in text.strip().splitlines())
+    program = load_program(
+        facts(1), f"k:\n\ts_load_dword s4, s[0:1], 0x0\n\ts_waitcnt lgkmcnt(0)\n{lines}\n\ts_endpgm\n"
+    )
+    made = of_seed(0)
+    launch = Launch(args=made.launch.args, block=(64, 1, 1), grid=(3, 1, 1), group=(1, 0, 0))
+    return dict(compared(program, launch))
+
+
+def test_the_comparison_finds_a_wrong_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product that is taken for a sum."""
+    monkeypatch.setitem(numbers.ON_NUMBERS, "v_mul_lo_u32", numbers.ON_NUMBERS["v_add_u32"])
+    monkeypatch.setattr("rota.prove.footprint.steps._ACTIONS", {**numbers.ON_NUMBERS})
+    with pytest.raises(DifferError):
+        compare_text("v_mul_lo_u32 v2, v0, s4\nv_mov_b32_e32 v3, v2")
+
+
+FIRST = ("2151", "2189", "4341")
+
+
+@pytest.mark.parametrize("pull", FIRST)
+def test_a_public_fix_is_told_apart(pull: str) -> None:
+    shared("kernels/pairs/PAIRS.json")
+    for pair in (each for each in list_pairs() if each.id == pull):
+        assert pair.fault is not None
+        assert reports(overflows_of(pair.before), pair.fault) != []
+        assert reports(overflows_of(pair.after), pair.fault) == []
+
+
+def test_every_fault_is_one_of_the_shared_objects() -> None:
+    shared("kernels/pairs/PAIRS.json")
+    assert FAULTS.keys() <= {each.before.stem for each in list_pairs()}
