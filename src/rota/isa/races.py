@@ -579,11 +579,14 @@ class GlobalOrder:
     def _lacks_before(self, first: _Access, release: _Access, wanted: Scope) -> tuple[HandOverPiece, ...]:
         """What is missing for a shared write to publish an access of its workgroup."""
         lacks = [HandOverPiece.STORE_SCOPE] if release.scope < wanted else []
-        if not _is_before(first, release):
+        is_late = not _is_before(first, release)
+        if is_late:
             lacks.append(_what_is_late(first, release, HandOverPiece.DATA_WAIT, HandOverPiece.BARRIER_BEFORE))
         if self._has_caches and wanted is Scope.DEVICE and first.use.writes and not first.passes_caches:
             works = [each for each in self._caches.get(first.group, ()) if each.use is MemoryUse.WRITE_BACK]
-            lacks += _find_write_back(works, first, release)
+            wide = [each for each in works if each.scope is Scope.DEVICE and each.time > first.time]
+            if not (is_late and any(_is_before(each, release) for each in wide)):  # else the store alone is late
+                lacks += _find_write_back(works, first, release)
         return tuple(lacks)
 
     def _lacks_after(self, acquire: _Access, second: _Access, wanted: Scope) -> tuple[HandOverPiece, ...]:

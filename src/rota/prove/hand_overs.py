@@ -99,20 +99,27 @@ def _read_operations(
 
 # What happens to stores before a release: how far each class of them is.
 
-_DONE, _WRITING, _WRITING_EARLY, _DRAINED, _IN_FLIGHT, _UNWAITED, _LOST_WRITING, _LOST = range(8)
-_AFTER_WRITE_BACK = {_IN_FLIGHT: _WRITING_EARLY, _DRAINED: _WRITING, _UNWAITED: _WRITING}
-_AFTER_WAIT = {_WRITING: _DONE, _WRITING_EARLY: _DONE, _IN_FLIGHT: _DRAINED}
+_DONE, _MAYBE, _WRITING, _WRITING_EARLY, _DRAINED, _IN_FLIGHT, _UNWAITED, _MAYBE_WRITING, _LOST_WRITING, _LOST = range(
+    10
+)
+_AFTER_WRITE_BACK = {
+    _IN_FLIGHT: _WRITING_EARLY, _DRAINED: _WRITING, _UNWAITED: _WRITING, _LOST: _MAYBE_WRITING,
+    _LOST_WRITING: _MAYBE_WRITING,
+}  # fmt: skip
+_AFTER_WAIT = {_WRITING: _DONE, _WRITING_EARLY: _DONE, _IN_FLIGHT: _DRAINED, _MAYBE_WRITING: _MAYBE}
 _AFTER_COUNT = {_WRITING_EARLY: _WRITING, _IN_FLIGHT: _DRAINED}  # a wait that counts; write-backs it may not count
 _NO_WAIT = 1 << 30
 _NEVER = -_NO_WAIT  # as few younger ones: flat ops return in no order, and only a wait for 0 covers them
 _AT_BARRIER = {_WRITING: _UNWAITED, _WRITING_EARLY: _LOST_WRITING, _IN_FLIGHT: _LOST}  # of other waves, nobody waits
 _LACKS = {
     _DONE: frozenset[Piece](),
+    _MAYBE: frozenset({Piece.DATA_WAIT}),
     _WRITING: frozenset({Piece.WRITE_BACK_WAIT}),
     _WRITING_EARLY: frozenset({Piece.WRITE_BACK_WAIT, Piece.DATA_WAIT}),
     _DRAINED: frozenset({Piece.WRITE_BACK}),
     _IN_FLIGHT: frozenset({Piece.WRITE_BACK, Piece.DATA_WAIT}),
     _UNWAITED: frozenset({Piece.WRITE_BACK_WAIT}),
+    _MAYBE_WRITING: frozenset({Piece.WRITE_BACK_WAIT, Piece.DATA_WAIT}),
     _LOST_WRITING: frozenset({Piece.WRITE_BACK_WAIT, Piece.DATA_WAIT}),
     _LOST: frozenset({Piece.WRITE_BACK, Piece.DATA_WAIT}),
 }
@@ -246,6 +253,7 @@ _SOME_PATH = "some path may have it"
 _UNKNOWN_POINTER = "which argument an address is made of"
 _SET_ELSEWHERE = "who stores the data"
 _WHICH_STORE = "which store sets the flag"
+_OTHERS_STORES = "whether a write-back waits for stores of other waves"
 
 
 class _Judge:
@@ -456,7 +464,8 @@ class _Judge:
         for best, worst in sides:
             certain, possible = (_lacks_at(each, passes=passes, narrow=progress.narrow) for each in (best, worst))
             for piece in sorted(possible, key=lambda each: each.value):
-                yield _Lack(piece, number, "" if piece in certain else _SOME_PATH)
+                doubt = "" if piece in certain else _SOME_PATH
+                yield _Lack(piece, number, _OTHERS_STORES if worst == _MAYBE else doubt)
         if scalar:
             yield _Lack(Piece.WRITE_BACK, number)
         if not is_wide(release):

@@ -38,7 +38,6 @@ TWINS = [
     ("split_k", gone(INVALIDATE), {Piece.INVALIDATE}, ADD),
     ("split_k", narrowed(INVALIDATE), {Piece.INVALIDATE_SCOPE}, ADD),
     ("split_k", gone(BARRIER, 1), {Piece.BARRIER_AFTER}, ADD),
-    ("one_for_all", gone(WAIT, 1), {Piece.DATA_WAIT, Piece.WRITE_BACK}, ADD),
     ("one_for_all", gone(BARRIER, 0), {Piece.BARRIER_BEFORE}, ADD),
     ("one_for_all", gone(WRITE_BACK), {Piece.WRITE_BACK}, ADD),
     ("one_for_all", gone(WAIT, 2), {Piece.WRITE_BACK_WAIT}, ADD),
@@ -118,6 +117,15 @@ def test_a_piece_less_is_found_by_both(name: str, edit: PieceEdit, pieces: set[P
     assert missing_in(required) == pieces
     assert all(each.concerns[0].label.startswith(flag) for each in required)
     assert missing_when_run(name, arch, edit) >= missing_in(found.findings)
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_no_source_says_that_a_write_back_waits_for_other_waves(arch: str) -> None:
+    """Nor that it doesn't: compilers have no wait there."""
+    edit = gone(WAIT, 1)
+    (finding,) = report("one_for_all", arch, edit).findings
+    assert missing_in((finding,)) == {Piece.DATA_WAIT} == missing_when_run("one_for_all", arch, edit)
+    assert dict(finding.evidence)["level"] == "undecided"
 
 
 @pytest.mark.parametrize(("name", "edit", "pieces"), ONLY_PROVED)
