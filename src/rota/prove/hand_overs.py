@@ -16,7 +16,7 @@ import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rota.errors import Finding, IsaError, Severity
 from rota.isa.binary.kernel_facts import KernelFacts
@@ -232,11 +232,10 @@ def _step_reads(acquires: frozenset[int], operation: Operation, state: _Reads) -
         state[operation.number] = _View(counter="lgkmcnt" if scalar else "vmcnt", younger=younger)
 
 
-def _join_progress(state: _Stores, other: _Stores) -> _Stores:
-    return {**state, **{at: each.join(state[at]) if at in state else each for at, each in other.items()}}
+P = TypeVar("P", _Progress, _View)
 
 
-def _join_views(state: _Reads, other: _Reads) -> _Reads:
+def _join(state: dict[int, P], other: dict[int, P]) -> dict[int, P]:
     return {**state, **{at: each.join(state[at]) if at in state else each for at, each in other.items()}}
 
 
@@ -439,7 +438,7 @@ class _Judge:
                     each._replace(doubt=doubt or each.doubt) for each in lacks
                 )
 
-        self._kernel.follow(WalkRules[_Stores]({}, dict, _step_stores, _join_progress), see)
+        self._kernel.follow(WalkRules[_Stores]({}, dict, _step_stores, _join), see)
 
     def _doubt_store(self, release: int, store: int, loads: Sequence[Operation]) -> str | None:
         """Why what was stored may be read, or may not; None if it isn't.  Atomics are in order with atomics."""
