@@ -1,7 +1,7 @@
 """Terms and conditions of 32 bits for z3, and the conditions of a path as such terms.
 
-Only `BitVectors` imports z3, when it is made.  Effort is counted in z3's units, not in seconds, so that every machine
-gives the same answer.
+`BitVectors` and `has_no_solution` import z3 when they are used.  Effort is counted in z3's units, not in seconds, so
+that every machine gives the same answer.
 """
 
 from __future__ import annotations
@@ -40,6 +40,28 @@ class Reply:
 
 def is_available() -> bool:
     return find_spec("z3") is not None
+
+
+Sum = tuple[Mapping[Any, int], int]
+"""A sum of multiples of unknown numbers, and a constant: it isn't negative."""
+
+
+def has_no_solution(sums: Sequence[Sum], effort: int = EFFORT) -> bool:
+    """True if no whole numbers satisfy all sums; False if some do, or the effort is used up."""
+    import z3
+
+    own = z3.Context()
+    solver = z3.SolverFor("QF_LIA", ctx=own)
+    solver.set("rlimit", effort)
+    terms: dict[Any, Any] = {}
+    for factors, constant in sums:
+        total = z3.IntVal(constant, own)
+        for name, factor in factors.items():
+            if name not in terms:
+                terms[name] = z3.Int(f"x{len(terms)}", own)
+            total = total + factor * terms[name]
+        solver.add(total >= 0)
+    return bool(solver.check() == z3.unsat)
 
 
 class BitVectors:

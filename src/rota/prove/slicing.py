@@ -281,7 +281,7 @@ def _find_needed(
     own = [_own_needs(each, control=control, sources=sources) for each in operations]
     sources_of = [_sources(each) for each in operations]
     lane_wise = [_is_lane_wise(each) for each in operations]
-    widens = [bool(each.writes & EXEC_BITS) and not _narrows_exec(each) for each in operations]
+    widens = [bool(each.writes & EXEC_BITS) and not narrows_exec(each) for each in operations]
     ends_few, ends_many = _find_ends(operations, full_exec, lane_wise)
     few, many = [0] * count, [0] * count
     evaluated = [False] * count
@@ -342,7 +342,7 @@ def _is_lane_wise(operation: Operation) -> bool:
     return spec.obeys_exec and not exchanges and not operation.indexed and not operation.slots
 
 
-def _narrows_exec(operation: Operation) -> bool:
+def narrows_exec(operation: Operation) -> bool:
     """True if an operation that writes EXEC leaves at most the lanes that it had."""
     spec, operands = operation.spec, operation.operands
     if Trait.COMPARES_EXEC in spec.traits:

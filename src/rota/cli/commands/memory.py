@@ -1,7 +1,9 @@
-"""`rota memory`: where a kernel accesses global memory, and where its addresses lose bits."""
+"""`rota memory`: where a kernel accesses global memory, where addresses lose bits, and whether they stay inside."""
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -12,74 +14,119 @@ from rota.cli.output import give, json_option
 if TYPE_CHECKING:
     from rota.errors import Finding
     from rota.prove.footprint.accesses import Footprint, KernelAccesses
+    from rota.prove.footprint.bounds import Contract, Judged
 
 _MOST = 12  # formulas of a kernel that are printed without --all
 
 
 @click.command(epilog="\b\nExamples:\n  rota memory kernel.hsaco\n  rota memory kernel.hsaco --all")
 @click.argument("kernel")
+@click.option(
+    "--extent", "extents", multiple=True, metavar="POINTER=BYTES",
+    help="The bytes behind a pointer, as a sum of products of arguments: A=M*K*2.",
+)  # fmt: skip
+@click.option(
+    "--range", "ranges", multiple=True, metavar="NAME=LOW..HIGH", help="What an argument, or group_x, may be."
+)
 @click.option("--all", "everything", is_flag=True, help="Print all accesses and all findings.")
 @device_option
 @compiler_option
 @json_option
 @click.pass_context
-def memory(ctx: click.Context, *, kernel: str, everything: bool, device: str | None, compiler: str | None) -> None:
+def memory(
+    ctx: click.Context,
+    *,
+    kernel: str,
+    extents: tuple[str, ...],
+    ranges: tuple[str, ...],
+    everything: bool,
+    device: str | None,
+    compiler: str | None,
+) -> None:
     """Print the addresses of KERNEL's accesses as formulas, and where they lose bits.
 
     KERNEL is a code object, assembly or HIP source, or FILE:name of one kernel in it.  A formula consists of
     arguments, workgroup numbers (group_x), work items (item_x) and loaded words.  u32(...) is a number of which 32
     bits are used, although it may have more.  Where such a number becomes an address, the finding I501 says from which
-    factors on it is a wrong one.
+    factors on it is a wrong one.  With --extent, accesses of that pointer are proved to lie inside, for all arguments
+    in the ranges that are stated; the others are findings I502.
     """
     from rota.prove.footprint.accesses import accesses_of
+    from rota.prove.footprint.bounds import judge_bounds, parse_contract, report_bounds
     from rota.prove.footprint.overflow import find_overflows, report_overflow
 
     code, name = find_code(kernel, device=device, compiler=compiler)
-    kernels = [code.kernel(name)] if name else list(code.kernels)
-    texts, rows, failed = [], [], False
-    for each in kernels:
+    rows = []
+    for each in [code.kernel(name)] if name else list(code.kernels):
         accesses = accesses_of(code, each.name)
-        found = [(overflow.required, report_overflow(accesses, overflow)) for overflow in find_overflows(accesses)]
-        failed |= any(required for required, _ in found)
-        shown = [finding for required, finding in found if required or everything]
-        texts.append(_describe(accesses, shown, len(found) - len(shown), everything=everything))
-        rows.append(_as_row(accesses, [finding for _, finding in found]))
-    give("\n\n".join(texts), {"kernels": rows})
-    if failed:
+        overflows = find_overflows(accesses)
+        contract = parse_contract(accesses, extents, ranges)
+        judged = judge_bounds(accesses, contract)
+        rows.append(
+            _Read(
+                kernel=accesses, contract=contract, judged=judged, outside=report_bounds(judged),
+                required=tuple(report_overflow(accesses, each) for each in overflows if each.required),
+                undecided=tuple(report_overflow(accesses, each) for each in overflows if not each.required),
+            )
+        )  # fmt: skip
+    give(
+        "\n\n".join(each.describe(everything=everything) for each in rows),
+        {"kernels": [each.as_data() for each in rows]},
+    )
+    if any(each.required or each.outside for each in rows):
         ctx.exit(1)
 
 
-def _describe(kernel: KernelAccesses, findings: list[Finding], hidden: int, *, everything: bool) -> str:
-    groups: dict[tuple[str, str, int, str], int] = {}
-    for each in kernel.footprints:
-        if not each.is_argument:
-            key = (each.verb, each.pointer, each.size, each.formula)
-            groups[key] = groups.get(key, 0) + 1
-    lines = [f"{kernel.name}: {sum(groups.values())} accesses of global memory"]
-    shown = list(groups.items())[: None if everything else _MOST]
-    width = max((len(verb) + len(pointer) for (verb, pointer, *_), _ in shown), default=0) + 1
-    for (verb, pointer, size, formula), count in shown:
-        times = f", {count} times" if count > 1 else ""
-        lines.append(f"  {f'{verb} {pointer}':{width}}  {size:2} bytes at {formula}{times}")
-    if len(shown) < len(groups):
-        lines.append(f"  and {len(groups) - len(shown)} other formulas: --all")
-    lines += [f"  not read: {instruction.text}: {reason}" for instruction, reason in kernel.refused]
-    lines += [str(each) for each in findings]
-    if hidden:
-        lines.append(f"{hidden} undecided findings more: --all")
-    return "\n".join(lines)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """A kernel and what was found of its accesses."""
+
+    kernel: KernelAccesses
+    contract: Contract
+    judged: tuple[Judged, ...]
+    outside: tuple[Finding, ...]
+    required: tuple[Finding, ...]
+    undecided: tuple[Finding, ...]
+
+    def describe(self, *, everything: bool) -> str:
+        groups = Counter(
+            (each.verb, each.pointer, each.size, each.formula)
+            for each in self.kernel.footprints
+            if not each.is_argument
+        )
+        lines = [f"{self.kernel.name}: {groups.total()} accesses of global memory"]
+        shown = list(groups.items())[: None if everything else _MOST]
+        width = max((len(verb) + len(pointer) for (verb, pointer, *_), _ in shown), default=0) + 1
+        for (verb, pointer, size, formula), count in shown:
+            times = f", {count} times" if count > 1 else ""
+            lines.append(f"  {f'{verb} {pointer}':{width}}  {size:2} bytes at {formula}{times}")
+        if len(shown) < len(groups):
+            lines.append(f"  and {len(groups) - len(shown)} other formulas: --all")
+        lines += [f"  not read: {instruction.text}: {reason}" for instruction, reason in self.kernel.refused]
+        lines += self._describe_bounds()
+        lines += map(str, (*self.outside, *self.required, *(self.undecided if everything else ())))
+        if self.undecided and not everything:
+            lines.append(f"{len(self.undecided)} undecided findings more: --all")
+        return "\n".join(lines)
+
+    def _describe_bounds(self) -> list[str]:
+        if not self.contract.extents:
+            return []
+        counts = Counter(each.reach.value for each in self.judged)
+        said = ", ".join(f"{count} {place}" for place, count in counts.items())
+        return [f"  bounds: {said}"]
+
+    def as_data(self) -> dict[str, object]:
+        return {
+            "name": self.kernel.name,
+            "accesses": [_as_access(each) for each in self.judged],
+            "not_read": [instruction.text for instruction, _ in self.kernel.refused],
+            "findings": [*self.outside, *self.required, *self.undecided],
+        }
 
 
-def _as_row(kernel: KernelAccesses, findings: list[Finding]) -> dict[str, object]:
-    return {
-        "name": kernel.name,
-        "accesses": [_as_access(each) for each in kernel.footprints if not each.is_argument],
-        "not_read": [instruction.text for instruction, _ in kernel.refused],
-        "findings": findings,
-    }
-
-
-def _as_access(each: Footprint) -> dict[str, object]:
+def _as_access(judged: Judged) -> dict[str, object]:
+    each: Footprint = judged.access
     return {
         "instruction": each.operation.instruction.text,
         "place": each.operation.instruction.place,
@@ -87,4 +134,5 @@ def _as_access(each: Footprint) -> dict[str, object]:
         "bytes": each.size,
         "pointer": each.pointer,
         "address": each.formula,
+        "bounds": judged.reach.value,
     }

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from rota.errors import IsaError
 from rota.isa.binary.code_object import CodeObject
-from rota.isa.binary.kernel_facts import KernelFacts
+from rota.isa.binary.kernel_facts import Argument, KernelFacts
 from rota.isa.disassembly import Instruction
 from rota.isa.opcodes import MemSpace, MemVerb
 from rota.isa.wave.operand import File, Operand, parse_operand
 from rota.prove.footprint.flow import BlockEntries, KernelFlow, LaunchWords, State
-from rota.prove.footprint.polynomial import ZERO, Polynomial, describe, number
+from rota.prove.footprint.polynomial import ZERO, Atom, Polynomial, describe, number
 from rota.prove.footprint.step import WordStep
-from rota.prove.footprint.steps import resource_base, root_of, take_step
+from rota.prove.footprint.steps import UNNAMED, resource_base, root_of, take_step
 from rota.prove.footprint.words import HeldWord, Predicate, Words
-from rota.prove.operation import Operation, OperationKind, UnknownOperationError, mark_spills, read_operation
+from rota.prove.operation import EXEC_BITS, Operation, OperationKind, UnknownOperationError, mark_spills, read_operation
 from rota.prove.slicing import derive_successors
 from rota.targets.architecture import Architecture
 from rota.targets.registry import architecture_named
@@ -26,23 +27,20 @@ from rota.targets.registry import architecture_named
 class Footprint:
     """One access: `size` bytes at `base` plus `offset`.
 
-    `base` is computed in 64 bits. `offset` is a number of 32 bits where the instruction takes one, as buffer resources
-    and scalar bases do, else 0. `limit` is the range that a resource checks, where there is one. It is made by lanes
-    for which `active` holds.
+    `pointer` is what the address is counted from. `base` is computed in 64 bits. `offset` is a number of 32 bits where
+    the instruction takes one, as buffer resources and scalar bases do, else 0. `limit` is the range that a resource
+    checks, where there is one. It is made by lanes for which `active` holds; `known` holds on every way to it.
     """
 
     operation: Operation
     verb: str
     size: int
+    pointer: str
     base: Polynomial
     offset: Polynomial
     limit: Polynomial | None
     active: Predicate
-
-    @property
-    def pointer(self) -> str:
-        """What the address is counted from."""
-        return root_of(self.base)
+    known: frozenset[Predicate]
 
     @property
     def is_argument(self) -> bool:
@@ -59,6 +57,7 @@ class KernelAccesses:
     """All accesses of a kernel; `refused` are those whose address can't be read, each with the reason."""
 
     name: str
+    arguments: tuple[Argument, ...]
     footprints: tuple[Footprint, ...]
     refused: tuple[tuple[Instruction, str], ...]
     words: Words
@@ -89,14 +88,21 @@ def read_accesses(
     refused: list[tuple[Instruction, str]] = []
     for step in follow(words, flow, facts, architecture):
         if is_global(step.operation):
-            read = _read_access(step)
+            read = _read_access(step, flow)
             if isinstance(read, Footprint):
                 found.append(read)
                 step.source = read.pointer
             else:
                 refused.append((step.operation.instruction, read))
     found.sort(key=lambda each: each.operation.number)
-    return KernelAccesses(name=facts.name, footprints=tuple(found), refused=tuple(refused), words=words, flow=flow)
+    return KernelAccesses(
+        name=facts.name,
+        arguments=facts.arguments,
+        footprints=tuple(found),
+        refused=tuple(refused),
+        words=words,
+        flow=flow,
+    )
 
 
 def read_flow(instructions: Sequence[Instruction], architecture: Architecture) -> KernelFlow:
@@ -108,17 +114,37 @@ def read_flow(instructions: Sequence[Instruction], architecture: Architecture) -
 
 
 def follow(words: Words, flow: KernelFlow, facts: KernelFacts, architecture: Architecture) -> Iterator[WordStep]:
-    """Each operation with the state before it, which changes when the next one is asked for."""
+    """Each operation with the state before it, which changes when the next one is asked for.
+
+    A loop is first taken to lose lanes and never to get them back; where that is wrong, all is followed again.
+    """
+    if any(each.writes & EXEC_BITS for each in flow.operations):
+        before = -1
+        while len(flow.widens) > before:
+            before = len(flow.widens)
+            for _ in _follow_once(Words(), flow, facts, architecture):
+                pass
+    yield from _follow_once(words, flow, facts, architecture)
+
+
+def _follow_once(words: Words, flow: KernelFlow, facts: KernelFacts, architecture: Architecture) -> Iterator[WordStep]:
     launch = LaunchWords(words, facts, ids_in_traps=not architecture.descriptor.workgroup_ids)
+    flow.carried.clear()
+    flow.known.clear()
+    flow.tests.clear()
     meeting, ends = BlockEntries(words, flow), dict[int, State]()
+    make = partial(WordStep, words, launch, lanes=int(architecture.lanes.value))
     for at in flow.order():
         block = flow.blocks[at]
+        flow.learn(at)
         state = launch.state() if not at and not block.predecessors else meeting.enter(at, ends)
         for operation in flow.operations[block.first : block.last + 1]:
-            step = WordStep(words, launch, state, operation, lanes=int(architecture.lanes.value))
+            step = make(state, operation)
             yield step
             take_step(step)
         ends[at] = state
+        if (test := make(state, flow.operations[block.last]).branch_test()) is not None:
+            flow.tests[at] = test
     meeting.close(ends)
 
 
@@ -130,7 +156,7 @@ def is_global(operation: Operation) -> bool:
     return access.space in {MemSpace.GLOBAL, MemSpace.FLAT, MemSpace.SCALAR}
 
 
-def _read_access(step: WordStep) -> Footprint | str:
+def _read_access(step: WordStep, flow: KernelFlow) -> Footprint | str:
     operation, access = step.operation, step.operation.access
     if access is None or operation.tensor:
         return "a tensor copy"
@@ -146,8 +172,26 @@ def _read_access(step: WordStep) -> Footprint | str:
     verb = "read" if access.verb is MemVerb.LOAD else "write" if access.verb is MemVerb.STORE else "atomic"
     size = access.size if access.space is not MemSpace.SCALAR else 4 * operation.data.bit_count()
     return Footprint(
-        operation=operation, verb=verb, size=size, base=base, offset=offset, limit=limit, active=step.state.exec
+        operation=operation, verb=verb, size=size, pointer=find_pointer(step.words, flow, base), base=base,
+        offset=offset, limit=limit, active=step.state.exec, known=flow.known_at(step.at),
     )  # fmt: skip
+
+
+def find_pointer(words: Words, flow: KernelFlow, base: Polynomial) -> str:
+    """What an address is counted from: of what a loop carries, or a choice, what it begins with."""
+    for _ in range(_MOST_LOOPS):
+        pointer = root_of(base)
+        wide = next((each for each in base.atoms() if each.op in {"wide carried", "wide select"}), None)
+        if pointer != UNNAMED or wide is None:
+            return pointer
+        low, high = (flow.arms_of(each) for each in wide.args if isinstance(each, Atom))
+        if not low or not high:
+            return pointer
+        base = words.join(low[0], high[0])
+    return UNNAMED
+
+
+_MOST_LOOPS = 8  # that carry an address, one inside of another
 
 
 Address = tuple[Polynomial, Polynomial, Polynomial | None]

@@ -7,6 +7,7 @@ active: for a lane that reads under other conditions, the register is a choice b
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -22,11 +23,13 @@ from rota.prove.footprint.words import (
     Predicate,
     PredicateHalf,
     Words,
+    both,
     constant,
     implies,
     negated,
 )
-from rota.prove.operation import Operation, OperationKind
+from rota.prove.operation import EXEC_BITS, Operation, OperationKind
+from rota.prove.slicing import narrows_exec
 
 EXEC_ROW, VCC_ROW = SCALAR + EXEC, SCALAR + VCC
 _POINTER, _LONG = Bounds(0, (1 << 48) - 1), Bounds(0, (1 << 64) - 1)
@@ -48,7 +51,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class FlowBlock:
     """Operations without a branch between them."""
 
     first: int
@@ -63,8 +66,14 @@ class KernelFlow:
     def __init__(self, operations: Sequence[Operation], successors: Sequence[Sequence[int]]) -> None:
         self.operations = operations
         self.blocks = _split(successors)
+        self._widening: set[int] | None = None
+        self._starts = [each.first for each in self.blocks]
         self.of = {each.first: place for place, each in enumerate(self.blocks)}
         self.carried: dict[tuple[int, int], list[HeldWord]] = {}
+        self.latches: dict[int, frozenset[Predicate]] = {}  # what holds on each way back to a loop's first operation
+        self.widens: set[int] = set()  # blocks to which a loop comes back with lanes that had left it
+        self.known: dict[int, frozenset[Predicate]] = {}  # what holds on every way to a block, by its number
+        self.tests: dict[int, Predicate] = {}  # what a block's last instruction branches on, if it is SCC
 
     def order(self) -> list[int]:
         """Blocks in reverse postorder."""
@@ -80,6 +89,49 @@ class KernelFlow:
                 work.append((following, iter(self.blocks[following].successors)))
         return found[::-1]
 
+    def arms_of(self, atom: Atom) -> list[HeldWord]:
+        """The words that a choice is between, or that lead into a loop and back."""
+        if atom.op == "carried":
+            return next((arms for key, arms in self.carried.items() if key == atom.args), [])
+        return [each for each in atom.args[1:] if isinstance(each, HeldWord)]
+
+    def learn(self, at: int) -> None:
+        """Find what holds on every way into a block; a loop's way back adds nothing, since its words are others."""
+        ways = [self.known[each] | self.taken(each, at) for each in self.blocks[at].predecessors if each in self.known]
+        self.known[at] = frozenset.intersection(*ways) if ways else frozenset()
+
+    def known_at(self, number: int) -> frozenset[Predicate]:
+        """What holds on every way to an operation."""
+        return self.known[bisect_right(self._starts, number) - 1]
+
+    def taken(self, way: int, at: int) -> frozenset[Predicate]:
+        """What a branch says if it leads from one block to another."""
+        block, test = self.blocks[way], self.tests.get(way)
+        operation = self.operations[block.last]
+        condition = operation.spec.condition
+        if test is None or condition is None or len(block.successors) < 2:
+            return frozenset()
+        holds = condition.holds == (operation.instruction.target == self.blocks[at].first)
+        return (test if holds else negated(test)).parts
+
+    def may_widen(self, at: int) -> bool:
+        """True if lanes may become active again in a block, or after it."""
+        if self._widening is None:
+            self._widening = {
+                place for place, block in enumerate(self.blocks)
+                if any(each.writes & EXEC_BITS and not narrows_exec(each) for each in self.operations_of(block))
+            }  # fmt: skip
+            work = list(self._widening)
+            while work:
+                for each in self.blocks[work.pop()].predecessors:
+                    if each not in self._widening:
+                        self._widening.add(each)
+                        work.append(each)
+        return at in self._widening
+
+    def operations_of(self, block: FlowBlock) -> Sequence[Operation]:
+        return self.operations[block.first : block.last + 1]
+
     def loop_of(self, header: int, latches: Sequence[int]) -> set[int]:
         """The blocks from which the latches are reached without the header."""
         found, work = {header}, list(latches)
@@ -91,7 +143,7 @@ class KernelFlow:
         return found
 
 
-def _split(successors: Sequence[Sequence[int]]) -> tuple[Block, ...]:
+def _split(successors: Sequence[Sequence[int]]) -> tuple[FlowBlock, ...]:
     count = len(successors)
     leaders = {0}
     for at, following in enumerate(successors):
@@ -107,7 +159,7 @@ def _split(successors: Sequence[Sequence[int]]) -> tuple[Block, ...]:
         for each in successors[end]:
             into[place_of[each]].append(place)
     return tuple(
-        Block(first, end, tuple(place_of[each] for each in successors[end]), tuple(dict.fromkeys(into[place])))
+        FlowBlock(first, end, tuple(place_of[each] for each in successors[end]), tuple(dict.fromkeys(into[place])))
         for place, (first, end) in enumerate(zip(starts, ends, strict=True))
     )
 
@@ -185,16 +237,22 @@ class BlockEntries:
 
     def __init__(self, words: Words, flow: KernelFlow) -> None:
         self._words, self._flow = words, flow
-        self.arms: dict[Atom, list[HeldWord]] = {}
+        self._headers: dict[int, Predicate] = {}
+        self._entered: dict[int, frozenset[int]] = {}
 
     def enter(self, at: int, ends: Mapping[int, State]) -> State:
         block = self._flow.blocks[at]
         known = [each for each in block.predecessors if each in ends]
         late = [each for each in block.predecessors if each not in ends]
-        state = self._merge(at, [(each, ends[each]) for each in known])
+        state = self._merge(at, [(each, self._end_of(each, at, ends[each])) for each in known])
         if late:
+            self._entered[at] = frozenset(known)
             self._carry(at, state, self._flow.loop_of(at, late))
         return state
+
+    def _end_of(self, way: int, at: int, end: State) -> State:
+        """What holds at the end of a way; no lane is active if a branch says so."""
+        return State(end.held, end.lanes, FALSE) if self._skips(way, at) else end
 
     def _merge(self, at: int, ways: list[tuple[int, State]]) -> State:
         _, first = ways[0]
@@ -205,7 +263,7 @@ class BlockEntries:
         for row in rows:
             held = [each.held.get(row) for _, each in ways]
             if any(each != held[0] for each in held[1:]):
-                state.held[row] = self._choose(at, row, held, [self._skips(way, at) for way, _ in ways])
+                state.held[row] = self._choose(at, row, held, [each.exec == FALSE for _, each in ways])
         state.lanes = {
             key: word for key, word in first.lanes.items() if all(each.lanes.get(key) == word for _, each in ways)
         }
@@ -215,7 +273,7 @@ class BlockEntries:
 
     def _meet_masks(self, at: int, ways: list[tuple[int, State]]) -> Predicate:
         """EXEC where ways meet; a way that is taken without active lanes adds none."""
-        active = [each.exec for way, each in ways if not self._skips(way, at)]
+        active = [each.exec for _, each in ways if each.exec != FALSE]
         if active and all(each == active[0] for each in active):
             return active[0]
         return Predicate("met", (at, "exec"))
@@ -231,16 +289,17 @@ class BlockEntries:
         return len(block.successors) > 1 and taken != condition.holds
 
     def _choose(self, at: int, row: int, held: list[Held | None], skips: list[bool]) -> Held:
-        if not all(isinstance(each, HeldWord) for each in held):
+        if any(isinstance(each, (PredicateHalf, Predicate)) for each in held):
             which = next((each.which for each in held if isinstance(each, PredicateHalf)), None)
             condition = Predicate("met", (at, row - (which or 0)))
             return condition if which is None else PredicateHalf(condition, which)
-        found = [each for each in held if isinstance(each, HeldWord)]
+        found = [as_word(each, self._words, row) for each in held]
+        alone = row < SCALAR and not self._flow.may_widen(at)  # no lane of a way without any is active again
         kept = [
             each
             for each, skip in zip(found, skips, strict=True)
-            if not (skip and any(_falls_back(other, each) for other in found))
-        ]
+            if not (skip and (alone or any(_falls_back(other, each) for other in found)))
+        ] or found
         if all(each.same(kept[0]) for each in kept):
             return kept[0]
         return self._words.choose(("block", at), tuple(kept), at=self._flow.blocks[at].first)
@@ -263,19 +322,35 @@ class BlockEntries:
                 made = self._words.atoms.make(
                     "carried", (first, row), f"loop_{first}[{row}]", _WORD, by_lane=row < SCALAR or held.whole.by_lane
                 )
-                flow.carried.setdefault(key, []).append(held)
+                flow.carried.setdefault(key, []).append(_seen_at(row, held, state.exec))
                 state.held[row] = HeldWord(made)
         if written >> EXEC_ROW & 1:
-            state.exec = Predicate("carried", (at, "exec"))
+            carried = Predicate("carried", (at, "exec"))
+            state.exec = carried if at in flow.widens else both(state.exec, carried)
+        self._headers[at] = state.exec
         state.lanes = {key: word for key, word in state.lanes.items() if not written >> key[0] & 1}
 
     def close(self, ends: Mapping[int, State]) -> None:
-        """Add what the ways back into each loop hold."""
-        for (first, row), arms in self._flow.carried.items():
-            for way in self._flow.blocks[self._flow.of[first]].predecessors:
+        """Add what the ways back into each loop hold, and say whose lanes don't become fewer, as was assumed."""
+        flow = self._flow
+        for (first, row), arms in flow.carried.items():
+            for way in flow.blocks[flow.of[first]].predecessors:
                 held = ends[way].held.get(row) if way in ends else None
-                if isinstance(held, HeldWord) and not any(held.same(each) for each in arms):
-                    arms.append(held)
+                if isinstance(held, HeldWord):
+                    held = _seen_at(row, held, ends[way].exec)
+                    if not any(held.same(each) for each in arms):
+                        arms.append(held)
+        for at, active in self._headers.items():
+            back = [each for each in flow.blocks[at].predecessors if each in ends and each not in self._entered[at]]
+            if not all(implies(ends[each].exec, active) for each in back):
+                flow.widens.add(at)
+            known = [flow.known[each] | flow.taken(each, at) | ends[each].exec.parts for each in back]
+            flow.latches[flow.blocks[at].first] = frozenset.intersection(*known) if known else frozenset()
+
+
+def _seen_at(row: int, held: HeldWord, active: Predicate) -> HeldWord:
+    """A word as the lanes see it that go into a loop, or back."""
+    return see(held, active) if row < SCALAR else held
 
 
 def _falls_back(word: HeldWord, old: HeldWord) -> bool:

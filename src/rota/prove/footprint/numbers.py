@@ -111,11 +111,24 @@ def _multiply_high_signed(step: WordStep) -> None:
 
 
 def _multiply24(step: WordStep, *, add: bool = False, high: bool = False, signed: bool = False) -> None:
-    product = step.bits24(1, signed=signed) * step.bits24(2, signed=signed)
+    product = step.bits(1, 24, signed=signed) * step.bits(2, 24, signed=signed)
     if add:
         other = step.word(3)
         product = product + (step.words.value(other) if other.part else other.whole)
     step.write(HeldWord(product, int(high)))
+
+
+def _halves(step: WordStep) -> None:
+    """Sums and products of 16 bits, which leave zeros above."""
+    one, other = (step.bits(place, 16) for place in (1, 2))
+    words = step.operation.spec.words
+    if words[0] == "mul":
+        whole = one * other
+    elif words[0] == "add":
+        whole = one + other
+    else:
+        whole = other - one if words[0] == "subrev" else one - other
+    step.write(HeldWord(step.words.narrow(whole, 16, at=step.at)))
 
 
 def _multiply_add_wide(step: WordStep) -> None:
@@ -163,12 +176,13 @@ def _shift_sign(step: WordStep, source: int = 1, by: int = 2) -> None:
 
 def _shift_wide(step: WordStep, source: int = 1, by: int = 2) -> None:
     amount = _amount(step, by, 63)
-    whole = step.words.narrow(step.wide(source), 64, at=step.at)
     word = step.operation.spec.words[0]
+    left, whole = word in {"lshl", "lshlrev"}, step.wide(source)
+    if not left:
+        whole = step.words.narrow(whole, 64, at=step.at)
     if amount is None or (word in {"ashr", "ashrrev"} and whole.bounds().high >> 63):
         forget(step)
         return
-    left = word in {"lshl", "lshlrev"}
     step.write_wide(whole.times(1 << amount) if left else step.words.quotient(whole, 1 << amount))
     if step.operation.spec.unit is IsaUnit.SALU:
         step.write_scc(Predicate("unknown", (step.at, "scc")))
@@ -390,6 +404,7 @@ ON_NUMBERS: dict[str, Action] = {
     "v_sub_co_u32": _add_carry_out, "v_subrev_co_u32": _add_carry_out, "v_addc_co_u32": _add_carry_in,
     "v_subb_co_u32": _add_carry_in, "v_subbrev_co_u32": _add_carry_in, "v_add_co_ci_u32": _add_carry_in,
     "v_sub_co_ci_u32": _add_carry_in, "v_subrev_co_ci_u32": _add_carry_in, "v_mul_lo_u32": _multiply,
+    **dict.fromkeys(("v_add_u16", "v_sub_u16", "v_subrev_u16", "v_mul_lo_u16"), _halves),
     "v_mul_hi_u32": _multiply_high, "v_mul_hi_i32": _multiply_high_signed, "v_mul_u32_u24": _multiply24,
     "v_mul_i32_i24": lambda step: _multiply24(step, signed=True),
     "v_mul_hi_u32_u24": lambda step: _multiply24(step, high=True),

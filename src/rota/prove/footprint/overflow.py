@@ -17,7 +17,7 @@ from rota.prove.causes import LEVEL, UNDECIDED, EvidenceLevel
 from rota.prove.footprint.accesses import Footprint, KernelAccesses
 from rota.prove.footprint.flow import KernelFlow
 from rota.prove.footprint.polynomial import Atom, Monomial, Polynomial, describe, product_bounds
-from rota.prove.footprint.words import HeldWord, Words, arms_of
+from rota.prove.footprint.words import HeldWord, Words
 
 _OF_LAUNCH = frozenset({"workgroup", "item", "launch"})
 _ARGUMENTS = frozenset({"argument", "word of arguments"})
@@ -226,13 +226,13 @@ class _Walk:
 
     def _made_of(self, atom: Atom) -> Iterator[Atom]:
         if atom.op in {"select", "carried"}:
-            arms = self._arms(atom)
+            arms = self._flow.arms_of(atom)
             for arm in arms:
                 if atom not in arm.whole.atoms():
                     yield from self._words.value(arm).atoms()
         elif atom.op in {"wide select", "wide carried"}:
             low, high = (each for each in atom.args if isinstance(each, Atom))
-            for one, other in zip(self._arms(low), self._arms(high), strict=False):
+            for one, other in zip(self._flow.arms_of(low), self._flow.arms_of(high), strict=False):
                 if low not in one.whole.atoms():
                     yield from self._words.join(one, other).atoms()
         else:
@@ -241,12 +241,6 @@ class _Walk:
                     yield from each.atoms()
                 elif isinstance(each, Atom):
                     yield each
-
-    def _arms(self, atom: Atom) -> list[HeldWord]:
-        if atom.op == "carried":
-            first, row = atom.args[:2]
-            return self._flow.carried.get((first, row), [])  # type: ignore[arg-type]
-        return list(arms_of(atom))
 
 
 def report_overflow(kernel: KernelAccesses, each: Overflow) -> Finding:

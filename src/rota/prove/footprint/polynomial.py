@@ -192,6 +192,9 @@ class Atoms:
             self._known[op, args] = found
         return of_atom(found)
 
+    def find(self, op: str, args: tuple[Hashable, ...]) -> Atom | None:
+        return self._known.get((op, args))
+
     def every(self) -> tuple[Atom, ...]:
         return tuple(self._known.values())
 

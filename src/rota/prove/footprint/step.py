@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from rota.isa.registers import SCALAR
 from rota.isa.wave.operand import File, Operand, constant_bits
-from rota.prove.footprint.flow import EXEC_ROW, LaunchWords, State, as_word, see
+from rota.prove.footprint.flow import EXEC_ROW, VCC_ROW, LaunchWords, State, as_word, see
 from rota.prove.footprint.polynomial import Bounds, Polynomial, number
 from rota.prove.footprint.words import (
     FALSE,
@@ -18,6 +18,7 @@ from rota.prove.footprint.words import (
     Words,
     both,
     constant,
+    differs_by_lane,
     negated,
 )
 from rota.prove.operation import SCC_ROW, Operation, rows_of
@@ -117,6 +118,8 @@ class WordStep:
             self.state.held[row] = word
             return
         active = self.state.exec
+        if active == FALSE:
+            return
         if active != TRUE:
             old = as_word(self.state.held.get(row), self.words, row)
             old = see(old, negated(active))
@@ -161,6 +164,18 @@ class WordStep:
         held = self.state.held.get(SCC_ROW)
         return held if isinstance(held, Predicate) else Predicate("unknown", (self.at, "scc"))
 
+    def branch_test(self) -> Predicate | None:
+        """What a branch asks of all lanes alike; of VCC, what does not differ by lane."""
+        condition = self.operation.spec.condition
+        if condition is None or condition.register == "exec":
+            return None
+        if condition.register == "scc":
+            return self.scc()
+        held = self.state.held.get(VCC_ROW)
+        parts = held.condition.parts - self.state.exec.parts if isinstance(held, PredicateHalf) else frozenset()
+        only = next(iter(parts)) if len(parts) == 1 else None
+        return None if only is None or differs_by_lane(only) else only
+
     # Numbers.
 
     def value(self, place: int) -> Polynomial:
@@ -169,10 +184,11 @@ class WordStep:
     def signed(self, place: int) -> Polynomial:
         return self.words.signed_value(self.word(place))
 
-    def bits24(self, place: int, *, signed: bool = False) -> Polynomial:
+    def bits(self, place: int, count: int, *, signed: bool = False) -> Polynomial:
+        """The low bits of an operand, as a number."""
         word = self.word(place)
         whole = self.words.value(word) if word.part else word.whole
-        return self.words.narrow(whole, 24, at=self.at, signed=signed)
+        return self.words.narrow(whole, count, at=self.at, signed=signed)
 
     def opaque(self, bounds: Bounds = Bounds(0, WORD - 1), name: str = "", *, inside: str = "") -> HeldWord:  # noqa: B008
         """An unknown result, or an unknown number `inside` of what is computed."""

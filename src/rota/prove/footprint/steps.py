@@ -116,9 +116,10 @@ def _name_loaded(address: Polynomial, part: int) -> str:
 def root_of(base: Polynomial) -> str:
     """The pointer that an address is counted from, by name."""
     single = [factors[0] for factors, factor in base.terms if len(factors) == 1 and factor == 1]
-    return next((each.text for each in single if each.op in _ROOTS), "memory")
+    return next((each.text for each in single if each.op in _ROOTS), UNNAMED)
 
 
+UNNAMED = "memory"
 _ROOTS = frozenset({"argument", "kernarg", "packet", "word of arguments", "pointer of arguments", "unknown"})
 
 

@@ -92,6 +92,16 @@ def implies(one: Predicate, other: Predicate) -> bool:
     return one == FALSE or other.parts <= one.parts
 
 
+def differs_by_lane(predicate: Predicate) -> bool:
+    """True unless it is surely the same in all lanes."""
+    if predicate.op in {"lanes", "unknown", "met", "carried"}:
+        return True
+    return any(
+        differs_by_lane(each) if isinstance(each, Predicate) else isinstance(each, Polynomial) and each.by_lane
+        for each in predicate.args
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class HeldWord:
     """32 bits of a whole number: the low ones, or with `part` 1 the next ones. `at` is the instruction that made it."""
@@ -365,13 +375,6 @@ def restore(whole: Polynomial) -> Polynomial:
         return inside if isinstance(inside, Polynomial) else of_atom(atom)
 
     return substitute(whole, find)
-
-
-def arms_of(atom: Atom) -> Iterator[HeldWord]:
-    """The words that a choice is between."""
-    for each in atom.args[1:]:
-        if isinstance(each, HeldWord):
-            yield each
 
 
 def constant(value: int) -> HeldWord:

@@ -1,0 +1,514 @@
+"""Whether each access lies within the bytes that its pointer leads to.
+
+An extent is a polynomial of arguments.  What is known of an access (the comparisons on the way to it and in EXEC, the
+bounds of what the launch and the caller give, what remainders, minima and choices are made of) are sums that aren't
+negative; so are products of two of them.  Taking each product of unknown numbers for a number of its own, the question
+whether the access may lie outside is one of linear arithmetic, which z3 decides; "no" is a proof.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+from rota.errors import Finding, IsaError, Severity
+from rota.prove.bit_vectors import has_no_solution
+from rota.prove.causes import LEVEL, UNDECIDED, EvidenceLevel
+from rota.prove.footprint.accesses import Footprint, KernelAccesses
+from rota.prove.footprint.polynomial import Atom, Bounds, Monomial, Polynomial, number, of_atom, substitute
+from rota.prove.footprint.words import HeldWord, Predicate, Words, negated
+
+_MOST_PRODUCTS = 400
+_MOST_ROUNDS = 4  # of numbers that are inside of others
+
+
+class Reach(enum.Enum):
+    """What was shown of an access."""
+
+    INSIDE = "inside"
+    UNDECIDED = "undecided"
+    NO_EXTENT = "no extent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """An access and what was shown of it; `side` is the end that isn't proved."""
+
+    access: Footprint
+    reach: Reach
+    side: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contract:
+    """What a caller promises: bytes behind pointers, as polynomials of arguments, and the ranges of arguments."""
+
+    extents: Mapping[str, Polynomial]
+    ranges: Mapping[str, Bounds]
+
+
+_TERM = re.compile(r"\s*(?:(?P<number>\d+)|(?P<name>[A-Za-z_.][\w.]*))\s*(?P<then>[*+]|$)")
+
+
+_RANGE = re.compile(r"(?P<name>[\w.]+)=(?P<low>\d+)\.\.(?P<high>\d+)")
+
+
+def parse_contract(kernel: KernelAccesses, extents: Sequence[str], ranges: Sequence[str]) -> Contract:
+    """What is stated as `A=M*K*2` and `n=1..65536`."""
+    found = {}
+    for text in ranges:
+        said = _RANGE.fullmatch(text.replace(" ", ""))
+        if said is None:
+            raise IsaError.of("I107", f"{text!r} is no range", fixes=("write NAME=LOW..HIGH: n=1..65536",))
+        found[said["name"]] = Bounds(int(said["low"]), int(said["high"]))
+    stated = {}
+    for text in extents:
+        name, equals, formula = text.partition("=")
+        if not equals:
+            raise IsaError.of("I107", f"{text!r} is no extent", fixes=("write POINTER=BYTES: A=M*K*2",))
+        stated[name.strip()] = parse_extent(formula, kernel)
+    return Contract(extents=stated, ranges=found)
+
+
+def parse_extent(text: str, kernel: KernelAccesses) -> Polynomial:
+    """A sum of products of arguments and numbers: `M*K*2`, `4*n + 64`."""
+    total, product, at = number(0), number(1), 0
+    while at < len(text):
+        found = _TERM.match(text, at)
+        if found is None or (not found["then"] and found.end() < len(text)):
+            raise IsaError.of("I107", f"{text!r} is no extent: a sum of products of arguments and numbers")
+        value = number(int(found["number"])) if found["number"] else argument_of(kernel, found["name"])
+        product, at = product * value, found.end()
+        if found["then"] != "*":
+            total, product = total + product, number(1)
+    return total
+
+
+def argument_of(kernel: KernelAccesses, name: str) -> Polynomial:
+    for op in ("argument", "word of arguments"):
+        for atom in kernel.words.atoms.every():
+            if atom.op == op and atom.text == name:
+                return of_atom(atom)
+    for each in kernel.arguments:  # which the kernel doesn't read
+        if each.name == name:
+            return kernel.words.atoms.make("argument", (name,), name, Bounds(0, (1 << 8 * each.size) - 1))
+    names = ", ".join(each.name for each in kernel.arguments)
+    raise IsaError.of("I107", f"the kernel has no argument {name!r}", fixes=(f"it has: {names}",))
+
+
+def judge_bounds(kernel: KernelAccesses, contract: Contract) -> tuple[Judged, ...]:
+    """Each access of a pointer whose extent is stated, or that it has none."""
+    judge = _Judge(kernel, contract)
+    return tuple(judge.place(each) for each in kernel.footprints if not each.is_argument)
+
+
+class _Judge:
+    def __init__(self, kernel: KernelAccesses, contract: Contract) -> None:
+        self._words, self._contract, self._flow = kernel.words, contract, kernel.flow
+        self._proved: dict[object, bool] = {}
+        self._rounds = _Rounds(kernel)
+
+    def place(self, access: Footprint) -> Judged:
+        pointer = self._pointer_of(access)
+        if pointer is None:
+            return Judged(access=access, reach=Reach.NO_EXTENT)
+        facts = _Facts(self._words, self._contract, access.active.parts | access.known)
+        start, extent = access.base - pointer + access.offset, self._contract.extents[access.pointer]
+        for side, room in (("before its beginning", start), ("behind its end", extent - start - number(access.size))):
+            key = (room, access.active, access.known)
+            if key not in self._proved:
+                self._proved[key] = self._is_inside(facts, room, self._rounds.list_loops(room, facts.predicates))
+            if not self._proved[key]:
+                return Judged(access=access, reach=Reach.UNDECIDED, side=side)
+        return Judged(access=access, reach=Reach.INSIDE)
+
+    def _is_inside(self, facts: _Facts, room: Polynomial, loops: Sequence[int]) -> bool:
+        """In the first round of each loop, and in every later one."""
+        if not loops:
+            return facts.is_never_negative(facts.resolve(room))
+        first, rest = loops[0], loops[1:]
+        begun = self._rounds.begin(first)
+        if begun is None:
+            return self._is_inside(facts, room, rest)
+        if not self._is_inside(facts.with_numbers(begun), begun.apply(room), rest):
+            return False
+        counted = self._rounds.count(facts, first)
+        later = facts.with_facts(self._rounds.go_on(first)).with_numbers(counted)
+        return self._is_inside(later, counted.apply(room), rest)
+
+    def _pointer_of(self, access: Footprint) -> Polynomial | None:
+        if access.pointer not in self._contract.extents:
+            return None
+        found = self._words.atoms.find("argument", (access.pointer,))
+        return None if found is None else of_atom(found)
+
+
+class _Change:
+    """Numbers instead of atoms."""
+
+    def __init__(self, numbers: Mapping[Atom, Polynomial]) -> None:
+        self._numbers = numbers
+
+    def apply(self, whole: Polynomial) -> Polynomial:
+        return substitute(whole, lambda atom: self._numbers.get(atom, of_atom(atom)))
+
+
+class _Rounds:
+    """What a loop carries, in its first round and in a later one."""
+
+    def __init__(self, kernel: KernelAccesses) -> None:
+        self._words, self._flow = kernel.words, kernel.flow
+
+    def list_loops(self, room: Polynomial, predicates: frozenset[Predicate]) -> tuple[int, ...]:
+        """The first operations of the loops that carry something of what is asked."""
+        del predicates
+        return tuple(dict.fromkeys(first for atom in room.atoms() for first in _loops_in(atom)))
+
+    def begin(self, first: int) -> _Change | None:
+        """What each carried word is in the first round; None if nothing of it is known."""
+        numbers: dict[Atom, Polynomial] = {}
+        for (at, row), arms in self._flow.carried.items():
+            if at == first and (atom := self._carried(first, row)) is not None:
+                numbers[atom] = self._words.value(arms[0])
+        for atom in self._words.atoms.every():
+            pair = [each for each in atom.args if isinstance(each, Atom)] if atom.op == "wide carried" else []
+            if pair and pair[0].args[0] == first:
+                low, high = (self._flow.carried[_int(each.args[0]), _int(each.args[1])] for each in pair)
+                numbers[atom] = self._words.join(low[0], high[0])
+        return _Change(numbers) if numbers else None
+
+    def count(self, facts: _Facts, first: int) -> _Change:
+        """What each carried word is after so many rounds, for those that never wrap: by induction over the rounds.
+
+        All are assumed to be what they were at the beginning and a step for each round; those that may wrap in the
+        next round, by what is known on the way back, are left out, until none is.
+        """
+        rounds = self._words.atoms.make("rounds", (first,), f"rounds_{first}", Bounds(0, (1 << 64) - 1))
+        steps, back = self._steps(first), self._flow.latches.get(first, frozenset())
+        while True:
+            counted = _Change({atom: begun + step * rounds for atom, begun, step in steps})
+            later = facts.on_the_way(back, self.go_on(first)).with_numbers(counted)
+            begin = facts.on_the_way(back, (number(0) - rounds,)).with_numbers(counted)
+            kept = [
+                each for each in steps
+                if each[0].op != "carried" or _stays(counted.apply(of_atom(each[0])) + each[2], later, begin)
+            ]  # fmt: skip
+            if len(kept) == len(steps):
+                return counted
+            steps = kept
+
+    def _steps(self, first: int) -> list[tuple[Atom, Polynomial, Polynomial]]:
+        """The words that change by the same number in each round: what they begin with, and that number."""
+        begun = self.begin(first)
+        found = []
+        for atom in self._words.atoms.every():
+            if atom.op == "carried" and atom.args[0] == first:
+                arms = self._flow.carried[first, _int(atom.args[1])]
+                after = arms[1].whole if len(arms) == 2 and not arms[1].part else None
+            elif atom.op == "wide carried" and isinstance(low := atom.args[0], Atom) and low.args[0] == first:
+                after = self._after_wide(atom)
+            else:
+                continue
+            step = None if after is None else _wrapped(after - of_atom(atom))
+            if step is not None and begun is not None and all(each.op in _GIVEN for each in step.atoms()):
+                found.append((atom, begun.apply(of_atom(atom)), step))
+        return found
+
+    def _after_wide(self, atom: Atom) -> Polynomial | None:
+        low, high = (each for each in atom.args if isinstance(each, Atom))
+        arms = [self._flow.carried[_int(each.args[0]), _int(each.args[1])] for each in (low, high)]
+        return self._words.join(arms[0][1], arms[1][1]) if all(len(each) == 2 for each in arms) else None
+
+    def _carried(self, first: int, row: int) -> Atom | None:
+        return self._words.atoms.find("carried", (first, row))
+
+    def go_on(self, first: int) -> tuple[Polynomial, ...]:
+        """What held when the loop came back, said of what it carries now."""
+        renamed: dict[Atom, Polynomial] = {}
+        for (at, row), arms in self._flow.carried.items():
+            atom = self._carried(first, row)
+            if at != first or atom is None or len(arms) != 2:
+                continue
+            now = of_atom(atom)
+            for before, here in (
+                (self._words.value(arms[1]), now),
+                (self._words.signed_value(arms[1]), self._words.narrow(now, 32, signed=True)),
+            ):
+                if (one := before.atom) is not None:
+                    renamed[one] = here
+        change = _Change(renamed)
+        kept = set(renamed.values())
+        found = []
+        known = self._flow.latches.get(first, frozenset())
+        for predicate in known:
+            for fact in inequalities_of(predicate, known):
+                said = change.apply(fact)
+                if all(atom.op in _GIVEN or of_atom(atom) in kept for atom in said.atoms()):
+                    found.append(said)
+        return tuple(found)
+
+
+def _stays(whole: Polynomial, *known: _Facts) -> bool:
+    return all(each.keeps(whole) for each in known)
+
+
+def _wrapped(step: Polynomial) -> Polynomial:
+    """A step of 32 bits as the smaller one of two that are the same: 4294967295 is -1."""
+    constant = step.constant
+    return step if constant is None or abs(constant) < 1 << 31 else number(constant - (1 << 32))
+
+
+def _loops_in(atom: Atom) -> Iterator[int]:
+    work, seen = [atom], set[Atom]()
+    while work:
+        each = work.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        if each.op == "carried":
+            yield _int(each.args[0])
+        for inside in each.args:
+            if isinstance(inside, Polynomial):
+                work += inside.atoms()
+            elif isinstance(inside, Atom):
+                work.append(inside)
+
+
+def _int(value: object) -> int:
+    return value if isinstance(value, int) else -1
+
+
+class _Facts:
+    """What is known on the way to an access, and what follows of numbers that are made of others."""
+
+    def __init__(
+        self, words: Words, contract: Contract, predicates: frozenset[Predicate], more: tuple[Polynomial, ...] = (),
+        changes: tuple[_Change, ...] = (),
+    ) -> None:  # fmt: skip
+        self._words, self._contract, self.predicates = words, contract, predicates
+        self._more, self._changes = more, changes
+        self._resolved: dict[Atom, Polynomial] = {}
+
+    def with_facts(self, more: tuple[Polynomial, ...]) -> _Facts:
+        return _Facts(self._words, self._contract, self.predicates, (*self._more, *more), self._changes)
+
+    def on_the_way(self, predicates: frozenset[Predicate], more: tuple[Polynomial, ...]) -> _Facts:
+        """What is known elsewhere, under the same contract."""
+        return _Facts(self._words, self._contract, predicates, more)
+
+    def keeps(self, whole: Polynomial) -> bool:
+        """True if a number fits 32 bits."""
+        whole = self.resolve(whole)
+        return self.is_never_negative(whole) and self.is_never_negative(number((1 << 32) - 1) - whole)
+
+    def with_numbers(self, change: _Change) -> _Facts:
+        more = tuple(map(change.apply, self._more))
+        return _Facts(self._words, self._contract, self.predicates, more, (*self._changes, change))
+
+    # Numbers that kept their bits.
+
+    def resolve(self, whole: Polynomial) -> Polynomial:
+        """The number, where what lost no bits here is what it was before."""
+        return substitute(whole, self._resolve_atom)
+
+    def _resolve_atom(self, atom: Atom) -> Polynomial:
+        if atom not in self._resolved:
+            self._resolved[atom] = of_atom(atom)  # for what is asked meanwhile
+            self._resolved[atom] = self._simpler(atom)
+        return self._resolved[atom]
+
+    def _simpler(self, atom: Atom) -> Polynomial:
+        inside = atom.args[0] if atom.args else None
+        if atom.op in {"narrow", "signed"} and isinstance(inside, Polynomial) and isinstance(atom.args[1], int):
+            bits = atom.args[1]
+            low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if atom.op == "signed" else (0, (1 << bits) - 1)
+            whole = self.resolve(inside)
+            for same in (whole, whole - number(1 << bits)):  # adding 4294967295 subtracts 1
+                if self.is_never_negative(same - number(low)) and self.is_never_negative(number(high) - same):
+                    return same
+        if atom.op == "high" and isinstance(inside, Polynomial):
+            whole = self.resolve(inside)
+            if self.is_never_negative(whole) and self.is_never_negative(number((1 << 32) - 1) - whole):
+                return number(0)
+        return of_atom(atom)
+
+    # Sums that aren't negative.
+
+    def is_never_negative(self, room: Polynomial) -> bool:
+        """True if no numbers that satisfy the facts make it negative."""
+        if self._range(room).low >= 0:
+            return True
+        if any(self._range(each).high < 0 for each in (room,)):
+            return False
+        facts = list(dict.fromkeys(self._collect(room)))
+        wanted = {factors for factors, _ in room.terms if len(factors) > 1}
+        products = list(self._products(facts, wanted))
+        sums = [*facts, *products, number(-1) - room]
+        return has_no_solution([_as_sum(each) for each in sums])
+
+    def _range(self, whole: Polynomial) -> Bounds:
+        low = high = 0
+        for factors, factor in whole.terms:
+            least, most = 1, 1
+            for each in factors:
+                bounds = self._bounds(each)
+                ends = [one * two for one in (least, most) for two in bounds]
+                least, most = min(ends), max(ends)
+            low += factor * (least if factor > 0 else most)
+            high += factor * (most if factor > 0 else least)
+        return Bounds(low, high)
+
+    def _bounds(self, atom: Atom) -> Bounds:
+        return self._contract.ranges.get(atom.text, atom.bounds) if atom.op in _GIVEN else atom.bounds
+
+    def _collect(self, room: Polynomial) -> Iterator[Polynomial]:
+        """The facts about the atoms of a number, and about those that these facts name."""
+        seen: set[Atom] = set()
+        work = list(room.atoms())
+        predicates = list(self._read_predicates())
+        for each in predicates:
+            work += each.atoms()
+            yield each
+        for _ in range(_MOST_ROUNDS):
+            new = [each for each in dict.fromkeys(work) if each not in seen]
+            work = []
+            for atom in new:
+                seen.add(atom)
+                bounds = self._bounds(atom)
+                yield of_atom(atom) - number(bounds.low)
+                yield number(bounds.high) - of_atom(atom)
+                for fact in self._definition(atom):
+                    yield fact
+                    work += fact.atoms()
+
+    def _read_predicates(self) -> Iterator[Polynomial]:
+        for each in self.predicates:
+            for fact in inequalities_of(each, self.predicates):
+                for change in self._changes:
+                    fact = change.apply(fact)  # noqa: PLW2901
+                yield self.resolve(fact)
+        yield from map(self.resolve, self._more)
+
+    def _definition(self, atom: Atom) -> Iterator[Polynomial]:
+        """What an atom is made of, as sums that aren't negative."""
+        value, args = of_atom(atom), atom.args
+        inside = args[0] if args and isinstance(args[0], Polynomial) else None
+        if atom.op in {"quotient", "high"} and inside is not None and isinstance(args[1], int):
+            rest = self.resolve(inside) - value.times(args[1])
+            yield rest
+            yield number(args[1] - 1) - rest
+        elif atom.op == "remainder" and inside is not None and isinstance(args[1], int):
+            whole = self.resolve(inside)
+            if self._range(whole).low >= 0:
+                yield whole - value
+                quotient = self._words.quotient(inside, args[1])
+                yield whole - value - quotient.times(args[1])
+                yield value + quotient.times(args[1]) - whole
+        elif atom.op in {"min", "max"}:
+            for each in args:
+                if isinstance(each, Polynomial):
+                    other = self.resolve(each)
+                    yield other - value if atom.op == "min" else value - other
+        elif atom.op == "select":
+            yield from self._hull(value, [each for each in args if isinstance(each, HeldWord)])
+
+    def _hull(self, value: Polynomial, arms: Sequence[HeldWord]) -> Iterator[Polynomial]:
+        """A choice lies between its arms, if one of them is always the larger one."""
+        numbers = [self.resolve(self._words.value(each)) for each in arms]
+        if len(numbers) == 2:
+            for one, other in (numbers, numbers[::-1]):
+                if self._range(other - one).low >= 0:
+                    yield value - one
+                    yield other - value
+
+    def _products(self, facts: Sequence[Polynomial], wanted: set[Monomial]) -> Iterator[Polynomial]:
+        """Products of two facts in which a product is that the question has, or that another one of these has."""
+        made = 0
+        for one, other in combinations_with_replacement([each for each in facts if _is_linear(each)], 2):
+            product = one * other
+            if any(factors in wanted for factors, _ in product.terms):
+                made += 1
+                yield product
+            if made >= _MOST_PRODUCTS:
+                return
+
+
+def report_bounds(judged: Sequence[Judged]) -> tuple[Finding, ...]:
+    """A finding I502 for each pointer, side and verb of accesses that aren't proved to lie inside."""
+    groups: dict[tuple[str, str, str], list[Footprint]] = {}
+    for each in judged:
+        if each.reach is Reach.UNDECIDED:
+            groups.setdefault((each.access.pointer, each.side, each.access.verb), []).append(each.access)
+    return tuple(_report(*key, accesses) for key, accesses in groups.items())
+
+
+def _report(pointer: str, side: str, verb: str, accesses: Sequence[Footprint]) -> Finding:
+    first = accesses[0]
+    known = [f"{fact} >= 0" for each in sorted(first.active.parts | first.known, key=lambda each: each.number)
+             for fact in inequalities_of(each, first.active.parts)]  # fmt: skip
+    return Finding(
+        "I502",
+        f"nothing that is known keeps a {verb} of {pointer} from lying {side}",
+        concerns=tuple(each.operation.instruction.concern() for each in accesses[:2]),
+        evidence=(
+            (LEVEL, EvidenceLevel.UNDECIDED.value),
+            (UNDECIDED, "the bounds of arguments, workgroups or loaded words that the address is made of"),
+            ("address", first.formula),
+            ("bytes", first.size),
+            *(("known there", text) for text in known),
+            ("accesses", len(accesses)),
+        ),
+        fixes=("state ranges of what the address is made of: --range n=0..65536, --range group_x=0..65535",),
+        severity=Severity.WARNING,
+    )
+
+
+_GIVEN = frozenset({"argument", "word of arguments", "workgroup", "item", "launch"})
+
+
+def _is_linear(whole: Polynomial) -> bool:
+    return all(len(factors) <= 1 for factors, _ in whole.terms)
+
+
+def _as_sum(whole: Polynomial) -> tuple[dict[Monomial, int], int]:
+    return {factors: factor for factors, factor in whole.terms if factors}, whole.offset
+
+
+def inequalities_of(predicate: Predicate, known: frozenset[Predicate] = frozenset()) -> Iterator[Polynomial]:
+    """The sums that aren't negative where a predicate holds, and others that are known."""
+    inside = predicate.args[0] if predicate.op == "not" else None
+    if isinstance(inside, Predicate):
+        yield from _inequalities_of_not(inside, known)
+    elif predicate.op == "and":
+        for each in predicate.parts:
+            yield from inequalities_of(each, known)
+    elif (sides := _sides(predicate)) is not None:
+        one, other = sides
+        if predicate.op in {"lt", "le", "eq"}:
+            yield other - one - number(int(predicate.op == "lt"))
+        if predicate.op == "eq":
+            yield one - other
+
+
+def _inequalities_of_not(predicate: Predicate, known: frozenset[Predicate]) -> Iterator[Polynomial]:
+    sides = _sides(predicate)
+    if sides is not None and predicate.op == "eq":
+        for room in (sides[0] - sides[1], sides[1] - sides[0]):
+            if room.bounds().low >= 0:
+                yield room - number(1)
+    elif sides is not None and predicate.op in {"lt", "le"}:
+        yield sides[0] - sides[1] - number(int(predicate.op == "le"))
+    elif predicate.op == "or":
+        for each in predicate.args:
+            if isinstance(each, Predicate):
+                yield from inequalities_of(negated(each), known)
+    elif predicate.op == "and" and len(rest := predicate.parts - known) == 1:  # the other parts hold
+        yield from inequalities_of(negated(next(iter(rest))), known)
+
+
+def _sides(predicate: Predicate) -> tuple[Polynomial, Polynomial] | None:
+    one, other = predicate.args[:2] if len(predicate.args) > 1 else (None, None)
+    return (one, other) if isinstance(one, Polynomial) and isinstance(other, Polynomial) else None
