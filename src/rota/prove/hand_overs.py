@@ -357,9 +357,7 @@ class _Judge:
                 if acquire in state:
                     found.setdefault(acquire, []).extend(self._judge_load(acquire, operation, state[acquire]))
 
-        rules = WalkRules[_Reads](
-            {}, dict, lambda operation, state: _step_reads(acquires, operation, state), _join_views
-        )
+        rules = WalkRules[_Reads]({}, dict, lambda operation, state: _step_reads(acquires, operation, state), _join)
         self._kernel.follow(rules, see)
 
     def _judge_load(self, acquire: int, load: Operation, view: _View) -> Iterator[_Lack]:
