@@ -171,6 +171,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "I403": "a load to LDS is in flight when its wave ends",
         "I501": "bits of a number are lost before it becomes an address",
         "I502": "nothing keeps an access inside of the bytes that its pointer leads to",
+        "I503": "nothing keeps the bytes apart that two workgroups access",
         "M101": "a kernel is not a GEMM whose whole time could be predicted",
         "M102": "a device or a kernel doesn't multiply elements of a type",
         "M201": "a file of measured runs is malformed or truncated",

@@ -28,6 +28,7 @@ _MOST = 12  # formulas of a kernel that are printed without --all
 @click.option(
     "--range", "ranges", multiple=True, metavar="NAME=LOW..HIGH", help="What an argument, or group_x, may be."
 )
+@click.option("--apart", is_flag=True, help="Prove that no two workgroups access the same bytes, one of them writing.")
 @click.option("--all", "everything", is_flag=True, help="Print all accesses and all findings.")
 @device_option
 @compiler_option
@@ -39,6 +40,7 @@ def memory(
     kernel: str,
     extents: tuple[str, ...],
     ranges: tuple[str, ...],
+    apart: bool,
     everything: bool,
     device: str | None,
     compiler: str | None,
@@ -49,9 +51,11 @@ def memory(
     arguments, workgroup numbers (group_x), work items (item_x) and loaded words.  u32(...) is a number of which 32
     bits are used, although it may have more.  Where such a number becomes an address, the finding I501 says from which
     factors on it is a wrong one.  With --extent, accesses of that pointer are proved to lie inside, for all arguments
-    in the ranges that are stated; the others are findings I502.
+    in the ranges that are stated; the others are findings I502.  With --apart, each pair of accesses of one pointer,
+    one of them a write, is proved to be of different bytes in different workgroups; the others are findings I503.
     """
     from rota.prove.footprint.accesses import accesses_of
+    from rota.prove.footprint.apart import find_overlaps, report_overlap
     from rota.prove.footprint.bounds import judge_bounds, parse_contract, report_bounds
     from rota.prove.footprint.overflow import find_overflows, report_overflow
 
@@ -65,6 +69,7 @@ def memory(
         rows.append(
             _Read(
                 kernel=accesses, contract=contract, judged=judged, outside=report_bounds(judged),
+                overlaps=tuple(map(report_overlap, find_overlaps(accesses, contract))) if apart else None,
                 required=tuple(report_overflow(accesses, each) for each in overflows if each.required),
                 undecided=tuple(report_overflow(accesses, each) for each in overflows if not each.required),
             )
@@ -73,7 +78,7 @@ def memory(
         "\n\n".join(each.describe(everything=everything) for each in rows),
         {"kernels": [each.as_data() for each in rows]},
     )
-    if any(each.required or each.outside for each in rows):
+    if any(each.required or each.outside or each.overlaps for each in rows):
         ctx.exit(1)
 
 
@@ -85,6 +90,7 @@ class _Read:
     contract: Contract
     judged: tuple[Judged, ...]
     outside: tuple[Finding, ...]
+    overlaps: tuple[Finding, ...] | None
     required: tuple[Finding, ...]
     undecided: tuple[Finding, ...]
 
@@ -104,7 +110,11 @@ class _Read:
             lines.append(f"  and {len(groups) - len(shown)} other formulas: --all")
         lines += [f"  not read: {instruction.text}: {reason}" for instruction, reason in self.kernel.refused]
         lines += self._describe_bounds()
-        lines += map(str, (*self.outside, *self.required, *(self.undecided if everything else ())))
+        if self.overlaps is not None:
+            lines.append(f"  workgroups: {f'{len(self.overlaps)} pairs may meet' if self.overlaps else 'apart'}")
+        lines += map(
+            str, (*self.outside, *(self.overlaps or ()), *self.required, *(self.undecided if everything else ()))
+        )
         if self.undecided and not everything:
             lines.append(f"{len(self.undecided)} undecided findings more: --all")
         return "\n".join(lines)
@@ -121,7 +131,7 @@ class _Read:
             "name": self.kernel.name,
             "accesses": [_as_access(each) for each in self.judged],
             "not_read": [instruction.text for instruction, _ in self.kernel.refused],
-            "findings": [*self.outside, *self.required, *self.undecided],
+            "findings": [*self.outside, *(self.overlaps or ()), *self.required, *self.undecided],
         }
 
 

@@ -282,19 +282,17 @@ class Words:
 
     def _restore_low(self, whole: Polynomial) -> Polynomial:
         """The same number, where products of a low word and of the high one above it are products of both."""
-        highs = {each.args[0] for each in whole.atoms() if each.op == "high"}
-        kept = {each: each.args[0] for each in whole.atoms() if each.op == "narrow" and each.args[0] in highs}
-        if not kept:
-            return whole
-
-        def find(atom: Atom) -> Polynomial:
-            inside = kept.get(atom)
-            if not isinstance(inside, Polynomial):
-                return of_atom(atom)
-            return inside - self.quotient(inside, WORD).times(WORD)
-
-        found = substitute(whole, find)
-        return found if len(found.terms) <= len(whole.terms) else whole
+        highs = [(each, inside) for each in whole.atoms() if (inside := _below(each)) is not None]
+        changed: dict[Atom, Polynomial] = {}
+        above = set[Atom]()
+        for each in whole.atoms() if highs else ():
+            low = each.args[0] if each.op == "narrow" and each.args[1] == 32 else None
+            for high, inside in highs:
+                if isinstance(low, Polynomial) and self.congruent(low, inside):
+                    changed[each] = inside - of_atom(high).times(WORD)
+                    above.add(high)
+        found = substitute(whole, lambda atom: changed.get(atom, of_atom(atom)))
+        return found if changed and not above & set(found.atoms()) else whole
 
     def carry(self, one: HeldWord, other: HeldWord, sign: int = 1) -> Predicate:
         return Predicate("carry", (one.whole, other.whole, one.part, other.part, sign))
@@ -365,6 +363,17 @@ class Words:
     def signed_bounds(self, value: Polynomial) -> Bounds:
         bounds = value.bounds()
         return bounds if bounds.within(*_SIGNED) else _SIGNED
+
+
+def _below(atom: Atom) -> Polynomial | None:
+    """The number whose high word an atom is."""
+    inside = atom.args[0] if atom.op in {"narrow", "high"} else None
+    if not isinstance(inside, Polynomial):
+        return None
+    if atom.op == "high":
+        return inside
+    above = inside.atom
+    return _below(above) if above is not None and above.op == "high" else None
 
 
 def restore(whole: Polynomial) -> Polynomial:

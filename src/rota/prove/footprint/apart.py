@@ -1,0 +1,137 @@
+"""Whether two workgroups access the same bytes, one of them writing.
+
+Each pair of accesses of one pointer is asked about, with the numbers of another workgroup beside those of this one:
+arguments are the same, workgroup numbers differ in some axis, and all else is any.  Where an address is a product of an
+argument and a row, the rows of the two may be the same, or one is the larger: each case is asked about by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement, product
+
+from rota.errors import Finding, Severity
+from rota.prove.causes import LEVEL, UNDECIDED, EvidenceLevel
+from rota.prove.footprint.accesses import Footprint, KernelAccesses
+from rota.prove.footprint.bounds import PRIME, Contract, Facts, inequalities_of
+from rota.prove.footprint.polynomial import Atom, Monomial, Polynomial, number, of_atom, substitute
+
+_SHARED = frozenset({"argument", "word of arguments", "launch", "kernarg"})  # by all workgroups
+_MADE = frozenset({"narrow", "signed", "quotient", "high", "remainder", "min", "max"})
+_MOST_ROWS = 2  # products of arguments, of which each makes three cases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlap:
+    """Two accesses, of which it isn't shown that different workgroups access different bytes."""
+
+    one: Footprint
+    other: Footprint
+
+
+def find_overlaps(kernel: KernelAccesses, contract: Contract) -> tuple[Overlap, ...]:
+    """Pairs of accesses of one pointer, at least one of them a write, that aren't shown to be apart."""
+    judge = _Judge(kernel, contract)
+    accesses = [each for each in kernel.footprints if not each.is_argument]
+    found = []
+    for one, other in combinations_with_replacement(accesses, 2):
+        harmless = one.pointer != other.pointer or {one.verb, other.verb} in ({"read"}, {"atomic"})
+        if not harmless and not judge.are_apart(one, other):
+            found.append(Overlap(one=one, other=other))
+    return tuple(found)
+
+
+class _Judge:
+    def __init__(self, kernel: KernelAccesses, contract: Contract) -> None:
+        self._words, self._contract = kernel.words, contract
+        self._primed: dict[Atom, Polynomial] = {}
+        self._axes = [each for each in kernel.words.atoms.every() if each.op == "workgroup" and each.text[-1] != PRIME]
+        self._known: dict[object, bool] = {}
+
+    def are_apart(self, one: Footprint, other: Footprint) -> bool:
+        key = (one.base, one.offset, one.active, one.known, other.base, other.offset, other.active, other.known,
+               one.size, other.size)  # fmt: skip
+        if key not in self._known:
+            self._known[key] = bool(self._axes) and all(
+                self._apart_if(one, other, axis, sign) for axis in self._axes for sign in (1, -1)
+            )
+        return self._known[key]
+
+    def _apart_if(self, one: Footprint, other: Footprint, axis: Atom, sign: int) -> bool:
+        """True if they are apart where the other workgroup is beyond this one, or before it, in an axis."""
+        beyond = (self._prime(of_atom(axis)) - of_atom(axis)).times(sign) - number(1)
+        mine, others = one.active.parts | one.known, other.active.parts | other.known
+        primed = tuple(self._prime(fact) for each in others for fact in inequalities_of(each, others))
+        facts = Facts(self._words, self._contract, mine, (beyond, *primed))
+        here = facts.resolve(one.base + one.offset)
+        there = facts.resolve(self._prime(other.base + other.offset))
+        rows = list(_rows_of(there - here))[:_MOST_ROWS]
+        for signs in product((-1, 0, 1), repeat=len(rows)):
+            case = facts.with_facts(tuple(_cases(rows, signs)))
+            away = there - here
+            if not (
+                case.is_never_negative(away - number(one.size))
+                or case.is_never_negative(number(0) - away - number(other.size))
+                or case.is_never_negative(number(-1))  # it doesn't happen
+            ):
+                return False
+        return True
+
+    def _prime(self, whole: Polynomial) -> Polynomial:
+        """The number that the other workgroup has."""
+        return substitute(whole, self._prime_atom)
+
+    def _prime_atom(self, atom: Atom) -> Polynomial:
+        if atom.op in _SHARED:
+            return of_atom(atom)
+        if atom not in self._primed:
+            args: tuple[object, ...] = (*atom.args, PRIME)
+            if atom.op in _MADE:
+                args = tuple(self._prime(each) if isinstance(each, Polynomial) else each for each in atom.args)
+            op = atom.op if atom.op in _MADE or atom.op in {"workgroup", "item"} else f"{atom.op}{PRIME}"
+            self._primed[atom] = self._words.atoms.make(op, args, atom.text + PRIME, atom.bounds, by_lane=atom.by_lane)
+        return self._primed[atom]
+
+
+def _rows_of(away: Polynomial) -> Iterator[Polynomial]:
+    """What arguments are multiplied with in the distance of two addresses."""
+    found: dict[Monomial, dict[Monomial, int]] = {}
+    for factors, factor in away.terms:
+        strides = tuple(each for each in factors if each.op in _SHARED)
+        if strides:
+            row = tuple(each for each in factors if each.op not in _SHARED)
+            found.setdefault(strides, {})[row] = factor
+    for terms in found.values():
+        scale = min(map(abs, terms.values()))
+        if () not in terms and all(factor % scale == 0 for factor in terms.values()):
+            yield Polynomial(tuple((row, factor // scale) for row, factor in terms.items()))
+
+
+def _cases(rows: Sequence[Polynomial], signs: Sequence[int]) -> Iterator[Polynomial]:
+    for row, sign in zip(rows, signs, strict=True):
+        if sign:
+            yield row.times(sign) - number(1)
+        else:
+            yield row
+            yield row.times(-1)
+
+
+def report_overlap(each: Overlap) -> Finding:
+    verbs = f"{each.one.verb} and {each.other.verb}" if each.one.verb != each.other.verb else f"both {each.one.verb}"
+    return Finding(
+        "I503",
+        f"nothing that is known keeps the bytes of {each.one.pointer} apart that two workgroups {verbs}",
+        concerns=(
+            each.one.operation.instruction.concern(),
+            each.other.operation.instruction.concern(role="the other one"),
+        ),
+        evidence=(
+            (LEVEL, EvidenceLevel.UNDECIDED.value),
+            (UNDECIDED, "whether two workgroups come to the same address"),
+            ("address", each.one.formula),
+            ("other address", each.other.formula),
+        ),
+        fixes=("state ranges of what the addresses are made of: --range n=0..65536",),
+        severity=Severity.WARNING,
+    )
