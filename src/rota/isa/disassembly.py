@@ -550,6 +550,8 @@ def _split_instruction(text: str) -> tuple[str, list[str], list[str]]:
     spec = opcode_named(name)
     operands = [part.strip() for part in _OPERANDS.split(rest.strip())] if rest.strip() else []
     modifiers: list[str] = []
+    if spec.cache is not None:
+        return name, [], rest.split()
     if operands and " " in operands[-1] and spec.flow is not IsaFlow.WAIT:
         operands[-1], *modifiers = _SPACES.split(operands[-1])
     if not spec.is_wide:  # of 32 bits, a number is the same wherever it is encoded

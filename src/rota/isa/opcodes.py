@@ -139,6 +139,16 @@ class MemSpace(enum.Enum):
     SCALAR = "scalar"
 
 
+class CacheWork(enum.Enum):
+    """What an instruction does with caches between its wave and other workgroups."""
+
+    __hash__ = object.__hash__  # members are single, and this one is fast
+
+    WRITE_BACK = "writes back"
+    INVALIDATE = "invalidates"
+    SCALAR_INVALIDATE = "invalidates the scalar cache"
+
+
 class MemVerb(enum.Enum):
     """What it does there."""
 
@@ -212,7 +222,8 @@ class Opcode:
     `words` are the parts of its name and `types` the types at its end: ("cmp", "eq") and ("i32",). The first `targets`
     operands are written; with `tied` the first is read too, with `swaps` all are both. A `partial` result leaves a part
     of its register as it was. `reads` and `writes` are rows that aren't named. `counters` are those that a wait names
-    in its own name, `traffic` says how one without an access is counted. One that is not `known` is refused by proof
+    in its own name, `traffic` says how one without an access is counted, `cache` what it does
+    with caches. One that is not `known` is refused by proof
     and interpreter; its roles are those of its kind. Both refuse one that is not `modelled`, too: its roles are sure,
     but what it does has no place in them.
     """
@@ -236,6 +247,7 @@ class Opcode:
     types: tuple[str, ...] = ()
     counters: tuple[str, ...] = ()
     traffic: Traffic | None = None
+    cache: CacheWork | None = None
 
     @property
     def is_modelled(self) -> bool:
@@ -261,9 +273,8 @@ class Opcode:
     def is_hint(self) -> bool:
         """True if it changes neither registers nor memory, and control goes on: caches, priorities, traces."""
         quiet = self.is_modelled and self.access is None and not self.targets and self.flow is IsaFlow.NEXT
-        return (
-            quiet and self.traffic is None and self.unit in {IsaUnit.CONTROL, IsaUnit.SMEM, IsaUnit.VMEM, IsaUnit.LDS}
-        )
+        counted = self.traffic is not None or self.cache is not None
+        return quiet and not counted and self.unit in {IsaUnit.CONTROL, IsaUnit.SMEM, IsaUnit.VMEM, IsaUnit.LDS}
 
     @property
     def is_scalar(self) -> bool:
@@ -523,6 +534,9 @@ _CACHES = re.compile(
 )
 
 
+_CACHE_WORK = {
+    "buffer_wbl2": CacheWork.WRITE_BACK, "buffer_inv": CacheWork.INVALIDATE, "s_dcache_inv": CacheWork.SCALAR_INVALIDATE
+}  # fmt: skip
 PAIRED = "::"
 """Between the two names of a pair of instructions that are issued as one."""
 _DUAL = "v_dual_"
@@ -593,7 +607,7 @@ def _caches(name: str) -> Opcode | None:
     vector = name.startswith(("buffer_", "global_", "flat_"))
     unit = IsaUnit.LDS if name == "ds_nop" else IsaUnit.VMEM if vector else IsaUnit.SMEM
     if found["counted"] is None:
-        return Opcode(name=name, unit=unit)
+        return Opcode(name=name, unit=unit, cache=_CACHE_WORK.get(name))
     traffic = Traffic.LOAD if name == "global_inv" else Traffic.STORE
     return Opcode(name=name, unit=unit, traffic=traffic)
 

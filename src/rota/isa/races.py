@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +15,10 @@ from numpy.typing import NDArray
 
 from rota.errors import Finding, Severity
 from rota.isa.disassembly import Instruction
-from rota.isa.opcodes import IsaFlow
+from rota.isa.opcodes import IsaFlow, IsaUnit
 from rota.isa.wave.meeting import NO_TOKENS, WaveMeetings
 from rota.isa.wave.wave import Faults, Wave
+from rota.targets.memory_model import HandOverPiece
 
 Octets = NDArray[np.int64]
 Places = NDArray[np.int64]
@@ -329,8 +331,14 @@ def describe_range(count: int, first: int, last: int) -> str:
 # for, and those that another wave of its workgroup has waited for in an earlier epoch. The acquire precedes accesses
 # that its wave issues after the wait for it, and those that other waves issue in a later epoch.
 #
-# Not covered: whether caches are written back and invalidated (buffer_wbl2, buffer_inv); orders through a third
-# workgroup by two different addresses; of several workgroups that read a byte before one writes it, all but the last.
+# Where workgroups have caches of their own (`Architecture.memory_model`), a plain store is published only by a
+# write-back: one that its wave issues after it, or another wave after a wait for the store and a barrier, and that is
+# over before the release, by a wait for 0. A plain load is fetched anew only if an invalidate follows the acquire and
+# its wait, and precedes the load; nothing need wait for the invalidate, since memory ops of a wave don't overtake it.
+# Accesses with sc1 pass the caches, and stores read none. The scalar cache has an invalidate of its own.
+#
+# Not covered: orders through a third workgroup by two different addresses; of several workgroups that read a byte
+# before one writes it, all but the last.
 
 
 class MemoryUse(enum.Enum):
@@ -338,14 +346,21 @@ class MemoryUse(enum.Enum):
     WRITE = "write"
     ATOMIC = "atomic"
     BLIND_ATOMIC = "atomic without return"
+    WRITE_BACK = "write-back of caches"
+    INVALIDATE = "invalidate of caches"
+    SCALAR_INVALIDATE = "invalidate of the scalar cache"
 
     @property
     def writes(self) -> bool:
-        return self is not MemoryUse.READ
+        return self in _WRITING
 
     @property
     def atomic(self) -> bool:
         return self in {MemoryUse.ATOMIC, MemoryUse.BLIND_ATOMIC}
+
+
+_WRITING = frozenset({MemoryUse.WRITE, MemoryUse.ATOMIC, MemoryUse.BLIND_ATOMIC})
+_RETURNING = frozenset({MemoryUse.READ, MemoryUse.ATOMIC})
 
 
 class Scope(enum.IntEnum):
@@ -363,6 +378,8 @@ def scope_of(flags: Iterable[str]) -> Scope:
     return Scope.WORKGROUP if given & _OF_WORKGROUP else Scope.WAVE
 
 
+_LOOKED_AT = 64  # stores and loads of a flag, the last ones, that may explain a finding
+_OF_CACHES = frozenset({MemoryUse.WRITE_BACK, MemoryUse.INVALIDATE, MemoryUse.SCALAR_INVALIDATE})
 _OF_DEVICE = frozenset({"sc1", "glc", "scope:SCOPE_DEV", "scope:SCOPE_SYS"})
 _OF_WORKGROUP = frozenset({"sc0", "scope:SCOPE_SE"})  # a cluster's, which is at least one workgroup
 
@@ -394,6 +411,15 @@ class _Access:
         """True if another wave of the workgroup waited for its access, and then let this one go on."""
         return other.covered < (self.epoch if self.known is None else int(self.known[other.wave]))
 
+    @property
+    def is_scalar(self) -> bool:
+        return self.instruction.spec.unit is IsaUnit.SMEM
+
+    @property
+    def passes_caches(self) -> bool:
+        """True if it reaches memory that all workgroups share by itself; no document says so of scalar accesses."""
+        return self.scope is Scope.DEVICE and not self.is_scalar
+
     def bytes(self) -> tuple[Places, NDArray[np.bool_]]:
         if not self.places:
             return np.zeros(0, np.int64), np.zeros(0, np.bool_)
@@ -417,6 +443,10 @@ class GlobalOrder:
         self._names: list[tuple[int, int, int]] = []
         self._open: dict[int, list[int]] = {}  # by workgroup, the numbers of accesses that are not judged yet
         self._shared: dict[int, list[int]] = {}  # by place, the shared accesses
+        self._single: dict[int, list[int]] = {}  # by place, plain accesses of that place alone, as of a flag
+        self._caches: dict[int, list[_Access]] = {}  # by workgroup, what it does with caches, if they are looked at
+        self._has_caches = False
+        self._explained: set[tuple[int, int]] = set()  # the lines of accesses that nothing orders
         self._writer: NDArray[np.int32] | None = None  # by byte, of workgroups that are done
         self._reader: NDArray[np.int32] | None = None
 
@@ -428,8 +458,13 @@ class GlobalOrder:
         number = len(self._accesses)
         seen = Scope.DEVICE if use.atomic else scope
         known = None if wave.meetings is None else wave.meetings.known[wave.number].releases
-        self._accesses.append(_Access(group, wave.number, wave.epoch, instruction, use, seen, number, known=known))
-        self._open.setdefault(group, []).append(number)
+        access = _Access(group, wave.number, wave.epoch, instruction, use, seen, number, known=known)
+        self._accesses.append(access)
+        self._has_caches |= bool(wave.architecture.memory_model)
+        if use in _OF_CACHES:
+            self._caches.setdefault(group, []).append(access)
+        else:
+            self._open.setdefault(group, []).append(number)
         return number
 
     def touch(self, number: int, place: Places, size: int, equal: NDArray[np.bool_] | None = None) -> None:
@@ -440,6 +475,8 @@ class GlobalOrder:
             if access.scope is not Scope.WAVE:
                 for each in np.unique(place).tolist():
                     self._shared.setdefault(each, []).append(number)
+            elif place[0] == place[-1] and (place == place[0]).all():
+                self._single.setdefault(int(place[0]), []).append(number)
 
     def cover(self, number: int, epoch: int) -> None:
         access = self._accesses[number]
@@ -527,16 +564,62 @@ class GlobalOrder:
         for numbers in self._shared.values():
             shared = [each for each in (self._accesses[number] for number in numbers) if each.scope >= wanted]
             writes = [each for each in shared if each.group == first.group and each.use.writes]
-            released = [each.time for each in writes if _is_before(first, each)]
+            later = [each for each in writes if each.time > first.time]
+            released = [each.time for each in later if not self._lacks_before(first, each, wanted)]
             if released and any(
                 each.group == second.group
-                and each.use in {MemoryUse.READ, MemoryUse.ATOMIC}
+                and each.use in _RETURNING
                 and each.time > min(released)
-                and _is_before(each, second)
+                and not self._lacks_after(each, second, wanted)
                 for each in shared
             ):
                 return True
         return False
+
+    def _lacks_before(self, first: _Access, release: _Access, wanted: Scope) -> tuple[HandOverPiece, ...]:
+        """What is missing for a shared write to publish an access of its workgroup."""
+        lacks = [HandOverPiece.STORE_SCOPE] if release.scope < wanted else []
+        is_late = not _is_before(first, release)
+        if is_late:
+            lacks.append(_what_is_late(first, release, HandOverPiece.DATA_WAIT, HandOverPiece.BARRIER_BEFORE))
+        if self._has_caches and wanted is Scope.DEVICE and first.use.writes and not first.passes_caches:
+            works = [each for each in self._caches.get(first.group, ()) if each.use is MemoryUse.WRITE_BACK]
+            wide = [each for each in works if each.scope is Scope.DEVICE and each.time > first.time]
+            if not (is_late and any(_is_before(each, release) for each in wide)):  # else the store alone is late
+                lacks += _find_write_back(works, first, release)
+        return tuple(lacks)
+
+    def _lacks_after(self, acquire: _Access, second: _Access, wanted: Scope) -> tuple[HandOverPiece, ...]:
+        """What is missing for a shared read to let an access of its workgroup see what was published."""
+        lacks = [HandOverPiece.LOAD_SCOPE] if acquire.scope < wanted else []
+        if not _is_before(acquire, second):
+            lacks.append(_what_is_late(acquire, second, HandOverPiece.LOAD_WAIT, HandOverPiece.BARRIER_AFTER))
+        reads = second.use is MemoryUse.READ and not second.passes_caches
+        if self._has_caches and wanted is Scope.DEVICE and reads:
+            kinds = [MemoryUse.INVALIDATE, *([MemoryUse.SCALAR_INVALIDATE] if second.is_scalar else [])]
+            for kind in kinds:
+                works = [each for each in self._caches.get(second.group, ()) if each.use is kind]
+                lacks += _find_invalidate(works, acquire, second)
+        return tuple(lacks)
+
+    def _explain(self, first: _Access, second: _Access) -> _Attempt | None:
+        """The flag that comes nearest to ordering two accesses, and what it lacks."""
+        best: _Attempt | None = None
+        for place, numbers in self._shared.items():
+            used = [self._accesses[number] for number in (*numbers, *self._single.get(place, ()))]
+            sets = [each for each in used if each.group == first.group and each.use.writes and each.time > first.time]
+            gets = [each for each in used if each.group == second.group and each.use in _RETURNING]
+            last = [each for each in gets if each.time < second.time][-_LOOKED_AT:]
+            for release, acquire in product(sets[-_LOOKED_AT:], last):
+                if release.time > acquire.time or max(release.scope, acquire.scope) is not Scope.DEVICE:
+                    continue
+                lacks = (
+                    *self._lacks_before(first, release, Scope.DEVICE),
+                    *self._lacks_after(acquire, second, Scope.DEVICE),
+                )
+                if best is None or len(lacks) < len(best.lacks):
+                    best = _Attempt(release=release, acquire=acquire, lacks=lacks)
+        return best
 
     def _report_race(self, access: _Access, other: _Access, octets: Places, *, same: bool) -> None:
         ends = self._end_of(access), self._end_of(other)
@@ -547,7 +630,12 @@ class GlobalOrder:
         verb = "writes" if access.use.writes else "reads"
         noun = "write" if other.use.writes else "read"
         if access.group != other.group:
-            self._add("I303", f"{verb} memory; nothing orders it with another {{}}'s {noun}", *ends, where)
+            lines = access.instruction.line, other.instruction.line
+            if lines not in self._explained:  # of later ones of these instructions, nothing is reported
+                self._explained.add(lines)
+                attempt = self._explain(other, access) or self._explain(access, other)
+                why = _describe_scopes(access, other) if attempt is None else attempt.evidence
+                self._add("I303", f"{verb} memory; nothing orders it with another {{}}'s {noun}", *ends, where, why)
         else:
             self._add("I302", f"{verb} memory; no wait and barrier keep it after another {{}}'s {noun}", *ends, where)
 
@@ -558,7 +646,15 @@ class GlobalOrder:
         """An I304 of two waves, of one workgroup or of two, that write the same to these places."""
         self._add("I304", "writes what another {} has written; nothing orders the two", here, there, octets)
 
-    def _add(self, code: str, message: str, here: OneEnd, there: OneEnd, octets: tuple[int, int]) -> None:
+    def _add(  # noqa: PLR0917
+        self,
+        code: str,
+        message: str,
+        here: OneEnd,
+        there: OneEnd,
+        octets: tuple[int, int],
+        why: tuple[tuple[str, str], ...] = (),
+    ) -> None:
         across = here.workgroup != there.workgroup
         named, other = (", ".join(map(str, each.workgroup)) for each in (here, there))
         groups = (("workgroup", named), *((("other workgroup", other),) if across else ()))
@@ -573,6 +669,7 @@ class GlobalOrder:
             ("wave", here.wave),
             ("other wave", there.wave),
             ("bytes", f"{first - start} to {last - start} of buffer {buffer}"),
+            *why,
             other=there.instruction,
             severity=Severity.WARNING if code == "I304" else Severity.ERROR,
         )
@@ -609,6 +706,70 @@ class _Tables:
 def _is_before(first: _Access, second: _Access) -> bool:
     """True if a wait covers the first before the second is issued, in the same wave or across a barrier."""
     return first.over <= second.time if first.wave == second.wave else second.comes_after(first)
+
+
+def _follows(work: _Access, first: _Access) -> bool:
+    """True if caches are written back after an access: its wave's ops stay in order, another one's need a wait."""
+    return first.time < work.time if first.wave == work.wave else work.comes_after(first)
+
+
+def _what_is_late(first: _Access, second: _Access, wait: HandOverPiece, barrier: HandOverPiece) -> HandOverPiece:
+    """Why the first isn't before the second: another wave of the same epoch needs a barrier, all others a wait."""
+    return barrier if first.wave != second.wave and first.epoch >= second.epoch else wait
+
+
+def _find_write_back(works: Sequence[_Access], first: _Access, release: _Access) -> list[HandOverPiece]:
+    """What the write-backs of a workgroup lack to publish a store; no source says what publishes a scalar one."""
+    if first.is_scalar:
+        return [HandOverPiece.WRITE_BACK]
+    wide = [each for each in works if each.scope is Scope.DEVICE and _follows(each, first)]
+    if any(_is_before(each, release) for each in wide):
+        return []
+    for each in wide:
+        if each.time < release.time:
+            return [_what_is_late(each, release, HandOverPiece.WRITE_BACK_WAIT, HandOverPiece.BARRIER_BEFORE)]
+    narrow = any(_follows(each, first) and each.time < release.time for each in works)
+    return [HandOverPiece.WRITE_BACK_SCOPE if narrow else HandOverPiece.WRITE_BACK]
+
+
+def _find_invalidate(works: Sequence[_Access], acquire: _Access, second: _Access) -> list[HandOverPiece]:
+    """What the invalidates of a workgroup lack for a load to see what was published."""
+    between = [each for each in works if acquire.time < each.time < second.time]
+    wide = [each for each in between if each.scope is Scope.DEVICE]
+    if any(_is_before(acquire, each) and _is_before(each, second) for each in wide):
+        return []
+    if any(_is_before(each, second) for each in wide):
+        return [HandOverPiece.WAIT_BEFORE_INVALIDATE]
+    if any(_is_before(acquire, each) for each in wide):
+        return [HandOverPiece.BARRIER_AFTER]
+    return [HandOverPiece.INVALIDATE_SCOPE if between else HandOverPiece.INVALIDATE]
+
+
+def _describe_scopes(access: _Access, other: _Access) -> tuple[tuple[str, str], ...]:
+    """What is missing if only one of a store and a load is seen by the whole device: the two don't make a flag."""
+    narrow, wide = sorted((access, other), key=lambda each: each.scope)
+    pair = MemoryUse.READ in {narrow.use, wide.use} and not narrow.use.atomic and not wide.use.atomic
+    if not pair or narrow.scope is Scope.DEVICE or wide.scope is not Scope.DEVICE:
+        return ()
+    return (("missing", (HandOverPiece.STORE_SCOPE if narrow.use.writes else HandOverPiece.LOAD_SCOPE).value),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attempt:
+    """A flag that orders two accesses, but for what it lacks."""
+
+    release: _Access
+    acquire: _Access
+    lacks: tuple[HandOverPiece, ...]
+
+    @property
+    def evidence(self) -> tuple[tuple[str, str], ...]:
+        missing = ", ".join(dict.fromkeys(each.value for each in self.lacks))
+        ends = (("flag's store", self.release), ("flag's load", self.acquire))
+        return (
+            *((name, f"{each.instruction.text} ({each.instruction.place})") for name, each in ends),
+            *((("missing", missing),) if missing else ()),
+        )
 
 
 # Races with one cause. If a wait or barrier is missing, every access before it races with every one after it: many

@@ -17,6 +17,7 @@ from rota.targets.device import (
     problem_facts_of,
     with_types,
 )
+from rota.targets.memory_model import GFX942
 
 CDNA3 = Architecture(
     name="gfx942",
@@ -34,6 +35,7 @@ CDNA3 = Architecture(
     float8=Float8.FNUZ,
     wait_encoding=WaitEncoding.SPLIT_VMCNT,
     queues=cdna.QUEUES,
+    memory_model=GFX942,
     hazards=cdna.hazards("CDNA3", 37, result=3, overlap=1, double_large=11, double_large_sum=9, permlane=False),
     bank_rules=(
         BankRule(

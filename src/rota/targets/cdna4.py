@@ -19,6 +19,7 @@ from rota.targets.device import (
     problem_facts_of,
     with_types,
 )
+from rota.targets.memory_model import GFX942
 
 # Instructions that came with CDNA4.
 #
@@ -66,6 +67,7 @@ CDNA4 = Architecture(
     float8=Float8.OCP,
     wait_encoding=WaitEncoding.SPLIT_VMCNT,
     queues=cdna.QUEUES,
+    memory_model=GFX942,  # the same code of LLVM; the document names no differences
     hazards=cdna.hazards("CDNA4", 38, result=4, overlap=2, double_large=19, double_large_sum=17, permlane=True),
     bank_rules=(
         BankRule(

@@ -20,12 +20,12 @@ from rota.isa.memory.atomic_ops import Combine, combine_of
 from rota.isa.memory.lds_ops import change_bytes, combine_bytes, reach, report_misaligned, write_bytes
 from rota.isa.memory.memories import to_bytes, to_registers
 from rota.isa.memory.scalar_memory import decode_scalar_memory, read_resource
-from rota.isa.opcodes import IsaUnit, MemAccess, MemSpace, MemVerb
+from rota.isa.opcodes import CacheWork, IsaUnit, MemAccess, MemSpace, MemVerb
 from rota.isa.races import MemoryUse, Scope, scope_of
 from rota.isa.registers import M0
 from rota.isa.wave.operand import PRIVATE_BASE, SHARED_BASE, File, Operand, parse_operand, scalar_reader, unknown
 from rota.isa.wave.wave import Act, Step, Wave, make_step
-from rota.targets.architecture import Architecture, ResourceLayout
+from rota.targets.architecture import Architecture, ResourceLayout, Traffic
 
 Lanes = NDArray[np.bool_]
 _APERTURE = 1 << 32  # bytes of LDS and of private memory among flat addresses
@@ -355,8 +355,9 @@ def decode_memory(instruction: Instruction, architecture: Architecture) -> Step 
     if (scalar := decode_scalar_memory(instruction, architecture)) is not None:
         return scalar
     spec, access = instruction.spec, instruction.spec.access
-    if access is None and spec.traffic is not None:  # of caches: no effect on values, and a counter counts it
-        return make_step(instruction, _count(instruction))
+    if access is None and (spec.cache is not None or spec.traffic is not None):  # of caches: no effect on values
+        act = _count(instruction) if spec.cache is None else _work_on_caches(instruction, architecture, spec.cache)
+        return make_step(instruction, act)
     if (
         access is None
         or spec.unit is not IsaUnit.VMEM
@@ -372,7 +373,33 @@ def decode_memory(instruction: Instruction, architecture: Architecture) -> Step 
     return _decode_global(instruction, access, architecture)
 
 
+_CACHE_USES = {
+    CacheWork.WRITE_BACK: (MemoryUse.WRITE_BACK, Traffic.STORE),
+    CacheWork.INVALIDATE: (MemoryUse.INVALIDATE, None),
+    CacheWork.SCALAR_INVALIDATE: (MemoryUse.SCALAR_INVALIDATE, Traffic.SCALAR),
+}
+
+
+def _work_on_caches(instruction: Instruction, architecture: Architecture, work: CacheWork) -> Act:
+    """No effect on values; a wait for zero covers it, or, of invalidates of vector caches, nothing has to."""
+    use, traffic = _CACHE_USES[work]
+    counter = None if traffic is None else architecture.queue_of(traffic).counter
+    scope = Scope.DEVICE if use is MemoryUse.SCALAR_INVALIDATE else scope_of(instruction.modifiers)
+
+    def act(wave: Wave) -> None:
+        order = wave.memory.order
+        number = order.begin(wave, instruction, use, scope)
+        if counter is None:
+            order.cover(number, wave.releases)
+        else:
+            wave.cover_at_zero(counter, partial(order.cover, number))
+
+    return act
+
+
 def _count(instruction: Instruction) -> Act:
+    """No effect on values, but a counter counts it."""
+
     def act(wave: Wave) -> None:
         wave.launch(instruction)
 

@@ -239,6 +239,7 @@ class Wave:
     ordered: dict[str, deque[Pending]] = field(init=False)  # by counter, or by one of the orders that it counts
     lines: dict[str, tuple[str, ...]] = field(init=False)  # those orders, by counter
     unordered: dict[str, list[Pending]] = field(init=False)
+    uncounted: dict[str, list[Callable[[int], None]]] = field(default_factory=dict)  # what waits for 0 cover
     flat: dict[Pending, set[str]] = field(default_factory=dict)  # and the counters that were waited for since
     workgroup: tuple[int, int, int] = (0, 0, 0)
     private_bytes: int = 0  # per lane
@@ -318,6 +319,10 @@ class Wave:
             self._retire(self.ordered[line], self.most[counter])
         return pending
 
+    def cover_at_zero(self, counter: str, cover: Callable[[int], None]) -> None:
+        """Calls `cover` at the next wait that leaves nothing of a counter, which doesn't count what is covered."""
+        self.uncounted.setdefault(counter, []).append(cover)
+
     def land(self, pending: Pending) -> None:
         """Completes a memory op, after older ones that write the same registers."""
         if pending.landed:
@@ -360,6 +365,8 @@ class Wave:
                 self._complete(pending)
             self.unordered[counter].clear()
             self._drain_flat(counter)
+            for cover in self.uncounted.pop(counter, ()):
+                cover(self.releases)
 
     @property
     def in_flight(self) -> int:
