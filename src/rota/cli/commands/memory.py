@@ -10,11 +10,13 @@ import click
 
 from rota.cli.code_file import compiler_option, device_option, find_code
 from rota.cli.output import give, json_option
+from rota.errors import Severity
 
 if TYPE_CHECKING:
     from rota.errors import Finding
     from rota.prove.footprint.accesses import Footprint, KernelAccesses
     from rota.prove.footprint.bounds import Contract, Judged
+    from rota.prove.hand_overs import HandOverReport
 
 _MOST = 12  # formulas of a kernel that are printed without --all
 
@@ -53,11 +55,13 @@ def memory(
     factors on it is a wrong one.  With --extent, accesses of that pointer are proved to lie inside, for all arguments
     in the ranges that are stated; the others are findings I502.  With --apart, each pair of accesses of one pointer,
     one of them a write, is proved to be of different bytes in different workgroups; the others are findings I503.
+    Flags that hand data to another workgroup are listed, with what they lack (I305).
     """
     from rota.prove.footprint.accesses import accesses_of
     from rota.prove.footprint.apart import find_overlaps, report_overlap
     from rota.prove.footprint.bounds import judge_bounds, parse_contract, report_bounds
     from rota.prove.footprint.overflow import find_overflows, report_overflow
+    from rota.prove.hand_overs import find_hand_overs
 
     code, name = find_code(kernel, device=device, compiler=compiler)
     rows = []
@@ -70,15 +74,16 @@ def memory(
             _Read(
                 kernel=accesses, contract=contract, judged=judged, outside=report_bounds(judged),
                 overlaps=tuple(map(report_overlap, find_overlaps(accesses, contract))) if apart else None,
-                required=tuple(report_overflow(accesses, each) for each in overflows if each.required),
-                undecided=tuple(report_overflow(accesses, each) for each in overflows if not each.required),
+                handed=find_hand_overs(each, code.instructions(each.name)),
+                required=tuple(report_overflow(accesses, found) for found in overflows if found.required),
+                undecided=tuple(report_overflow(accesses, found) for found in overflows if not found.required),
             )
         )  # fmt: skip
     give(
         "\n\n".join(each.describe(everything=everything) for each in rows),
         {"kernels": [each.as_data() for each in rows]},
     )
-    if any(each.required or each.outside or each.overlaps for each in rows):
+    if any(each.fails for each in rows):
         ctx.exit(1)
 
 
@@ -91,8 +96,19 @@ class _Read:
     judged: tuple[Judged, ...]
     outside: tuple[Finding, ...]
     overlaps: tuple[Finding, ...] | None
+    handed: HandOverReport
     required: tuple[Finding, ...]
     undecided: tuple[Finding, ...]
+
+    @property
+    def flags(self) -> tuple[Finding, ...]:
+        """What hand-overs lack."""
+        return tuple(finding for each in self.handed.hand_overs for finding in each.findings)
+
+    @property
+    def fails(self) -> bool:
+        sure = any(each.severity is Severity.ERROR for each in self.flags)
+        return bool(self.required or self.outside or self.overlaps or sure)
 
     def describe(self, *, everything: bool) -> str:
         groups = Counter(
@@ -131,7 +147,7 @@ class _Read:
             "name": self.kernel.name,
             "accesses": [_as_access(each) for each in self.judged],
             "not_read": [instruction.text for instruction, _ in self.kernel.refused],
-            "findings": [*self.outside, *(self.overlaps or ()), *self.required, *self.undecided],
+            "findings": [*self.outside, *(self.overlaps or ()), *self.flags, *self.required, *self.undecided],
         }
 
 

@@ -14,7 +14,7 @@ from itertools import combinations_with_replacement, product
 from rota.errors import Finding, Severity
 from rota.prove.causes import LEVEL, UNDECIDED, EvidenceLevel
 from rota.prove.footprint.accesses import Footprint, KernelAccesses
-from rota.prove.footprint.bounds import PRIME, Contract, Facts, inequalities_of
+from rota.prove.footprint.bounds import PRIME, Contract, KnownSums, inequalities_of
 from rota.prove.footprint.polynomial import Atom, Monomial, Polynomial, number, of_atom, substitute
 
 _SHARED = frozenset({"argument", "word of arguments", "launch", "kernarg"})  # by all workgroups
@@ -23,14 +23,14 @@ _MOST_ROWS = 2  # products of arguments, of which each makes three cases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overlap:
+class SharedBytes:
     """Two accesses, of which it isn't shown that different workgroups access different bytes."""
 
     one: Footprint
     other: Footprint
 
 
-def find_overlaps(kernel: KernelAccesses, contract: Contract) -> tuple[Overlap, ...]:
+def find_overlaps(kernel: KernelAccesses, contract: Contract) -> tuple[SharedBytes, ...]:
     """Pairs of accesses that may be of one pointer, one of them a write, and aren't shown to be apart."""
     judge = _Judge(kernel, contract)
     accesses = [each for each in kernel.footprints if not each.is_argument]
@@ -39,7 +39,7 @@ def find_overlaps(kernel: KernelAccesses, contract: Contract) -> tuple[Overlap, 
         separate = one.pointer != other.pointer and all(map(judge.is_argument, (one.pointer, other.pointer)))
         harmless = separate or {one.verb, other.verb} in ({"read"}, {"atomic"})
         if not harmless and not judge.are_apart(one, other):
-            found.append(Overlap(one=one, other=other))
+            found.append(SharedBytes(one=one, other=other))
     return tuple(found)
 
 
@@ -68,7 +68,7 @@ class _Judge:
         beyond = (self._prime(of_atom(axis)) - of_atom(axis)).times(sign) - number(1)
         mine, others = one.active.parts | one.known, other.active.parts | other.known
         primed = tuple(self._prime(fact) for each in others for fact in inequalities_of(each, others))
-        facts = Facts(self._words, self._contract, mine, (beyond, *primed))
+        facts = KnownSums(self._words, self._contract, mine, (beyond, *primed))
         here = facts.resolve(one.base + one.offset)
         there = facts.resolve(self._prime(other.base + other.offset))
         rows = list(_rows_of(there - here))[:_MOST_ROWS]
@@ -122,7 +122,7 @@ def _cases(rows: Sequence[Polynomial], signs: Sequence[int]) -> Iterator[Polynom
             yield row.times(-1)
 
 
-def report_overlap(each: Overlap) -> Finding:
+def report_overlap(each: SharedBytes) -> Finding:
     verbs = f"{each.one.verb} and {each.other.verb}" if each.one.verb != each.other.verb else f"both {each.one.verb}"
     return Finding(
         "I503",

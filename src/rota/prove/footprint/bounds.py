@@ -115,7 +115,7 @@ class _Judge:
         pointer = self._pointer_of(access)
         if pointer is None:
             return Judged(access=access, reach=Reach.NO_EXTENT)
-        facts = Facts(self._words, self._contract, access.active.parts | access.known)
+        facts = KnownSums(self._words, self._contract, access.active.parts | access.known)
         start, extent = access.base - pointer + access.offset, self._contract.extents[access.pointer]
         for side, room in (("before its beginning", start), ("behind its end", extent - start - number(access.size))):
             key = (room, access.active, access.known)
@@ -125,7 +125,7 @@ class _Judge:
                 return Judged(access=access, reach=Reach.UNDECIDED, side=side)
         return Judged(access=access, reach=Reach.INSIDE)
 
-    def _is_inside(self, facts: Facts, room: Polynomial, loops: Sequence[int]) -> bool:
+    def _is_inside(self, facts: KnownSums, room: Polynomial, loops: Sequence[int]) -> bool:
         """In the first round of each loop, and in every later one."""
         if not loops:
             return facts.is_never_negative(facts.resolve(room))
@@ -146,7 +146,7 @@ class _Judge:
         return None if found is None else of_atom(found)
 
 
-class Change:
+class NewNumbers:
     """Numbers instead of atoms."""
 
     def __init__(self, numbers: Mapping[Atom, Polynomial]) -> None:
@@ -167,7 +167,7 @@ class _Rounds:
         del predicates
         return tuple(dict.fromkeys(first for atom in room.atoms() for first in _loops_in(atom)))
 
-    def begin(self, first: int) -> Change | None:
+    def begin(self, first: int) -> NewNumbers | None:
         """What each carried word is in the first round; None if nothing of it is known."""
         numbers: dict[Atom, Polynomial] = {}
         for (at, row), arms in self._flow.carried.items():
@@ -178,9 +178,9 @@ class _Rounds:
             if pair and pair[0].args[0] == first:
                 low, high = (self._flow.carried[_int(each.args[0]), _int(each.args[1])] for each in pair)
                 numbers[atom] = self._words.join(low[0], high[0])
-        return Change(numbers) if numbers else None
+        return NewNumbers(numbers) if numbers else None
 
-    def count(self, facts: Facts, first: int) -> Change:
+    def count(self, facts: KnownSums, first: int) -> NewNumbers:
         """What each carried word is after so many rounds, for those that never wrap: by induction over the rounds.
 
         All are assumed to be what they were at the beginning and a step for each round; those that may wrap in the
@@ -189,7 +189,7 @@ class _Rounds:
         rounds = self._words.atoms.make("rounds", (first,), f"rounds_{first}", Bounds(0, (1 << 64) - 1))
         steps, back = self._steps(first), self._flow.latches.get(first, frozenset())
         while True:
-            counted = Change({atom: begun + step * rounds for atom, begun, step in steps})
+            counted = NewNumbers({atom: begun + step * rounds for atom, begun, step in steps})
             later = facts.on_the_way(back, self.go_on(first)).with_numbers(counted)
             begin = facts.on_the_way(back, (number(0) - rounds,)).with_numbers(counted)
             kept = [
@@ -239,7 +239,7 @@ class _Rounds:
             ):
                 if (one := before.atom) is not None:
                     renamed[one] = here
-        change = Change(renamed)
+        change = NewNumbers(renamed)
         kept = set(renamed.values())
         found = []
         known = self._flow.latches.get(first, frozenset())
@@ -251,7 +251,7 @@ class _Rounds:
         return tuple(found)
 
 
-def _stays(whole: Polynomial, *known: Facts) -> bool:
+def _stays(whole: Polynomial, *known: KnownSums) -> bool:
     return all(each.keeps(whole) for each in known)
 
 
@@ -281,32 +281,32 @@ def _int(value: object) -> int:
     return value if isinstance(value, int) else -1
 
 
-class Facts:
+class KnownSums:
     """What is known on the way to an access, and what follows of numbers that are made of others."""
 
     def __init__(
         self, words: Words, contract: Contract, predicates: frozenset[Predicate], more: tuple[Polynomial, ...] = (),
-        changes: tuple[Change, ...] = (),
+        changes: tuple[NewNumbers, ...] = (),
     ) -> None:  # fmt: skip
         self._words, self._contract, self.predicates = words, contract, predicates
         self._more, self._changes = more, changes
         self._resolved: dict[Atom, Polynomial] = {}
 
-    def with_facts(self, more: tuple[Polynomial, ...]) -> Facts:
-        return Facts(self._words, self._contract, self.predicates, (*self._more, *more), self._changes)
+    def with_facts(self, more: tuple[Polynomial, ...]) -> KnownSums:
+        return KnownSums(self._words, self._contract, self.predicates, (*self._more, *more), self._changes)
 
-    def on_the_way(self, predicates: frozenset[Predicate], more: tuple[Polynomial, ...]) -> Facts:
+    def on_the_way(self, predicates: frozenset[Predicate], more: tuple[Polynomial, ...]) -> KnownSums:
         """What is known elsewhere, under the same contract."""
-        return Facts(self._words, self._contract, predicates, more)
+        return KnownSums(self._words, self._contract, predicates, more)
 
     def keeps(self, whole: Polynomial) -> bool:
         """True if a number fits 32 bits."""
         whole = self.resolve(whole)
         return self.is_never_negative(whole) and self.is_never_negative(number((1 << 32) - 1) - whole)
 
-    def with_numbers(self, change: Change) -> Facts:
+    def with_numbers(self, change: NewNumbers) -> KnownSums:
         more = tuple(map(change.apply, self._more))
-        return Facts(self._words, self._contract, self.predicates, more, (*self._changes, change))
+        return KnownSums(self._words, self._contract, self.predicates, more, (*self._changes, change))
 
     # Numbers that kept their bits.
 
