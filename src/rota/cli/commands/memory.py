@@ -128,11 +128,13 @@ class _Read:
         lines += self._describe_bounds()
         if self.overlaps is not None:
             lines.append(f"  workgroups: {f'{len(self.overlaps)} pairs may meet' if self.overlaps else 'apart'}")
-        lines += map(
-            str, (*self.outside, *(self.overlaps or ()), *self.required, *(self.undecided if everything else ()))
-        )
-        if self.undecided and not everything:
-            lines.append(f"{len(self.undecided)} undecided findings more: --all")
+        lines += [f"  {each.flag.text}: {each.kind.value}" for each in self.handed.hand_overs]
+        sure = [each for each in self.flags if each.severity is Severity.ERROR]
+        undecided = [*(each for each in self.flags if each not in sure), *self.undecided]
+        lines += map(str, (*self.outside, *(self.overlaps or ()), *sure, *self.required))
+        lines += map(str, undecided if everything else ())
+        if undecided and not everything:
+            lines.append(f"{len(undecided)} undecided findings more: --all")
         return "\n".join(lines)
 
     def _describe_bounds(self) -> list[str]:

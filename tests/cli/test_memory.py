@@ -1,0 +1,63 @@
+"""`rota memory`: formulas, bounds, workgroups, flags, and how the run ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rota.isa.binary.toolchain import find_toolchain
+from tests.cli.command import data, rota
+from tests.shared import shared
+
+SOURCE = """extern "C" __attribute__((global, amdgpu_flat_work_group_size(64, 64)))
+void k(float* x, unsigned n, unsigned s) {{
+  unsigned i = __builtin_amdgcn_workgroup_id_x() * 64 + __builtin_amdgcn_workitem_id_x();
+  if (i {below} n) x[{at}] = i;
+}}"""
+EXTENT, RANGES = "--extent x=4*n", "--range n=1..65536 --range group_x=0..65535"
+
+
+def written(folder: Path, *, below: str = "<", at: str = "i") -> Path:
+    file = folder / "kernel.hsaco"
+    file.write_bytes(find_toolchain().compile(SOURCE.format(below=below, at=at), "gfx950").hsaco)
+    return file
+
+
+def test_a_right_kernel_ends_well(tmp_path: Path) -> None:
+    file = written(tmp_path)
+    (kernel,) = data(f"memory {file} {EXTENT} {RANGES} --apart")["kernels"]
+    (access,) = kernel["accesses"]
+    assert (access["pointer"], access["verb"], access["bytes"], access["bounds"]) == ("x", "write", 4, "inside")
+    assert {each["code"] for each in kernel["findings"]} <= {"I501"}
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "code"),
+    [({"below": "<="}, EXTENT, "I502"), ({"at": "i / 128"}, "--apart", "I503"), ({"at": "i * s"}, "", "I501")],
+)
+def test_a_wrong_one_ends_in_findings(change: dict[str, str], options: str, code: str, tmp_path: Path) -> None:
+    file = written(tmp_path, **change)
+    (kernel,) = data(f"memory {file} {options} {RANGES}", status=1)["kernels"]
+    assert code in {each["code"] for each in kernel["findings"]}
+    assert code in rota(f"memory {file} {options} {RANGES}").stdout
+
+
+def test_without_an_extent_nothing_is_said_of_bounds(tmp_path: Path) -> None:
+    (kernel,) = data(f"memory {written(tmp_path)}")["kernels"]
+    assert {each["bounds"] for each in kernel["accesses"]} == {"no extent"}
+
+
+def test_flags_between_workgroups_are_listed() -> None:
+    folder = shared("kernels/aiter")
+    file = folder / "gfx942__fmoe__silu__fmoe_bf16_a16_blockscaleFp8_g1u1_vs_silu_1tg_16x128_flat_pf3.co"
+    result = rota(f"memory {file}")
+    assert result.exit_code == 1
+    assert "I305" in result.stdout
+
+
+@pytest.mark.parametrize("option", ["--extent x", "--extent x=4*q", "--extent x=4-n", "--range n=1", "--range n"])
+def test_what_is_stated_wrongly_is_refused(option: str, tmp_path: Path) -> None:
+    result = rota(f"memory {written(tmp_path)} {option}")
+    assert result.exit_code == 1
+    assert "I107" in result.stderr
