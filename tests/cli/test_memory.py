@@ -61,3 +61,12 @@ def test_what_is_stated_wrongly_is_refused(option: str, tmp_path: Path) -> None:
     result = rota(f"memory {written(tmp_path)} {option}")
     assert result.exit_code == 1
     assert "I107" in result.stderr
+
+
+def test_bounds_want_z3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.prove.bit_vectors.is_available", lambda: False)
+    file = written(tmp_path)
+    assert rota(f"memory {file}").exit_code == 0
+    result = rota(f"memory {file} {EXTENT} {RANGES}")
+    assert result.exit_code == 1
+    assert "T301" in result.stderr

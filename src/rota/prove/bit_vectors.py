@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from operator import eq, lt, ne
 from typing import Any
 
+from rota.errors import ToolchainError
 from rota.prove.decisions import Decided, Decisions, Event, Renamed
 from rota.prove.guesses import Guesses
 from rota.prove.symbol import GROUP, LANE, M32, Symbol
@@ -48,6 +49,10 @@ Sum = tuple[Mapping[Any, int], int]
 
 def has_no_solution(sums: Sequence[Sum], effort: int = EFFORT) -> bool:
     """True if no whole numbers satisfy all sums; False if some do, or the effort is used up."""
+    if not is_available():
+        raise ToolchainError.of(
+            "T301", "bounds are proved by z3, which is not installed", fixes=("pip install 'rota[prove]'",)
+        )
     import z3
 
     own = z3.Context()
