@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from rota.errors import IsaError
 from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.decoded import load_program
 from rota.isa.launch.run import run_kernel
@@ -97,3 +98,11 @@ def test_the_wrong_twin_meets(name: str) -> None:
 def test_a_kernel_that_asks_for_no_workgroup_isnt_apart() -> None:
     twins = TWINS["sums"]
     assert overlaps(twins, "x[T(x)] = n;") == ["I503"]
+
+
+def test_too_many_pairs_end_in_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.prove.footprint.apart._MOST_PAIRS", 1)
+    twins = TWINS["a shift in place"]
+    with pytest.raises(IsaError) as ended:
+        overlaps(twins, twins.wrong)
+    assert [each.code for each in ended.value.findings] == ["I402"]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, product
 
-from rota.errors import Finding, Severity
+from rota.errors import Finding, IsaError, Severity
 from rota.prove.causes import LEVEL, UNDECIDED, EvidenceLevel
 from rota.prove.footprint.accesses import Footprint, KernelAccesses
 from rota.prove.footprint.bounds import PRIME, Contract, KnownSums, inequalities_of
@@ -19,6 +19,7 @@ from rota.prove.footprint.polynomial import Atom, Monomial, Polynomial, number, 
 
 _SHARED = frozenset({"argument", "word of arguments", "launch", "kernarg"})  # by all workgroups
 _MADE = frozenset({"narrow", "signed", "quotient", "high", "remainder", "min", "max"})
+_MOST_PAIRS = 2000
 _MOST_ROWS = 2  # products of arguments, of which each makes three cases
 
 
@@ -58,6 +59,9 @@ class _Judge:
         key = (one.base, one.offset, one.active, one.known, other.base, other.offset, other.active, other.known,
                one.size, other.size)  # fmt: skip
         if key not in self._known:
+            if len(self._known) == _MOST_PAIRS:
+                message = f"more than {_MOST_PAIRS:,} pairs of accesses would have to be kept apart"
+                raise IsaError.of("I402", message, fixes=("ask without --apart",))
             self._known[key] = bool(self._axes) and all(
                 self._apart_if(one, other, axis, sign) for axis in self._axes for sign in (1, -1)
             )
