@@ -16,7 +16,7 @@ from rota.prove.footprint.flow import BlockEntries, KernelFlow, LaunchWords, Sta
 from rota.prove.footprint.polynomial import ZERO, Atom, Polynomial, describe, number
 from rota.prove.footprint.step import WordStep
 from rota.prove.footprint.steps import UNNAMED, resource_base, root_of, take_step
-from rota.prove.footprint.words import HeldWord, Predicate, Words
+from rota.prove.footprint.words import TRUE, HeldWord, Predicate, Words
 from rota.prove.operation import EXEC_BITS, Operation, OperationKind, UnknownOperationError, mark_spills, read_operation
 from rota.prove.slicing import derive_successors
 from rota.targets.architecture import Architecture
@@ -171,9 +171,11 @@ def _read_access(step: WordStep, flow: KernelFlow) -> Footprint | str:
         return f"its operands: {error}"
     verb = "read" if access.verb is MemVerb.LOAD else "write" if access.verb is MemVerb.STORE else "atomic"
     size = access.size if access.space is not MemSpace.SCALAR else 4 * operation.data.bit_count()
+    # The scalar unit doesn't ask for active lanes.
+    active = TRUE if access.space is MemSpace.SCALAR else step.state.exec
     return Footprint(
         operation=operation, verb=verb, size=size, pointer=find_pointer(step.words, flow, base), base=base,
-        offset=offset, limit=limit, active=step.state.exec, known=flow.known_at(step.at),
+        offset=offset, limit=limit, active=active, known=flow.known_at(step.at),
     )  # fmt: skip
 
 

@@ -165,14 +165,16 @@ class WordStep:
         return held if isinstance(held, Predicate) else Predicate("unknown", (self.at, "scc"))
 
     def branch_test(self) -> Predicate | None:
-        """What a branch asks of all lanes alike; of VCC, what does not differ by lane."""
+        """What a branch asks of all lanes alike; of VCC, what does not differ by lane, while all are active."""
         condition = self.operation.spec.condition
         if condition is None or condition.register == "exec":
             return None
         if condition.register == "scc":
             return self.scc()
         held = self.state.held.get(VCC_ROW)
-        parts = held.condition.parts - self.state.exec.parts if isinstance(held, PredicateHalf) else frozenset()
+        if self.state.exec != TRUE or not isinstance(held, PredicateHalf):  # without active lanes VCC is zero, too
+            return None
+        parts = held.condition.parts
         only = next(iter(parts)) if len(parts) == 1 else None
         return None if only is None or differs_by_lane(only) else only
 
