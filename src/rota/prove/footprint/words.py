@@ -275,7 +275,8 @@ class Words:
             return HeldWord(self.atoms.make("high sum", tuple(highs), text, _ALL, by_lane=by_lane), 0, at)
         if one.part != other.part and (sign > 0 or one.part):  # what is added to a high word counts 2**32 times
             above, below = (one, other) if one.part else (other, one)
-            return HeldWord(self._restore_low(above.whole + below.whole.times(sign * WORD)), 1, at)
+            added = restore(below.whole, bits=32)  # 2**32 times what 32 bits lose is nothing of 64 bits
+            return HeldWord(self._restore_low(above.whole + added.times(sign * WORD)), 1, at)
         if one.part or other.part:
             return HeldWord(self.atoms.limit(self.value(one) + self.value(other).times(sign)), 0, at)
         return HeldWord(self.atoms.limit(one.whole + other.whole.times(sign)), 0, at)
@@ -376,11 +377,11 @@ def _below(atom: Atom) -> Polynomial | None:
     return _below(above) if above is not None and above.op == "high" else None
 
 
-def restore(whole: Polynomial) -> Polynomial:
-    """The number that would be there if its factors had kept their bits."""
+def restore(whole: Polynomial, *, bits: int = 0) -> Polynomial:
+    """The number that would be there if its factors had kept their bits; with `bits`, only those that have so many."""
 
     def find(atom: Atom) -> Polynomial:
-        inside = atom.args[0] if atom.op in {"narrow", "signed"} else None
+        inside = atom.args[0] if atom.op in {"narrow", "signed"} and bits in {0, atom.args[1]} else None
         return inside if isinstance(inside, Polynomial) else of_atom(atom)
 
     return substitute(whole, find)
