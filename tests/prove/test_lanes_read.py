@@ -62,9 +62,9 @@ def _always(*_: object) -> bool:
 @pytest.mark.parametrize(
     ("name", "premise"),
     [
-        ("all lanes", "_narrows_exec"),
-        ("other lanes", "_narrows_exec"),
-        ("the lanes that are left", "_narrows_exec"),
+        ("all lanes", "narrows_exec"),
+        ("other lanes", "narrows_exec"),
+        ("the lanes that are left", "narrows_exec"),
         ("a lane by its number", "_is_lane_wise"),
     ],
 )
