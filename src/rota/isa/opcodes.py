@@ -222,10 +222,9 @@ class Opcode:
     `words` are the parts of its name and `types` the types at its end: ("cmp", "eq") and ("i32",). The first `targets`
     operands are written; with `tied` the first is read too, with `swaps` all are both. A `partial` result leaves a part
     of its register as it was. `reads` and `writes` are rows that aren't named. `counters` are those that a wait names
-    in its own name, `traffic` says how one without an access is counted, `cache` what it does
-    with caches. One that is not `known` is refused by proof
-    and interpreter; its roles are those of its kind. Both refuse one that is not `modelled`, too: its roles are sure,
-    but what it does has no place in them.
+    in its own name, `traffic` says how one without an access is counted, `cache` what it does with caches. One that is
+    not `known` is refused by proof and interpreter; its roles are those of its kind. Both refuse one that is not
+    `modelled`, too: its roles are sure, but what it does has no place in them.
     """
 
     name: str

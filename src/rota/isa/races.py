@@ -20,6 +20,7 @@ from rota.isa.wave.meeting import NO_TOKENS, WaveMeetings
 from rota.isa.wave.wave import Faults, Wave
 from rota.targets.memory_model import HandOverPiece
 
+Evidence = tuple[tuple[str, str], ...]
 Octets = NDArray[np.int64]
 Places = NDArray[np.int64]
 
@@ -635,26 +636,21 @@ class GlobalOrder:
                 self._explained.add(lines)
                 attempt = self._explain(other, access) or self._explain(access, other)
                 why = _describe_scopes(access, other) if attempt is None else attempt.evidence
-                self._add("I303", f"{verb} memory; nothing orders it with another {{}}'s {noun}", *ends, where, why)
+                self._add("I303", f"{verb} memory; nothing orders it with another {{}}'s {noun}", ends, where, why)
         else:
-            self._add("I302", f"{verb} memory; no wait and barrier keep it after another {{}}'s {noun}", *ends, where)
+            self._add("I302", f"{verb} memory; no wait and barrier keep it after another {{}}'s {noun}", ends, where)
 
     def _end_of(self, access: _Access) -> OneEnd:
         return OneEnd(instruction=access.instruction, workgroup=self._names[access.group], wave=access.wave)
 
     def report_equal_stores(self, here: OneEnd, there: OneEnd, octets: tuple[int, int]) -> None:
         """An I304 of two waves, of one workgroup or of two, that write the same to these places."""
-        self._add("I304", "writes what another {} has written; nothing orders the two", here, there, octets)
+        self._add("I304", "writes what another {} has written; nothing orders the two", (here, there), octets)
 
-    def _add(  # noqa: PLR0917
-        self,
-        code: str,
-        message: str,
-        here: OneEnd,
-        there: OneEnd,
-        octets: tuple[int, int],
-        why: tuple[tuple[str, str], ...] = (),
+    def _add(
+        self, code: str, message: str, ends: tuple[OneEnd, OneEnd], octets: tuple[int, int], why: Evidence = ()
     ) -> None:
+        here, there = ends
         across = here.workgroup != there.workgroup
         named, other = (", ".join(map(str, each.workgroup)) for each in (here, there))
         groups = (("workgroup", named), *((("other workgroup", other),) if across else ()))
@@ -745,7 +741,7 @@ def _find_invalidate(works: Sequence[_Access], acquire: _Access, second: _Access
     return [HandOverPiece.INVALIDATE_SCOPE if between else HandOverPiece.INVALIDATE]
 
 
-def _describe_scopes(access: _Access, other: _Access) -> tuple[tuple[str, str], ...]:
+def _describe_scopes(access: _Access, other: _Access) -> Evidence:
     """What is missing if only one of a store and a load is seen by the whole device: the two don't make a flag."""
     narrow, wide = sorted((access, other), key=lambda each: each.scope)
     pair = MemoryUse.READ in {narrow.use, wide.use} and not narrow.use.atomic and not wide.use.atomic
@@ -763,7 +759,7 @@ class _Attempt:
     lacks: tuple[HandOverPiece, ...]
 
     @property
-    def evidence(self) -> tuple[tuple[str, str], ...]:
+    def evidence(self) -> Evidence:
         missing = ", ".join(dict.fromkeys(each.value for each in self.lacks))
         ends = (("flag's store", self.release), ("flag's load", self.acquire))
         return (

@@ -15,7 +15,7 @@ from rota.isa.opcodes import IsaUnit, MemVerb
 from rota.isa.registers import SCALAR, rows_in
 from rota.isa.wave.operand import File, Operand
 from rota.prove.operation import EXEC_BITS, Operation, OperationKind, rows_of
-from rota.prove.slicing import derive_successors, find_meeting_points
+from rota.prove.slicing import derive_successors, find_meeting_points, split_blocks
 
 # Walks over the control flow.
 
@@ -47,13 +47,7 @@ class FlowGraph:
     @cached_property
     def blocks(self) -> dict[int, int]:
         """Where stretches without branches begin, and where they end."""
-        starts = {0}
-        for number, following in enumerate(self.successors):
-            if following != [number + 1]:
-                starts.update(following)
-                starts.add(number + 1)
-        marks = sorted(each for each in starts if each < len(self.operations))
-        return dict(zip(marks, [*marks[1:], len(self.operations)], strict=True))
+        return {each.first: each.last + 1 for each in split_blocks(self.successors)}
 
     @cached_property
     def one_wave(self) -> bool:
@@ -100,12 +94,6 @@ class FlowGraph:
 
 
 # Accesses of global memory.
-
-
-def is_global(operation: Operation) -> bool:
-    access = operation.access
-    kinds = {OperationKind.VMEM, OperationKind.SMEM}
-    return operation.kind in kinds and access is not None and not access.private and operation.verb != "time"
 
 
 def is_atomic(operation: Operation) -> bool:
@@ -218,17 +206,17 @@ class FlagOrigins:
         self.polls = {
             each.number: loop
             for each in kernel.operations
-            if is_global(each) and each.instruction.returns and (loop := _find_poll(kernel, each)) is not None
+            if each.is_global and each.instruction.returns and (loop := _find_poll(kernel, each)) is not None
         }
         # Compilers put a copy of a loop's first round before it.
         self.peeled = {
             each.number
             for each in kernel.operations
-            if is_global(each) and each.kind is OperationKind.VMEM and each.instruction.returns and not is_atomic(each)
+            if each.is_global and each.kind is OperationKind.VMEM and each.instruction.returns and not is_atomic(each)
             if each.access is not None and each.access.size <= _WORDS
             if any(0 < loop.start - each.number <= _NEAR for loop in self.polls.values())
         } - self.polls.keys()
-        returning = (each.number for each in kernel.operations if is_global(each) and _may_be_flag(each))
+        returning = (each.number for each in kernel.operations if each.is_global and _may_be_flag(each))
         candidates = sorted({*self.polls, *self.peeled, *returning})
         first = _FIRST_BIT + len(pointers)
         self._all_pointers = (1 << first) - (1 << _FIRST_BIT)
@@ -269,7 +257,7 @@ class FlagOrigins:
 
     def _see(self, operation: Operation, known: KnownMarks) -> None:
         number = operation.number
-        if is_global(operation):
+        if operation.is_global:
             marks = 0
             for row in _address_rows(operation):
                 marks |= known.marks.get(row, 0)

@@ -23,7 +23,7 @@ from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction
 from rota.isa.opcodes import CacheWork, MemVerb
 from rota.prove.causes import LEVEL, UNDECIDED, EvidenceLevel
-from rota.prove.flag_origins import SINGLE, FlagOrigins, FlowGraph, WalkRules, is_atomic, is_global, is_wide
+from rota.prove.flag_origins import SINGLE, FlagOrigins, FlowGraph, WalkRules, is_atomic, is_wide
 from rota.prove.operation import Operation, OperationKind, UnknownOperationError, read_operation
 from rota.targets.architecture import Architecture
 from rota.targets.memory_model import HandOverPiece as Piece
@@ -161,7 +161,7 @@ _Reads = dict[int, "_View"]  # by the number of the flag's load
 def _step_stores(operation: Operation, state: _Stores) -> None:
     for number, each in state.items():
         state[number] = _step_store(operation, each)
-    if is_global(operation) and operation.access is not None and operation.access.verb is not MemVerb.LOAD:
+    if operation.is_global and operation.access is not None and operation.access.verb is not MemVerb.LOAD:
         state[operation.number] = _Progress(younger=_NEVER if operation.flat else 0)
 
 
@@ -258,7 +258,7 @@ _OTHERS_STORES = "whether a write-back waits for stores of other waves"
 class _Judge:
     def __init__(self, kernel: FlowGraph) -> None:
         self._kernel, self._origins = kernel, FlagOrigins(kernel)
-        self._accesses = [each for each in kernel.operations if is_global(each)]
+        self._accesses = [each for each in kernel.operations if each.is_global]
         self._acquires = dict(self._find_acquires())
         self._stores = [each for each in self._accesses if each.access and each.access.verb is not MemVerb.LOAD]
         self._judged: set[tuple[int, bool]] = set()  # flags with data, as a release or not

@@ -110,8 +110,20 @@ class Operation:
         return self.instruction.spec.access
 
     @property
+    def is_global(self) -> bool:
+        """True if it accesses global memory, or may: flat accesses name any memory."""
+        access = self.access
+        if access is None or self.kind not in _REACHING:
+            return False
+        return access.space in _GLOBAL and not access.private
+
+    @property
     def is_vector(self) -> bool:
         return self.instruction.spec.unit.computes_lanes and not self.instruction.spec.is_scalar
+
+
+_REACHING = frozenset({OperationKind.VMEM, OperationKind.SMEM})
+_GLOBAL = frozenset({MemSpace.GLOBAL, MemSpace.FLAT, MemSpace.SCALAR})
 
 
 class UnknownOperationError(Exception):

@@ -78,6 +78,38 @@ def derive_successors(operations: Sequence[Operation]) -> list[list[int]]:
     return successors
 
 
+@dataclass(frozen=True, slots=True)
+class FlowBlock:
+    """Operations without a branch between them."""
+
+    first: int
+    last: int
+    successors: tuple[int, ...]
+    predecessors: tuple[int, ...]
+
+
+def split_blocks(successors: Sequence[Sequence[int]]) -> tuple[FlowBlock, ...]:
+    """The stretches of operations without a branch, in their order."""
+    count = len(successors)
+    leaders = {0}
+    for at, following in enumerate(successors):
+        if list(following) != [at + 1]:
+            leaders.update(following)
+            if at + 1 < count:
+                leaders.add(at + 1)
+    starts = sorted(leaders)
+    place_of = {first: place for place, first in enumerate(starts)}
+    ends = [*(each - 1 for each in starts[1:]), count - 1]
+    into: list[list[int]] = [[] for _ in starts]
+    for place, end in enumerate(ends):
+        for each in dict.fromkeys(successors[end]):
+            into[place_of[each]].append(place)
+    return tuple(
+        FlowBlock(first, end, tuple(dict.fromkeys(place_of[each] for each in successors[end])), tuple(into[place]))
+        for place, (first, end) in enumerate(zip(starts, ends, strict=True))
+    )
+
+
 def forget_polls(operations: Sequence[Operation], needed: Sequence[int]) -> list[Operation]:
     """The operations; a loop whose results are needed after it isn't one that only polls a barrier in LDS."""
     found = list(operations)

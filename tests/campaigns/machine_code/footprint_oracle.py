@@ -262,7 +262,7 @@ def compared(program: KernelProgram, launch: Launch) -> Counter[str]:
     flow = read_flow([step.instruction for step in program.steps], program.architecture)
     before = {
         step.operation.number: step.state.copy()
-        for step in follow(words, flow, program.facts, program.architecture)
+        for step, _ in follow(words, flow, program.facts, program.architecture)
     }  # fmt: skip
     made: dict[int, list[Atom]] = {}
     for atom in words.atoms.every():

@@ -60,7 +60,7 @@ def compare_text(text: str) -> dict[str, int]:
 def test_the_comparison_finds_a_wrong_formula(monkeypatch: pytest.MonkeyPatch) -> None:
     """A product that is taken for a sum."""
     monkeypatch.setitem(numbers.ON_NUMBERS, "v_mul_lo_u32", numbers.ON_NUMBERS["v_add_u32"])
-    monkeypatch.setattr("rota.prove.footprint.steps._ACTIONS", {**numbers.ON_NUMBERS})
+    monkeypatch.setattr("rota.prove.footprint.accesses._ACTIONS", {**numbers.ON_NUMBERS})
     with pytest.raises(DifferError):
         compare_text("v_mul_lo_u32 v2, v0, s4\nv_mov_b32_e32 v3, v2")
 

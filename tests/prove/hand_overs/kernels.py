@@ -121,7 +121,7 @@ LEADERS = """
   for (int g = 0; g < 3; g++) total += part[g * 128 + (ID ^ 64)];
   out[at] = total;
 """
-# A sum behind a lock, which one work item takes.
+# A sum under a lock, which one work item takes.
 LOCK = """
   if (ID == 0) {
     u32 zero = 0;

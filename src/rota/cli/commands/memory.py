@@ -25,7 +25,7 @@ _MOST = 12  # formulas of a kernel that are printed without --all
 @click.argument("kernel")
 @click.option(
     "--extent", "extents", multiple=True, metavar="POINTER=BYTES",
-    help="The bytes behind a pointer, as a sum of products of arguments: A=M*K*2.",
+    help="The bytes that a pointer leads to, as a sum of products of arguments: A=M*K*2.",
 )  # fmt: skip
 @click.option(
     "--range", "ranges", multiple=True, metavar="NAME=LOW..HIGH", help="What an argument, or group_x, may be."
@@ -108,7 +108,13 @@ class _Read:
     @property
     def fails(self) -> bool:
         sure = any(each.severity is Severity.ERROR for each in self.flags)
-        return bool(self.required or self.outside or self.overlaps or sure)
+        unread = bool(self.kernel.refused) and self.is_asked
+        return bool(self.required or self.outside or self.overlaps or sure or unread)
+
+    @property
+    def is_asked(self) -> bool:
+        """True if bounds or workgroups are to be proved, which takes all accesses."""
+        return bool(self.contract.extents) or self.overlaps is not None
 
     def describe(self, *, everything: bool) -> str:
         groups = Counter(
@@ -127,7 +133,7 @@ class _Read:
         lines += [f"  not read: {instruction.text}: {reason}" for instruction, reason in self.kernel.refused]
         lines += self._describe_bounds()
         if self.overlaps is not None:
-            lines.append(f"  workgroups: {f'{len(self.overlaps)} pairs may meet' if self.overlaps else 'apart'}")
+            lines.append(f"  workgroups: {self._describe_workgroups(self.overlaps)}")
         lines += [f"  {each.flag.text}: {each.kind.value}" for each in self.handed.hand_overs]
         sure = [each for each in self.flags if each.severity is Severity.ERROR]
         undecided = [*(each for each in self.flags if each not in sure), *self.undecided]
@@ -137,10 +143,17 @@ class _Read:
             lines.append(f"{len(undecided)} undecided findings more: --all")
         return "\n".join(lines)
 
+    def _describe_workgroups(self, overlaps: tuple[Finding, ...]) -> str:
+        if overlaps:
+            return f"{len(overlaps)} pairs may meet"
+        return f"undecided: {len(self.kernel.refused)} accesses aren't read" if self.kernel.refused else "apart"
+
     def _describe_bounds(self) -> list[str]:
         if not self.contract.extents:
             return []
         counts = Counter(each.reach.value for each in self.judged)
+        counts["not read"] += len(self.kernel.refused)
+        counts = +counts  # without the ones that are zero
         said = ", ".join(f"{count} {place}" for place, count in counts.items())
         return [f"  bounds: {said}"]
 

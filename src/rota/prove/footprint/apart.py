@@ -137,7 +137,7 @@ def report_overlap(each: SharedBytes) -> Finding:
         ),
         evidence=(
             (LEVEL, EvidenceLevel.UNDECIDED.value),
-            (UNDECIDED, "whether two workgroups come to the same address"),
+            (UNDECIDED, "whether two workgroups reach the same address"),
             ("address", each.one.formula),
             ("other address", each.other.formula),
         ),

@@ -18,7 +18,17 @@ from rota.errors import Finding, IsaError, Severity
 from rota.prove.bit_vectors import has_no_solution
 from rota.prove.causes import LEVEL, UNDECIDED, EvidenceLevel
 from rota.prove.footprint.accesses import Footprint, KernelAccesses
-from rota.prove.footprint.polynomial import Atom, Bounds, Monomial, Polynomial, number, of_atom, substitute
+from rota.prove.footprint.polynomial import (
+    Atom,
+    Bounds,
+    Monomial,
+    Polynomial,
+    atoms_inside,
+    bounds_of_bits,
+    number,
+    of_atom,
+    substitute,
+)
 from rota.prove.footprint.words import HeldWord, Predicate, Words, negated
 
 _MOST_PRODUCTS = 400
@@ -44,15 +54,13 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
-    """What a caller promises: bytes behind pointers, as polynomials of arguments, and the ranges of arguments."""
+    """What a caller promises: how many bytes pointers lead to, as polynomials of arguments, and arguments' ranges."""
 
     extents: Mapping[str, Polynomial]
     ranges: Mapping[str, Bounds]
 
 
 _TERM = re.compile(r"\s*(?:(?P<number>\d+)|(?P<name>[A-Za-z_.][\w.]*))\s*(?P<then>[*+]|$)")
-
-
 _RANGE = re.compile(r"(?P<name>[\w.]+)=(?P<low>\d+)\.\.(?P<high>\d+)")
 
 
@@ -94,7 +102,7 @@ def argument_of(kernel: KernelAccesses, name: str) -> Polynomial:
                 return of_atom(atom)
     for each in kernel.arguments:  # which the kernel doesn't read
         if each.name == name:
-            return kernel.words.atoms.make("argument", (name,), name, Bounds(0, (1 << 8 * each.size) - 1))
+            return kernel.words.atoms.make("argument", (name,), name, bounds_of_bits(8 * each.size))
     names = ", ".join(each.name for each in kernel.arguments)
     raise IsaError.of("I107", f"the kernel has no argument {name!r}", fixes=(f"it has: {names}",))
 
@@ -109,7 +117,7 @@ class _Judge:
     def __init__(self, kernel: KernelAccesses, contract: Contract) -> None:
         self._words, self._contract, self._flow = kernel.words, contract, kernel.flow
         self._proved: dict[object, bool] = {}
-        self._rounds = _Rounds(kernel)
+        self._rounds = _Rounds(kernel, KnownSums(kernel.words, contract, frozenset()))
 
     def place(self, access: Footprint) -> Judged:
         pointer = self._pointer_of(access)
@@ -117,10 +125,14 @@ class _Judge:
             return Judged(access=access, reach=Reach.NO_EXTENT)
         facts = KnownSums(self._words, self._contract, access.active.parts | access.known)
         start, extent = access.base - pointer + access.offset, self._contract.extents[access.pointer]
-        for side, room in (("before its beginning", start), ("behind its end", extent - start - number(access.size))):
-            key = (room, access.active, access.known)
+        for side, room in (("before its beginning", start), ("after its end", extent - start - number(access.size))):
+            key = (room, facts.predicates)
             if key not in self._proved:
-                self._proved[key] = self._is_inside(facts, room, self._rounds.list_loops(room, facts.predicates))
+                # What lanes carry is known of those that go through the loop.
+                loops = [
+                    first for first in _list_loops(room) if self._flow.headers[first].parts <= facts.predicates
+                ]  # fmt: skip
+                self._proved[key] = self._is_inside(facts, room, loops)
             if not self._proved[key]:
                 return Judged(access=access, reach=Reach.UNDECIDED, side=side)
         return Judged(access=access, reach=Reach.INSIDE)
@@ -131,11 +143,9 @@ class _Judge:
             return facts.is_never_negative(facts.resolve(room))
         first, rest = loops[0], loops[1:]
         begun = self._rounds.begin(first)
-        if begun is None:
-            return self._is_inside(facts, room, rest)
         if not self._is_inside(facts.with_numbers(begun), begun.apply(room), rest):
             return False
-        counted = self._rounds.count(facts, first)
+        counted = self._rounds.count(first)
         later = facts.with_facts(self._rounds.go_on(first)).with_numbers(counted)
         return self._is_inside(later, counted.apply(room), rest)
 
@@ -159,39 +169,49 @@ class NewNumbers:
 class _Rounds:
     """What a loop carries, in its first round and in a later one."""
 
-    def __init__(self, kernel: KernelAccesses) -> None:
-        self._words, self._flow = kernel.words, kernel.flow
+    def __init__(self, kernel: KernelAccesses, nothing: KnownSums) -> None:
+        self._words, self._flow, self._nothing = kernel.words, kernel.flow, nothing
+        self._counted: dict[int, NewNumbers] = {}
 
-    def list_loops(self, room: Polynomial, predicates: frozenset[Predicate]) -> tuple[int, ...]:
-        """The first operations of the loops that carry something of what is asked."""
-        del predicates
-        return tuple(dict.fromkeys(first for atom in room.atoms() for first in _loops_in(atom)))
+    def _list_carried(self, first: int) -> Iterator[tuple[Atom, HeldWord]]:
+        """The words of a loop, each with the one that it begins with."""
+        for atom, each in self._flow.carried.items():
+            if each.first == first:
+                yield atom, each.arms[0]
 
-    def begin(self, first: int) -> NewNumbers | None:
-        """What each carried word is in the first round; None if nothing of it is known."""
-        numbers: dict[Atom, Polynomial] = {}
-        for (at, row), arms in self._flow.carried.items():
-            if at == first and (atom := self._carried(first, row)) is not None:
-                numbers[atom] = self._words.value(arms[0])
+    def _list_pairs(self, first: int) -> Iterator[tuple[Atom, Atom, Atom]]:
+        """The numbers of 64 bits of a loop, each with its words."""
         for atom in self._words.atoms.every():
-            pair = [each for each in atom.args if isinstance(each, Atom)] if atom.op == "wide carried" else []
-            if pair and pair[0].args[0] == first:
-                low, high = (self._flow.carried[_int(each.args[0]), _int(each.args[1])] for each in pair)
-                numbers[atom] = self._words.join(low[0], high[0])
-        return NewNumbers(numbers) if numbers else None
+            if atom.op == "wide carried":
+                low, high = (each for each in atom.args if isinstance(each, Atom))
+                if self._flow.carried[low].first == first:
+                    yield atom, low, high
 
-    def count(self, facts: KnownSums, first: int) -> NewNumbers:
+    def begin(self, first: int) -> NewNumbers:
+        """What each carried word is in the first round."""
+        numbers = {atom: self._words.value(word) for atom, word in self._list_carried(first)}
+        for atom, *pair in self._list_pairs(first):
+            low, high = (self._flow.carried[each].arms[0] for each in pair)
+            numbers[atom] = self._words.join(low, high)
+        return NewNumbers(numbers)
+
+    def count(self, first: int) -> NewNumbers:
         """What each carried word is after so many rounds, for those that never wrap: by induction over the rounds.
 
         All are assumed to be what they were at the beginning and a step for each round; those that may wrap in the
         next round, by what is known on the way back, are left out, until none is.
         """
-        rounds = self._words.atoms.make("rounds", (first,), f"rounds_{first}", Bounds(0, (1 << 64) - 1))
+        if first not in self._counted:
+            self._counted[first] = self._count(first)
+        return self._counted[first]
+
+    def _count(self, first: int) -> NewNumbers:
+        rounds = self._words.atoms.make("rounds", (first,), f"rounds_{first}", bounds_of_bits(64))
         steps, back = self._steps(first), self._flow.latches.get(first, frozenset())
         while True:
             counted = NewNumbers({atom: begun + step * rounds for atom, begun, step in steps})
-            later = facts.on_the_way(back, self.go_on(first)).with_numbers(counted)
-            begin = facts.on_the_way(back, (number(0) - rounds,)).with_numbers(counted)
+            later = self._nothing.elsewhere(back, self.go_on(first)).with_numbers(counted)
+            begin = self._nothing.elsewhere(back, (number(0) - rounds,)).with_numbers(counted)
             kept = [
                 each for each in steps
                 if each[0].op != "carried" or _stays(counted.apply(of_atom(each[0])) + each[2], later, begin)
@@ -202,37 +222,29 @@ class _Rounds:
 
     def _steps(self, first: int) -> list[tuple[Atom, Polynomial, Polynomial]]:
         """The words that change by the same number in each round: what they begin with, and that number."""
-        begun = self.begin(first)
-        found = []
-        for atom in self._words.atoms.every():
-            if atom.op == "carried" and atom.args[0] == first:
-                arms = self._flow.carried[first, _int(atom.args[1])]
-                after = arms[1].whole if len(arms) == 2 and not arms[1].part else None
-            elif atom.op == "wide carried" and isinstance(low := atom.args[0], Atom) and low.args[0] == first:
-                after = self._after_wide(atom)
-            else:
-                continue
-            step = None if after is None else _wrapped(after - of_atom(atom))
-            if step is not None and begun is not None and all(each.op in _GIVEN for each in step.atoms()):
-                found.append((atom, begun.apply(of_atom(atom)), step))
-        return found
-
-    def _after_wide(self, atom: Atom) -> Polynomial | None:
-        low, high = (each for each in atom.args if isinstance(each, Atom))
-        arms = [self._flow.carried[_int(each.args[0]), _int(each.args[1])] for each in (low, high)]
-        return self._words.join(arms[0][1], arms[1][1]) if all(len(each) == 2 for each in arms) else None
-
-    def _carried(self, first: int, row: int) -> Atom | None:
-        return self._words.atoms.find("carried", (first, row))
+        begun, after = self.begin(first), dict[Atom, Polynomial]()
+        for atom, _ in self._list_carried(first):
+            arms = self._flow.carried[atom].arms
+            if len(arms) == _ONE_WAY and not arms[1].part:
+                after[atom] = arms[1].whole
+        for atom, *pair in self._list_pairs(first):
+            low, high = (self._flow.carried[each].arms for each in pair)
+            if len(low) == len(high) == _ONE_WAY:
+                after[atom] = self._words.join(low[1], high[1])
+        steps = {atom: _wrapped(whole - of_atom(atom)) for atom, whole in after.items()}
+        return [
+            (atom, begun.apply(of_atom(atom)), step)
+            for atom, step in steps.items()
+            if all(each.op in _GIVEN for each in step.atoms())
+        ]
 
     def go_on(self, first: int) -> tuple[Polynomial, ...]:
         """What held when the loop came back, said of what it carries now."""
         renamed: dict[Atom, Polynomial] = {}
-        for (at, row), arms in self._flow.carried.items():
-            atom = self._carried(first, row)
-            if at != first or atom is None or len(arms) != 2:
+        for atom, _ in self._list_carried(first):
+            arms, now = self._flow.carried[atom].arms, of_atom(atom)
+            if len(arms) != _ONE_WAY:
                 continue
-            now = of_atom(atom)
             for before, here in (
                 (self._words.value(arms[1]), now),
                 (self._words.signed_value(arms[1]), self._words.narrow(now, 32, signed=True)),
@@ -251,6 +263,9 @@ class _Rounds:
         return tuple(found)
 
 
+_ONE_WAY = 2  # arms of a word, with the one that it begins with: it comes back by one way
+
+
 def _stays(whole: Polynomial, *known: KnownSums) -> bool:
     return all(each.keeps(whole) for each in known)
 
@@ -261,24 +276,10 @@ def _wrapped(step: Polynomial) -> Polynomial:
     return step if constant is None or abs(constant) < 1 << 31 else number(constant - (1 << 32))
 
 
-def _loops_in(atom: Atom) -> Iterator[int]:
-    work, seen = [atom], set[Atom]()
-    while work:
-        each = work.pop()
-        if each in seen:
-            continue
-        seen.add(each)
-        if each.op == "carried":
-            yield _int(each.args[0])
-        for inside in each.args:
-            if isinstance(inside, Polynomial):
-                work += inside.atoms()
-            elif isinstance(inside, Atom):
-                work.append(inside)
-
-
-def _int(value: object) -> int:
-    return value if isinstance(value, int) else -1
+def _list_loops(room: Polynomial) -> tuple[int, ...]:
+    """The first operations of the loops that carry something of a number."""
+    found = (each.args[0] for each in atoms_inside(room.atoms()) if each.op == "carried")
+    return tuple(dict.fromkeys(each for each in found if isinstance(each, int)))
 
 
 class KnownSums:
@@ -295,8 +296,8 @@ class KnownSums:
     def with_facts(self, more: tuple[Polynomial, ...]) -> KnownSums:
         return KnownSums(self._words, self._contract, self.predicates, (*self._more, *more), self._changes)
 
-    def on_the_way(self, predicates: frozenset[Predicate], more: tuple[Polynomial, ...]) -> KnownSums:
-        """What is known elsewhere, under the same contract."""
+    def elsewhere(self, predicates: frozenset[Predicate], more: tuple[Polynomial, ...]) -> KnownSums:
+        """What is known at another place, under the same contract."""
         return KnownSums(self._words, self._contract, predicates, more)
 
     def keeps(self, whole: Polynomial) -> bool:
@@ -324,7 +325,7 @@ class KnownSums:
         inside = atom.args[0] if atom.args else None
         if atom.op in {"narrow", "signed"} and isinstance(inside, Polynomial) and isinstance(atom.args[1], int):
             bits = atom.args[1]
-            low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if atom.op == "signed" else (0, (1 << bits) - 1)
+            low, high = bounds_of_bits(bits, signed=atom.op == "signed")
             whole = self.resolve(inside)
             for same in (whole, whole - number(1 << bits)):  # adding 4294967295 subtracts 1
                 if self.is_never_negative(same - number(low)) and self.is_never_negative(number(high) - same):
@@ -341,7 +342,7 @@ class KnownSums:
         """True if no numbers that satisfy the facts make it negative."""
         if self._range(room).low >= 0:
             return True
-        if any(self._range(each).high < 0 for each in (room,)):
+        if self._range(room).high < 0:
             return False
         facts = list(dict.fromkeys(self._collect(room)))
         wanted = {factors for factors, _ in room.terms if len(factors) > 1}
@@ -350,16 +351,7 @@ class KnownSums:
         return has_no_solution([_as_sum(each) for each in sums])
 
     def _range(self, whole: Polynomial) -> Bounds:
-        low = high = 0
-        for factors, factor in whole.terms:
-            least, most = 1, 1
-            for each in factors:
-                bounds = self._bounds(each)
-                ends = [one * two for one in (least, most) for two in bounds]
-                least, most = min(ends), max(ends)
-            low += factor * (least if factor > 0 else most)
-            high += factor * (most if factor > 0 else least)
-        return Bounds(low, high)
+        return whole.bounds(self._bounds)
 
     def _bounds(self, atom: Atom) -> Bounds:
         return self._contract.ranges.get(atom.text.rstrip(PRIME), atom.bounds) if atom.op in _GIVEN else atom.bounds

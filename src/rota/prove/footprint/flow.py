@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 from rota.isa.binary.kernel_facts import Argument, KernelFacts
 from rota.isa.registers import EXEC, NAMED, SCALAR, VCC
-from rota.prove.footprint.polynomial import Atom, Bounds, Polynomial, number
+from rota.prove.footprint.polynomial import Atom, Bounds, Polynomial, bounds_of_bits, number
 from rota.prove.footprint.words import (
+    ANY_WORD,
     FALSE,
     TRUE,
     WORD,
@@ -29,13 +30,12 @@ from rota.prove.footprint.words import (
     negated,
 )
 from rota.prove.operation import EXEC_BITS, Operation, OperationKind
-from rota.prove.slicing import narrows_exec
+from rota.prove.slicing import FlowBlock, narrows_exec, split_blocks
 
 EXEC_ROW, VCC_ROW = SCALAR + EXEC, SCALAR + VCC
-_POINTER, _LONG = Bounds(0, (1 << 48) - 1), Bounds(0, (1 << 64) - 1)
-_WORD = Bounds(0, WORD - 1)
+_POINTER, _LONG = bounds_of_bits(48), bounds_of_bits(64)
 _MOST_IN_AXIS = 1023  # of a work item's number
-_SMALL = {1: Bounds(0, 0xFF), 2: Bounds(0, 0xFFFF), 4: _WORD}
+_SMALL = {size: bounds_of_bits(8 * size) for size in (1, 2, 4)}
 
 
 @dataclass(slots=True)
@@ -51,13 +51,15 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class FlowBlock:
-    """Operations without a branch between them."""
+class CarriedWord:
+    """A register that a loop changes: by its row, in the loop that begins with `first`.
+
+    `arms` are what it holds at the beginning, and then on each way back that differs.
+    """
 
     first: int
-    last: int
-    successors: tuple[int, ...]
-    predecessors: tuple[int, ...]
+    row: int
+    arms: list[HeldWord]
 
 
 class KernelFlow:
@@ -65,12 +67,14 @@ class KernelFlow:
 
     def __init__(self, operations: Sequence[Operation], successors: Sequence[Sequence[int]]) -> None:
         self.operations = operations
-        self.blocks = _split(successors)
+        self.blocks = split_blocks(successors)
         self._widening: set[int] | None = None
         self._starts = [each.first for each in self.blocks]
         self.of = {each.first: place for place, each in enumerate(self.blocks)}
-        self.carried: dict[tuple[int, int], list[HeldWord]] = {}
-        self.latches: dict[int, frozenset[Predicate]] = {}  # what holds on each way back to a loop's first operation
+        self.carried: dict[Atom, CarriedWord] = {}
+        # Of a loop, by its first operation: which lanes go through it, and what holds on each way back.
+        self.headers: dict[int, Predicate] = {}
+        self.latches: dict[int, frozenset[Predicate]] = {}
         self.widens: set[int] = set()  # blocks to which a loop comes back with lanes that had left it
         self.known: dict[int, frozenset[Predicate]] = {}  # what holds on every way to a block, by its number
         self.tests: dict[int, Predicate] = {}  # what a block's last instruction branches on, if it is SCC
@@ -92,7 +96,7 @@ class KernelFlow:
     def arms_of(self, atom: Atom) -> list[HeldWord]:
         """The words that a choice is between, or that lead into a loop and back."""
         if atom.op == "carried":
-            return next((arms for key, arms in self.carried.items() if key == atom.args), [])
+            return self.carried[atom].arms if atom in self.carried else []
         return [each for each in atom.args[1:] if isinstance(each, HeldWord)]
 
     def learn(self, at: int) -> None:
@@ -143,27 +147,6 @@ class KernelFlow:
         return found
 
 
-def _split(successors: Sequence[Sequence[int]]) -> tuple[FlowBlock, ...]:
-    count = len(successors)
-    leaders = {0}
-    for at, following in enumerate(successors):
-        if list(following) != [at + 1]:
-            leaders.update(following)
-            if at + 1 < count:
-                leaders.add(at + 1)
-    starts = sorted(leaders)
-    place_of = {first: place for place, first in enumerate(starts)}
-    ends = [*(each - 1 for each in starts[1:]), count - 1]
-    into: list[list[int]] = [[] for _ in starts]
-    for place, end in enumerate(ends):
-        for each in successors[end]:
-            into[place_of[each]].append(place)
-    return tuple(
-        FlowBlock(first, end, tuple(place_of[each] for each in successors[end]), tuple(dict.fromkeys(into[place])))
-        for place, (first, end) in enumerate(zip(starts, ends, strict=True))
-    )
-
-
 class LaunchWords:
     """What registers hold when a wave begins, and what the kernel's arguments are called."""
 
@@ -199,7 +182,7 @@ class LaunchWords:
             return HeldWord(self._words.atoms.make("packet", (), "packet", _POINTER), word)
         return self._words.unknown(f"{name}+{word}", by_lane=False)
 
-    def workgroup(self, axis: str, bounds: Bounds = _WORD) -> Polynomial:
+    def workgroup(self, axis: str, bounds: Bounds = ANY_WORD) -> Polynomial:
         return self._words.atoms.make("workgroup", (axis,), f"group_{axis}", bounds)
 
     def item(self, axis: str) -> Polynomial:
@@ -217,7 +200,7 @@ class LaunchWords:
                     return HeldWord(self._named(each, _POINTER if "buffer" in each.kind else _LONG), part)
                 if not rest and each.size in _SMALL:
                     return self._small(offset)
-        return HeldWord(self._words.atoms.make("word of arguments", (offset,), f"args[{offset:#x}]", _WORD))
+        return HeldWord(self._words.atoms.make("word of arguments", (offset,), f"args[{offset:#x}]", ANY_WORD))
 
     def _small(self, offset: int) -> HeldWord:
         total = number(0)
@@ -237,7 +220,6 @@ class BlockEntries:
 
     def __init__(self, words: Words, flow: KernelFlow) -> None:
         self._words, self._flow = words, flow
-        self._headers: dict[int, Predicate] = {}
         self._entered: dict[int, frozenset[int]] = {}
 
     def enter(self, at: int, ends: Mapping[int, State]) -> State:
@@ -308,7 +290,7 @@ class BlockEntries:
         flow, written = self._flow, 0
         for each in loop:
             block = flow.blocks[each]
-            for operation in flow.operations[block.first : block.last + 1]:
+            for operation in flow.operations_of(block):
                 written |= operation.writes | operation.data
         first = flow.blocks[at].first
         for row in [each for each in state.held if written >> each & 1]:
@@ -318,34 +300,39 @@ class BlockEntries:
             elif isinstance(held, Predicate):
                 state.held[row] = Predicate("carried", (at, row))
             else:
-                key = (first, row)
-                made = self._words.atoms.make(
-                    "carried", (first, row), f"loop_{first}[{row}]", _WORD, by_lane=row < SCALAR or held.whole.by_lane
-                )
-                flow.carried.setdefault(key, []).append(_seen_at(row, held, state.exec))
+                by_lane = row < SCALAR or held.whole.by_lane
+                text = f"loop_{first}[{row}]"
+                made = self._words.atoms.make("carried", (first, row), text, ANY_WORD, by_lane=by_lane)
+                arms = [_seen_at(row, held, state.exec)]
+                flow.carried.update({each: CarriedWord(first, row, arms) for each in made.atoms()})
                 state.held[row] = HeldWord(made)
         if written >> EXEC_ROW & 1:
             carried = Predicate("carried", (at, "exec"))
             state.exec = carried if at in flow.widens else both(state.exec, carried)
-        self._headers[at] = state.exec
+        flow.headers[first] = state.exec
         state.lanes = {key: word for key, word in state.lanes.items() if not written >> key[0] & 1}
 
     def close(self, ends: Mapping[int, State]) -> None:
         """Add what the ways back into each loop hold, and say whose lanes don't become fewer, as was assumed."""
         flow = self._flow
-        for (first, row), arms in flow.carried.items():
-            for way in flow.blocks[flow.of[first]].predecessors:
-                held = ends[way].held.get(row) if way in ends else None
-                if isinstance(held, HeldWord):
-                    held = _seen_at(row, held, ends[way].exec)
-                    if not any(held.same(each) for each in arms):
-                        arms.append(held)
-        for at, active in self._headers.items():
-            back = [each for each in flow.blocks[at].predecessors if each in ends and each not in self._entered[at]]
-            if not all(implies(ends[each].exec, active) for each in back):
+        for at, entered in self._entered.items():
+            block = flow.blocks[at]
+            back = [each for each in block.predecessors if each in ends and each not in entered]
+            for each in (each for each in flow.carried.values() if each.first == block.first):
+                each.arms.extend(self._list_arms(each.row, [ends[way] for way in back]))
+            if not all(implies(ends[way].exec, flow.headers[block.first]) for way in back):
                 flow.widens.add(at)
-            known = [flow.known[each] | flow.taken(each, at) | ends[each].exec.parts for each in back]
-            flow.latches[flow.blocks[at].first] = frozenset.intersection(*known) if known else frozenset()
+            known = [flow.known[way] | flow.taken(way, at) | ends[way].exec.parts for way in back]
+            flow.latches[block.first] = frozenset.intersection(*known) if known else frozenset()
+
+    def _list_arms(self, row: int, ends: Sequence[State]) -> list[HeldWord]:
+        """What each way back holds in a register; a mask is an unknown word."""
+        found: list[HeldWord] = []
+        for each in ends:
+            held = _seen_at(row, as_word(each.held.get(row), self._words, row), each.exec)
+            if not any(held.same(other) for other in found):
+                found.append(held)
+        return found
 
 
 def _seen_at(row: int, held: HeldWord, active: Predicate) -> HeldWord:

@@ -9,7 +9,7 @@ from rota.isa.wave.operand import File, constant_bits
 from rota.prove.footprint.flow import as_word
 from rota.prove.footprint.polynomial import Bounds, Polynomial, number
 from rota.prove.footprint.step import Action, WordStep, forget
-from rota.prove.footprint.words import FALSE, TRUE, WORD, HeldWord, Predicate, both, either, negated
+from rota.prove.footprint.words import ANY_WORD, FALSE, TRUE, WORD, HeldWord, Predicate, both, either, negated
 
 _LANE_BITS = 64
 
@@ -50,7 +50,7 @@ def _write_lane(step: WordStep) -> None:
 def _count_lanes(step: WordStep) -> None:
     other = step.value(2).bounds()
     fits = other.high + 32 < WORD
-    bounds = Bounds(other.low, other.high + 32) if fits else Bounds(0, WORD - 1)
+    bounds = Bounds(other.low, other.high + 32) if fits else ANY_WORD
     step.write(step.opaque(bounds, f"lanes before@{step.at}"))
 
 
@@ -91,7 +91,7 @@ def compare_operands(step: WordStep) -> None:
 def _compared(step: WordStep, place: int) -> Polynomial:
     kind = step.operation.spec.type
     if kind in {"i64", "u64"}:
-        return step.wide(place)
+        return step.words.narrow(step.wide(place), 64, at=step.at, signed=kind == "i64")
     return step.value(place) if kind == "u32" else step.signed(place)
 
 

@@ -16,7 +16,7 @@ from rota.errors import Finding, Severity
 from rota.prove.causes import LEVEL, UNDECIDED, EvidenceLevel
 from rota.prove.footprint.accesses import Footprint, KernelAccesses
 from rota.prove.footprint.flow import KernelFlow
-from rota.prove.footprint.polynomial import Atom, Monomial, Polynomial, describe, product_bounds
+from rota.prove.footprint.polynomial import Atom, Monomial, Polynomial, describe, parts_of, product_bounds
 from rota.prove.footprint.words import HeldWord, Words
 
 _OF_LAUNCH = frozenset({"workgroup", "item", "launch"})
@@ -129,12 +129,9 @@ def _inside(atoms: Sequence[Atom]) -> Iterator[Atom]:
         if atom not in seen:
             seen.add(atom)
             yield atom
+            work += parts_of(atom)
             for each in atom.args:
-                if isinstance(each, Polynomial):
-                    work += each.atoms()
-                elif isinstance(each, Atom):
-                    work.append(each)
-                elif isinstance(each, HeldWord):
+                if isinstance(each, HeldWord):
                     work += each.whole.atoms()
 
 
@@ -236,11 +233,7 @@ class _Walk:
                 if low not in one.whole.atoms():
                     yield from self._words.join(one, other).atoms()
         else:
-            for each in atom.args:
-                if isinstance(each, Polynomial):
-                    yield from each.atoms()
-                elif isinstance(each, Atom):
-                    yield each
+            yield from parts_of(atom)
 
 
 def report_overflow(kernel: KernelAccesses, each: Overflow) -> Finding:

@@ -6,7 +6,7 @@ A polynomial is exact: its value is an integer without limits. What a register o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,6 +22,11 @@ class Bounds(NamedTuple):
 
     def within(self, low: int, high: int) -> bool:
         return low <= self.low and self.high <= high
+
+
+def bounds_of_bits(bits: int, *, signed: bool = False) -> Bounds:
+    """What so many bits can be."""
+    return Bounds(-(1 << bits - 1), (1 << bits - 1) - 1) if signed else Bounds(0, (1 << bits) - 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -42,6 +47,10 @@ class Atom:
 
     def __repr__(self) -> str:
         return self.text
+
+
+def bounds_of(atom: Atom) -> Bounds:
+    return atom.bounds
 
 
 Monomial = tuple[Atom, ...]  # in the order of their numbers, an atom as often as it is a factor
@@ -84,11 +93,6 @@ class Polynomial:
     def by_lane(self) -> bool:
         return any(each.by_lane for each in self.atoms())
 
-    @property
-    def multiplies(self) -> bool:
-        """True if a product or a multiple is in it: then it can be larger than each register that it was made of."""
-        return any(len(factors) > 1 or abs(number) > 1 for factors, number in self.terms if factors)
-
     def __add__(self, other: Polynomial) -> Polynomial:
         if not self.terms or not other.terms:
             return other if other.terms else self
@@ -126,10 +130,11 @@ class Polynomial:
                 (rest if number % by else whole)[factors] = number
         return _collect(whole), _collect(rest)
 
-    def bounds(self) -> Bounds:
+    def bounds(self, of: Callable[[Atom], Bounds] = bounds_of) -> Bounds:
+        """The least and the largest value, by the bounds of each atom."""
         low = high = 0
         for factors, number in self.terms:
-            least, most = product_bounds(factors)
+            least, most = product_bounds(factors, of)
             low += number * (least if number > 0 else most)
             high += number * (most if number > 0 else least)
         return Bounds(low, high)
@@ -147,10 +152,10 @@ def _collect(found: dict[Monomial, int]) -> Polynomial:
     return Polynomial(tuple(sorted(((factors, number) for factors, number in found.items() if number), key=_place)))
 
 
-def product_bounds(factors: Monomial) -> Bounds:
+def product_bounds(factors: Monomial, of: Callable[[Atom], Bounds] = bounds_of) -> Bounds:
     low = high = 1
     for each in factors:
-        ends = [one * two for one in (low, high) for two in each.bounds]
+        ends = [one * two for one in (low, high) for two in of(each)]
         low, high = min(ends), max(ends)
     return Bounds(low, high)
 
@@ -229,6 +234,26 @@ def substitute(value: Polynomial, replace: Callable[[Atom], Polynomial]) -> Poly
             product = product * replace(each)
         total = total + product
     return total
+
+
+def atoms_inside(atoms: Iterable[Atom]) -> Iterator[Atom]:
+    """Atoms, and those that they are made of by arithmetic; of a choice, not those of its arms."""
+    work, seen = list(atoms), set[Atom]()
+    while work:
+        atom = work.pop()
+        if atom not in seen:
+            seen.add(atom)
+            yield atom
+            work += parts_of(atom)
+
+
+def parts_of(atom: Atom) -> Iterator[Atom]:
+    """The atoms that an atom is made of directly, by arithmetic."""
+    for each in atom.args:
+        if isinstance(each, Polynomial):
+            yield from each.atoms()
+        elif isinstance(each, Atom):
+            yield each
 
 
 def describe(value: Polynomial) -> str:

@@ -9,9 +9,9 @@ from rota.isa.wave.operand import File, Operand, constant_bits
 from rota.prove.footprint.flow import EXEC_ROW, VCC_ROW, LaunchWords, State, as_word, see
 from rota.prove.footprint.polynomial import Bounds, Polynomial, number
 from rota.prove.footprint.words import (
+    ANY_WORD,
     FALSE,
     TRUE,
-    WORD,
     HeldWord,
     Predicate,
     PredicateHalf,
@@ -33,7 +33,6 @@ class WordStep:
         self.words, self.launch, self.state, self.operation = words, launch, state, operation
         self.mask_rows = lanes // 32
         self.at = operation.number
-        self.source = "memory"  # what a load of global memory reads from, by name
 
     # Operands.
 
@@ -192,7 +191,7 @@ class WordStep:
         whole = self.words.value(word) if word.part else word.whole
         return self.words.narrow(whole, count, at=self.at, signed=signed)
 
-    def opaque(self, bounds: Bounds = Bounds(0, WORD - 1), name: str = "", *, inside: str = "") -> HeldWord:  # noqa: B008
+    def opaque(self, bounds: Bounds = ANY_WORD, name: str = "", *, inside: str = "") -> HeldWord:
         """An unknown result, or an unknown number `inside` of what is computed."""
         key = (self.at, inside) if inside else (self.at,)
         return self.words.unknown(name or f"{self.operation.name}@{self.at}", *key, bounds=bounds)

@@ -14,11 +14,20 @@ from itertools import count
 from typing import ClassVar, Self
 from weakref import WeakValueDictionary
 
-from rota.prove.footprint.polynomial import ZERO, Atom, Atoms, Bounds, Polynomial, number, of_atom, substitute
+from rota.prove.footprint.polynomial import (
+    ZERO,
+    Atom,
+    Atoms,
+    Bounds,
+    Polynomial,
+    bounds_of_bits,
+    number,
+    of_atom,
+    substitute,
+)
 
 WORD = 1 << 32
-_ALL, _SIGNED = Bounds(0, WORD - 1), Bounds(-(1 << 31), (1 << 31) - 1)
-ADDRESS_BITS = 48
+ANY_WORD = bounds_of_bits(32)
 
 
 class Predicate:
@@ -137,7 +146,7 @@ class Words:
     def __init__(self) -> None:
         self.atoms = Atoms()
 
-    def unknown(self, text: str, *key: Hashable, bounds: Bounds = _ALL, by_lane: bool = True) -> HeldWord:
+    def unknown(self, text: str, *key: Hashable, bounds: Bounds = ANY_WORD, by_lane: bool = True) -> HeldWord:
         return HeldWord(self.atoms.make("unknown", (text, *key), text, bounds, by_lane=by_lane))
 
     # A word as a number.
@@ -156,17 +165,17 @@ class Words:
         if (known := whole.constant) is not None:
             known %= 1 << bits
             return number(known - (1 << bits) if signed and known >> bits - 1 else known)
-        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-        if whole.bounds().within(low, high):
+        fits = bounds_of_bits(bits, signed=signed)
+        if whole.bounds().within(*fits):
             return whole
         whole = self.drop_multiples(whole, 1 << bits)
-        if whole.bounds().within(low, high):
+        if whole.bounds().within(*fits):
             return whole
         op = "signed" if signed else "narrow"
         text = f"{'i' if signed else 'u'}{bits}({whole})"
         kept = whole if bits == 32 else None
         return self.atoms.make(
-            op, (whole, bits, at), text, Bounds(low, high), by_lane=whole.by_lane, low=kept
+            op, (whole, bits, at), text, fits, by_lane=whole.by_lane, low=kept
         )  # fmt: skip
 
     def drop_multiples(self, whole: Polynomial, of: int) -> Polynomial:
@@ -246,7 +255,7 @@ class Words:
         if lower.args[0] != high.args[0]:
             return None
         text = lower.text if lower.op == "carried" else f"{lower.text}, 64 bits"
-        wide = Bounds(0, (1 << 64) - 1)
+        wide = bounds_of_bits(64)
         by_lane = lower.by_lane or high.by_lane
         return self.atoms.make(f"wide {lower.op}", (lower, high), text, wide, by_lane=by_lane, low=of_atom(lower))
 
@@ -272,7 +281,7 @@ class Words:
         if sign > 0 and highs[0] is not None and highs[1] is not None:  # a carry into them may be added later
             by_lane = any(each.by_lane for each in highs if each is not None)
             text = f"high words of {highs[0]} and {highs[1]}"
-            return HeldWord(self.atoms.make("high sum", tuple(highs), text, _ALL, by_lane=by_lane), 0, at)
+            return HeldWord(self.atoms.make("high sum", tuple(highs), text, ANY_WORD, by_lane=by_lane), 0, at)
         if one.part != other.part and (sign > 0 or one.part):  # what is added to a high word counts 2**32 times
             above, below = (one, other) if one.part else (other, one)
             added = restore(below.whole, bits=32)  # 2**32 times what 32 bits lose is nothing of 64 bits
@@ -339,14 +348,14 @@ class Words:
         whole = self.value(word) if word.part else word.whole
         if whole.bounds().within(0, (1 << 31) - 1):
             return HeldWord(ZERO, 0, at)
-        return HeldWord(self.atoms.make("sign", (whole,), f"sign of {whole}", _ALL, by_lane=whole.by_lane), 0, at)
+        return HeldWord(self.atoms.make("sign", (whole,), f"sign of {whole}", ANY_WORD, by_lane=whole.by_lane), 0, at)
 
     def mask_high(self, word: HeldWord, bits: int, at: int) -> HeldWord:
         """The low bits of a high word, such as those of an address of 48 bits."""
         key = (word.whole, bits)
         text = f"bits 32 to {31 + bits} of {word.whole}"
         by_lane = word.whole.by_lane
-        return HeldWord(self.atoms.make("field", key, text, Bounds(0, (1 << bits) - 1), by_lane=by_lane), 0, at)
+        return HeldWord(self.atoms.make("field", key, text, bounds_of_bits(bits), by_lane=by_lane), 0, at)
 
     def choose(self, key: Predicate | tuple[str, int], arms: tuple[HeldWord, ...], at: int) -> HeldWord:
         """One of several words; by a condition, the first where it holds and the second elsewhere."""
@@ -359,11 +368,7 @@ class Words:
 
     def _bounds_of(self, word: HeldWord) -> Bounds:
         bounds = word.whole.bounds()
-        return bounds if not word.part and bounds.within(0, WORD - 1) else _ALL
-
-    def signed_bounds(self, value: Polynomial) -> Bounds:
-        bounds = value.bounds()
-        return bounds if bounds.within(*_SIGNED) else _SIGNED
+        return bounds if not word.part and bounds.within(0, WORD - 1) else ANY_WORD
 
 
 def _below(atom: Atom) -> Polynomial | None:
