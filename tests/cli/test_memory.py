@@ -8,6 +8,7 @@ import pytest
 
 from rota.isa.binary.toolchain import find_toolchain
 from tests.cli.command import data, rota
+from tests.isa.gfx1250 import assembled
 from tests.shared import shared
 
 SOURCE = """extern "C" __attribute__((global, amdgpu_flat_work_group_size(64, 64)))
@@ -46,6 +47,15 @@ def test_a_wrong_one_ends_in_findings(change: dict[str, str], options: str, code
 def test_without_an_extent_nothing_is_said_of_bounds(tmp_path: Path) -> None:
     (kernel,) = data(f"memory {written(tmp_path)}")["kernels"]
     assert {each["bounds"] for each in kernel["accesses"]} == {"no extent"}
+
+
+def test_what_isnt_read_isnt_apart(tmp_path: Path) -> None:
+    file = tmp_path / "kernel.hsaco"
+    file.write_bytes(assembled("global_load_b32 v1, v0, s[4:5] scale_offset", "s_endpgm").hsaco)
+    assert data(f"memory {file}")["kernels"][0]["not_read"] == ["global_load_b32 v1, v0, s[4:5] scale_offset"]
+    result = rota(f"memory {file} --apart")
+    assert result.exit_code == 1
+    assert "workgroups: apart" not in result.stdout
 
 
 def test_flags_between_workgroups_are_listed() -> None:
