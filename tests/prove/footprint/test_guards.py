@@ -20,8 +20,10 @@ SMALL = (  # a load at a stride below 64
 # A load at a number of 64 bits, stride - 1, from which 64 is taken, if it is at least 64. Where the stride is 0, the
 # number is 2**64 - 1.
 LESS_ONE = (
-    "s_cmp_gt_u32 s8, 0x80\ns_cbranch_scc1 on\ns_sub_u32 s10, s8, {less}\ns_subb_u32 s11, 0, 0\nv_mov_b32_e32 v4, 64\nv_mov_b32_e32 v5, 0\n"
-    "v_cmp_ge_u64_e32 vcc, s[10:11], v[4:5]\ns_cbranch_vccz on\ns_sub_u32 s12, s8, {less}\ns_sub_u32 s12, s12, 64\n"
+    "s_cmp_gt_u32 s8, 0x80\ns_cbranch_scc1 on\ns_sub_u32 s10, s8, {less}\ns_subb_u32 s11, 0, 0\n"
+    "v_mov_b32_e32 v4, 64\nv_mov_b32_e32 v5, 0\n"
+    "v_cmp_ge_u64_e32 vcc, s[10:11], v[4:5]\ns_cbranch_vccz on\n"
+    "s_sub_u32 s12, s8, {less}\ns_sub_u32 s12, s12, 64\n"
     "s_subb_u32 s13, s11, 0\ns_add_u32 s12, s12, s4\ns_addc_u32 s13, s13, s5\ns_load_dword s14, s[12:13], 0x0\non:"
 )
 # A loop that loads at a count, which it leaves as it is: but for one way back, on which the count's register holds a
@@ -42,7 +44,9 @@ UNGUARDED = {
     + "s_and_saveexec_b64 s[20:21], vcc\ns_lshl_b32 s10, s8, 2\ns_load_dword s11, s[4:5], s10",
     "without active lanes VCC is zero": FEW_LANES + SMALL.replace("on\n", "on\ns_mov_b64 exec, s[20:21]\n", 1),
     "64 bits wrap, too": LESS_ONE.format(less=1),
-    "a mask comes back as the loop's number": MASK_COMES_BACK.format(change="v_cmp_gt_u32_e32 vcc, s9, v0\ns_mov_b64 s[10:11], vcc"),
+    "a mask comes back as the loop's number": MASK_COMES_BACK.format(
+        change="v_cmp_gt_u32_e32 vcc, s9, v0\ns_mov_b64 s[10:11], vcc"
+    ),
     "the scalar unit stays in a loop that lanes leave": COUNTED.format(load="s_load_dword s14, s[4:5], s13"),
     "both ways of a branch lead to the next instruction": "s_cmp_lt_u32 s8, 64\ns_cbranch_scc1 on\non:\n"
     "s_lshl_b32 s10, s8, 2\ns_load_dword s11, s[4:5], s10",
@@ -86,7 +90,7 @@ def read_gfx1250(*body: str) -> KernelAccesses:
 )
 def test_addresses_of_another_form_are_refused(text: str) -> None:
     ((instruction, reason),) = read_gfx1250(text).refused
-    assert instruction.opcode == text.split()[0]
+    assert instruction.opcode == text.split(maxsplit=1)[0]
     assert reason
 
 
