@@ -100,6 +100,12 @@ def test_a_kernel_that_asks_for_no_workgroup_isnt_apart() -> None:
     assert overlaps(twins, "x[T(x)] = n;") == ["I503"]
 
 
+@pytest.mark.parametrize(("word", "codes"), [("3", set()), ("(G(x) ? 2 : 3)", {"I503"}), ("(T(x) ? 2 : 3)", {"I503"})])
+def test_a_word_of_the_launch_is_the_same_for_all_where_its_place_is(word: str, codes: set[str]) -> None:
+    read = f"ul s = ((const unsigned*)__builtin_amdgcn_dispatch_ptr())[{word}];"
+    assert set(overlaps(TWINS["sums"], f"{read} x[(s + G(x)) * 64 + T(x)] = n;")) == codes
+
+
 def test_too_many_pairs_end_in_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rota.prove.footprint.apart._MOST_PAIRS", 1)
     twins = TWINS["a shift in place"]

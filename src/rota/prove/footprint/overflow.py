@@ -75,7 +75,7 @@ def find_overflows(kernel: KernelAccesses) -> tuple[Overflow, ...]:
             found.setdefault(lost, []).append((is_offset, each))
     groups: dict[tuple[object, ...], list[Overflow]] = {}
     for lost, uses in found.items():
-        boundaries = tuple(_boundaries(lost.whole, lost.bits - lost.signed))
+        boundaries = tuple(sorted(_boundaries(lost.whole, lost.bits - lost.signed), key=_is_of_launch))
         if not boundaries or any(_is_pointer(each) for each in lost.whole.atoms()):
             continue
         undecided = _doubt(lost, boundaries, walk.counts, is_offset=all(is_offset for is_offset, _ in uses))
@@ -88,6 +88,11 @@ def find_overflows(kernel: KernelAccesses) -> tuple[Overflow, ...]:
         groups.setdefault(key, []).append(made)
     overflows = [_join(each) for each in groups.values()]
     return tuple(sorted(overflows, key=lambda each: (not each.required, each.at)))
+
+
+def _is_of_launch(boundary: Boundary) -> bool:
+    """True for a product that the size of the launch alone makes too large: the last ones to be named."""
+    return all(each.op in _OF_LAUNCH or each.text.startswith("packet[") for each in _leaves_of(boundary.factors))
 
 
 def _name(atom: Atom) -> str:
@@ -106,8 +111,7 @@ def _doubt(
     lost: _Lost, boundaries: tuple[Boundary, ...], counts: Callable[[Atom], bool], *, is_offset: bool
 ) -> str:
     factors = [each for boundary in boundaries for each in boundary.factors]
-    leaves = list(_leaves_of(factors))
-    if all(each.op in _OF_LAUNCH for each in leaves):
+    if all(map(_is_of_launch, boundaries)):
         return "the size of the launch alone reaches it"
     if all(len(each.factors) == 1 and _is_of_one_argument(each.factors[0]) for each in boundaries):
         return "one argument reaches it alone: its caller knows how large it is"
