@@ -107,9 +107,7 @@ def _is_pointer(atom: Atom) -> bool:
     return atom.op in {"argument", "kernarg", "packet"} and atom.bounds.high >= 1 << 32
 
 
-def _doubt(
-    lost: _Lost, boundaries: tuple[Boundary, ...], counts: Callable[[Atom], bool], *, is_offset: bool
-) -> str:
+def _doubt(lost: _Lost, boundaries: tuple[Boundary, ...], counts: Callable[[Atom], bool], *, is_offset: bool) -> str:
     factors = [each for boundary in boundaries for each in boundary.factors]
     if all(map(_is_of_launch, boundaries)):
         return "the size of the launch alone reaches it"
