@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,7 +29,7 @@ _MOST_INSTRUCTIONS = 20_000  # of a wave
 _MOST_BYTES = 1 << 20  # of an array
 _FREE_BYTES = 1 << 16  # of an array whose extent isn't stated
 _FREE = Bounds(0, 256)  # a number without a range
-_GRIDS = (1, 3, 2, 5)
+_GRIDS = (1, 3, 2, 5, 17)
 _OUTSIDE = "I105"
 
 
@@ -50,26 +51,35 @@ def show_outside(
     code: CodeObject, kernel: KernelAccesses, judged: Sequence[Judged], contract: Contract, findings: Sequence[Finding]
 ) -> tuple[Finding, ...]:
     """The findings I502; where a drawn launch goes outside at their instruction, they are shown by it."""
-    places = {each.access.operation.instruction.place for each in judged if each.reach is Reach.UNDECIDED}
-    shown: dict[str, tuple[DrawnLaunch, str]] = {}
+    places = {
+        each.access.operation.instruction.place: f"a {each.access.verb} of {each.access.pointer} lies {each.side}"
+        for each in judged
+        if each.reach is Reach.UNDECIDED
+    }
+    shown: dict[str, _Shown] = {}
     facts = code.kernel(kernel.name)
     for launch in draw_launches(facts, contract) if places else ():
         for place, where in _list_outside(code, facts, launch).items():
             if place in places:
-                shown.setdefault(place, (launch, where))
-        if places <= shown.keys():
+                shown.setdefault(place, _Shown(launch, where, places[place]))
+        if places.keys() <= shown.keys():
             break
     return tuple(_show(each, shown) for each in findings)
 
 
-def _show(finding: Finding, shown: Mapping[str, tuple[DrawnLaunch, str]]) -> Finding:
+class _Shown(NamedTuple):
+    launch: DrawnLaunch
+    where: str
+    message: str
+
+
+def _show(finding: Finding, shown: Mapping[str, _Shown]) -> Finding:
     found = next((shown[each.place] for each in finding.concerns if each.place in shown), None)
     if found is None:
         return finding
-    launch, where = found
     kept = tuple(each for each in finding.evidence if each[0] not in {LEVEL, UNDECIDED})
-    evidence = ((LEVEL, EvidenceLevel.SHOWN.value), ("for example", str(launch)), ("where", where), *kept)
-    return replace(finding, evidence=evidence, severity=Severity.ERROR)
+    evidence = ((LEVEL, EvidenceLevel.SHOWN.value), ("for example", str(found.launch)), ("where", found.where), *kept)
+    return replace(finding, message=found.message, evidence=evidence, severity=Severity.ERROR)
 
 
 def draw_launches(facts: KernelFacts, contract: Contract) -> Iterator[DrawnLaunch]:
