@@ -92,6 +92,9 @@ def rebuild(words: Words, atom: Atom, change: Callable[[Polynomial], Polynomial]
 _MADE = frozenset({"narrow", "signed", "quotient", "high", "remainder", "min", "max", "divided", "sign"})
 
 
+_Multiple = tuple[Polynomial, list[Monomial]]  # a product, and the products in it that are new
+
+
 def leaves_of(whole: Polynomial) -> Iterator[Atom]:
     """The atoms that a number is made of by arithmetic, and that aren't made of others."""
     work, seen = list(whole.atoms()), set[Atom]()
@@ -142,7 +145,7 @@ class KnownSums:
 
     def resolve(self, whole: Polynomial) -> Polynomial:
         """The number, where what lost no bits here is what it was before."""
-        return _join_words(substitute(whole, self._resolve_atom))
+        return _join_words(substitute(whole, self._resolve_atom), self._words)
 
     def _resolve_atom(self, atom: Atom) -> Polynomial:
         if atom not in self._resolved:
@@ -236,7 +239,7 @@ class KnownSums:
         if _is_refuted([*facts, *self._multiples(facts)]):
             return True
         if not choices:
-            return False
+            return _is_refuted([*facts, *self._multiples(facts, again=True)])
         choice, rest = choices[0], choices[1:]
         one, other = (self.resolve(each) for each in choice.args if isinstance(each, Polynomial))
         for arm, two in ((one, other), (other, one)):
@@ -248,26 +251,32 @@ class KnownSums:
                 return False
         return True
 
-    def _multiples(self, facts: Sequence[Polynomial]) -> list[Polynomial]:
-        """Facts times numbers that aren't negative, where other facts have the products that it consists of."""
+    def _multiples(self, facts: Sequence[Polynomial], *, again: bool = False) -> list[Polynomial]:
+        """Facts times numbers that aren't negative, where other facts have the products that it consists of.
+
+        With `again`, the products that a first such step leads to count as those that facts have.
+        """
         wanted = {factors for fact in facts for factors, _ in fact.terms if len(factors) > 1}
+        found = list(self._list_multiples(facts, wanted))
+        if again:
+            wanted |= {new[0] for _, new in found if len(new) == 1}
+            found = list(self._list_multiples(facts, wanted))
+        closed = [product for product, new in found if not new]
+        return [*closed[:_MOST_PRODUCTS], *_list_matching([each for each in found if each[1]])[:_MOST_PRODUCTS]]
+
+    def _list_multiples(self, facts: Sequence[Polynomial], wanted: set[Monomial]) -> Iterator[_Multiple]:
         by: dict[Atom, dict[Monomial, None]] = {}
         for factors in sorted(wanted, key=lambda each: (len(each), [atom.number for atom in each])):
             for place, atom in enumerate(factors):
                 rest = factors[:place] + factors[place + 1 :]
                 if all(self._bounds(each).low >= 0 for each in rest):
                     by.setdefault(atom, {})[rest] = None
-        closed, open_ = list[Polynomial](), list[tuple[Polynomial, list[Monomial]]]()
         for fact in facts:
-            found = dict.fromkeys(rest for atom in fact.atoms() for rest in by.get(atom, ()))
-            for rest in found:
+            for rest in dict.fromkeys(rest for atom in fact.atoms() for rest in by.get(atom, ())):
                 product = fact * self._from_least(rest)
                 new = [factors for factors, _ in product.terms if len(factors) > 1 and factors not in wanted]
-                if not new:
-                    closed.append(product)
-                elif len(new) <= _MOST_NEW:
-                    open_.append((product, new))
-        return [*closed[:_MOST_PRODUCTS], *_list_matching(open_)[:_MOST_PRODUCTS]]
+                if len(new) <= _MOST_NEW:
+                    yield product, new
 
     def _from_least(self, factors: Monomial) -> Polynomial:
         """The product of numbers; of a single one, what it is more than the least that it can be."""
@@ -394,7 +403,7 @@ def _is_refuted(sums: Sequence[Polynomial]) -> bool:
     return has_no_solution([_as_sum(each) for each in dict.fromkeys(sums)], 4 * EFFORT)
 
 
-def _list_matching(products: Sequence[tuple[Polynomial, list[Monomial]]]) -> list[Polynomial]:
+def _list_matching(products: Sequence[_Multiple]) -> list[Polynomial]:
     """Products of which several have what is new in each: what only one has, tells nothing."""
     kept, before = list(products), -1
     while len(kept) != before:
@@ -404,14 +413,15 @@ def _list_matching(products: Sequence[tuple[Polynomial, list[Monomial]]]) -> lis
     return [product for product, _ in kept]
 
 
-def _join_words(whole: Polynomial) -> Polynomial:
+def _join_words(whole: Polynomial, words: Words) -> Polynomial:
     """The number where low and high words of another one, in the same products, are that one."""
-    highs = {each.args[0]: each for each in whole.atoms() if each.op == "high"}
+    highs = [each for each in dict.fromkeys(whole.atoms()) if each.op == "high"]
     for low in dict.fromkeys(each for each in whole.atoms() if each.op == "narrow" and each.args[1] == 32):
-        inside, high = low.args[0], highs.get(low.args[0])
-        if high is not None and isinstance(inside, Polynomial):
-            joined = _put(whole, low, inside - of_atom(high).times(1 << 32))
-            whole = whole if high in joined.atoms() else joined
+        for high in highs:
+            one, other = low.args[0], high.args[0]
+            if isinstance(one, Polynomial) and isinstance(other, Polynomial) and words.congruent(one, other):
+                joined = _put(whole, low, other - of_atom(high).times(1 << 32))
+                whole = whole if high in joined.atoms() else joined
     return whole
 
 

@@ -103,11 +103,7 @@ def _multiply_high(step: WordStep) -> None:
 
 
 def _multiply_high_signed(step: WordStep) -> None:
-    product = step.signed(1) * step.signed(2)
-    if product.bounds().low >= 0:
-        step.write(HeldWord(product, 1))
-    else:
-        step.write(step.opaque())
+    step.write(HeldWord(step.signed(1) * step.signed(2), 1))
 
 
 def _multiply24(step: WordStep, *, add: bool = False, high: bool = False, signed: bool = False) -> None:
@@ -179,8 +175,8 @@ def _shift_wide(step: WordStep, source: int = 1, by: int = 2) -> None:
     word = step.operation.spec.words[0]
     left, whole = word in {"lshl", "lshlrev"}, step.wide(source)
     if not left:
-        whole = step.words.narrow(whole, 64, at=step.at)
-    if amount is None or (word in {"ashr", "ashrrev"} and whole.bounds().high >> 63):
+        whole = step.words.narrow(whole, 64, at=step.at, signed=word in {"ashr", "ashrrev"})
+    if amount is None:
         forget(step)
         return
     step.write_wide(whole.times(1 << amount) if left else step.words.quotient(whole, 1 << amount))
