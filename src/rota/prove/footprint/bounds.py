@@ -64,8 +64,23 @@ def parse_contract(
         if not equals:
             raise IsaError.of("I107", f"{text!r} is no extent", fixes=("write POINTER=BYTES: A=M*K*2",))
         stated[name.strip()] = parse_extent(formula, kernel, found)
-    relations = [fact for text in where for fact in _parse_relation(text, kernel, found)]
+    relations = []
+    for fact in (fact for text in where for fact in _parse_relation(text, kernel, found)):
+        if not _narrow_range(fact, found):
+            relations.append(fact)
     return Contract(extents=stated, ranges=found, relations=tuple(relations))
+
+
+def _narrow_range(fact: Polynomial, ranges: dict[str, Bounds]) -> bool:
+    """Take a fact about one argument alone into its range."""
+    rest = fact - number(fact.offset)
+    below, above = rest.atom, rest.times(-1).atom
+    atom = below or above
+    if atom is None or atom.op not in GIVEN:
+        return False
+    low, high = ranges.get(atom.text, atom.bounds)
+    ranges[atom.text] = Bounds(max(low, -fact.offset), high) if below else Bounds(low, min(high, fact.offset))
+    return True
 
 
 def parse_extent(text: str, kernel: KernelAccesses, ranges: Mapping[str, Bounds] | None = None) -> Polynomial:

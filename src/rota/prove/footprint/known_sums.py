@@ -369,13 +369,14 @@ class KnownSums:
     def _list_limits(self) -> Iterator[Polynomial]:
         """What the caller promises that a workgroup's number is below; a number may be a permutation of it."""
         for fact in map(self.resolve, self._contract.relations):
-            for factors, factor in fact.terms:
+            for factors, factor in fact.terms if any(len(each) > 1 for each, _ in fact.terms) else ():
                 if factor == -1 and len(factors) == 1 and factors[0].op == "workgroup":
                     yield fact + of_atom(factors[0]) + number(1)
 
     def _list_counts(self) -> Iterator[Polynomial]:
         """Quotients of arguments in what the caller promises, such as how many tiles there are."""
-        atoms = (atom for fact in self._contract.relations for atom in self.resolve(fact).atoms())
+        terms = (factors for fact in self._contract.relations for factors, _ in self.resolve(fact).terms)
+        atoms = (atom for factors in terms if len(factors) > 1 for atom in factors)
         yield from (of_atom(atom) for atom in dict.fromkeys(atoms) if atom.op == "quotient")
 
     def _hull(self, value: Polynomial, arms: Sequence[HeldWord]) -> Iterator[Polynomial]:
