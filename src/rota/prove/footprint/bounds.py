@@ -180,6 +180,7 @@ class _Judge:
         self._words, self._contract, self._flow = kernel.words, contract, kernel.flow
         self._proved: dict[object, bool] = {}
         self._facts: dict[frozenset[Predicate], KnownSums] = {}
+        self._in_loop: dict[tuple[KnownSums, int], tuple[KnownSums, KnownSums]] = {}
         self._rounds = _Rounds(kernel, KnownSums(kernel.words, contract, frozenset()))
 
     def place(self, access: Footprint) -> Judged:
@@ -220,12 +221,12 @@ class _Judge:
         if not loops:
             return facts.is_never_negative(facts.resolve(room))
         first, rest = loops[0], loops[1:]
-        begun = self._rounds.begin(first)
-        if not self._is_inside(facts.with_numbers(begun), begun.apply(room), rest):
-            return False
-        counted = self._rounds.count(first)
-        later = facts.with_facts(self._rounds.go_on(first)).with_numbers(counted)
-        return self._is_inside(later, counted.apply(room), rest)
+        begun, counted = self._rounds.begin(first), self._rounds.count(first)
+        if (facts, first) not in self._in_loop:
+            later = facts.with_facts(self._rounds.go_on(first)).with_numbers(counted)
+            self._in_loop[facts, first] = facts.with_numbers(begun), later
+        in_first, later = self._in_loop[facts, first]
+        return self._is_inside(in_first, begun.apply(room), rest) and self._is_inside(later, counted.apply(room), rest)
 
     def _pointer_of(self, access: Footprint) -> Polynomial | None:
         if access.pointer not in self._contract.extents:
