@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from rota.errors import Finding
     from rota.prove.footprint.accesses import Footprint, KernelAccesses
-    from rota.prove.footprint.bounds import Contract, Judged
+    from rota.prove.footprint.bounds import Judged
+    from rota.prove.footprint.known_sums import Contract
     from rota.prove.hand_overs import HandOverReport
 
 _MOST = 12  # formulas of a kernel that are printed without --all

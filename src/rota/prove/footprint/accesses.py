@@ -42,7 +42,8 @@ class Footprint:
 
     `pointer` is what the address is counted from. `base` is computed in 64 bits. `offset` is a number of 32 bits where
     the instruction takes one, as buffer resources and scalar bases do, else 0. It is made by lanes for which `active`
-    holds; `known` holds on every way to it.
+    holds; `known` holds on every way to it. Of a raw buffer, words of which not all bytes are among the first `records`
+    aren't accessed; None if the resource says nothing of that kind.
     """
 
     operation: Operation
@@ -53,6 +54,7 @@ class Footprint:
     offset: Polynomial
     active: Predicate
     known: frozenset[Predicate]
+    records: Polynomial | None = None
 
     @property
     def is_argument(self) -> bool:
@@ -184,7 +186,7 @@ def _read_access(step: WordStep, flow: KernelFlow, architecture: Architecture) -
     active = TRUE if access.space is MemSpace.SCALAR else step.state.exec
     return Footprint(
         operation=operation, verb=verb, size=size, pointer=find_pointer(step.words, flow, base), base=base,
-        offset=offset, active=active, known=flow.known_at(step.at),
+        offset=offset, active=active, known=flow.known_at(step.at), records=_find_records(step),
     )  # fmt: skip
 
 
@@ -234,6 +236,21 @@ def _buffer_address(step: WordStep) -> Address:
     if "offen" in fields:
         offset = offset + step.words.value(step.row(rows[0]))
     return resource_base(step, resource), offset
+
+
+def _find_records(step: WordStep) -> Polynomial | None:
+    """The bytes of a raw buffer resource: without stride, swizzle and index, and without the lane's number."""
+    access, instruction = step.operation.access, step.operation.instruction
+    if access is None or not access.buffer or access.space is MemSpace.SCALAR or "idxen" in instruction.fields:
+        return None
+    resource = next(each for each in _vector_operands(step) if each.file is File.SCALAR and len(each.rows) == 4)
+    _, high, records, last = map(step.row, resource.rows)
+    flags = last.constant
+    plain = step.words.value(high).bounds().high < 1 << 16 and flags is not None and not flags & _ADDS_LANE
+    return step.words.value(records) if plain else None
+
+
+_ADDS_LANE = 1 << 23  # of a resource's last word: the lane's number is added to the index
 
 
 def _operand_value(step: WordStep, operand: Operand) -> Polynomial:

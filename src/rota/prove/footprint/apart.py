@@ -15,11 +15,11 @@ from types import MappingProxyType
 from rota.errors import Finding, IsaError, Severity
 from rota.prove.causes import LEVEL, UNDECIDED, EvidenceLevel
 from rota.prove.footprint.accesses import Footprint, KernelAccesses
-from rota.prove.footprint.bounds import PRIME, Contract, KnownSums, inequalities_of
+from rota.prove.footprint.known_sums import PRIME, Contract, KnownSums, inequalities_of
 from rota.prove.footprint.polynomial import Atom, Monomial, Polynomial, number, of_atom, substitute
 
-_SHARED = frozenset({"argument", "word of arguments", "launch", "kernarg"})  # by all workgroups
-_MADE = frozenset({"narrow", "signed", "quotient", "high", "remainder", "min", "max"})
+_SHARED = frozenset({"argument", "word of arguments", "launch", "kernarg", "stated"})  # by all workgroups
+_MADE = frozenset({"narrow", "signed", "quotient", "high", "remainder", "min", "max", "divided", "sign"})
 NOTHING_SAME: Mapping[str, str] = MappingProxyType({})
 _MOST_PAIRS = 2000
 _MOST_ROWS = 2  # products of arguments, of which each makes three cases

@@ -21,7 +21,8 @@ from rota.isa.launch.kernarg import Pointer, Value
 from rota.isa.launch.run import run_dispatch
 from rota.prove.causes import LEVEL, UNDECIDED, EvidenceLevel
 from rota.prove.footprint.accesses import KernelAccesses
-from rota.prove.footprint.bounds import Contract, Judged, Reach
+from rota.prove.footprint.bounds import Judged, Reach
+from rota.prove.footprint.known_sums import Contract
 from rota.prove.footprint.polynomial import Atom, Bounds, Polynomial, number
 
 _MOST_LAUNCHES = 24
