@@ -6,7 +6,7 @@ Its operations are followed in the order of the control flow; what a load reads 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from rota.errors import IsaError
@@ -19,9 +19,9 @@ from rota.isa.wave.operand import File, Operand, parse_operand
 from rota.prove.footprint.flow import EXEC_ROW, BlockEntries, KernelFlow, LaunchWords, State
 from rota.prove.footprint.lanes import ON_LANES, ON_MASKS, compare_operands, compares, save_exec
 from rota.prove.footprint.numbers import ON_NUMBERS, ON_WORDS
-from rota.prove.footprint.polynomial import ZERO, Atom, Bounds, Polynomial, bounds_of_bits, describe, number
+from rota.prove.footprint.polynomial import ZERO, Atom, Bounds, Polynomial, bounds_of_bits, describe, number, of_atom
 from rota.prove.footprint.step import Action, WordStep, forget
-from rota.prove.footprint.words import ANY_WORD, TRUE, HeldWord, Predicate, Words
+from rota.prove.footprint.words import ANY_WORD, TRUE, HeldWord, Predicate, Words, both, negated
 from rota.prove.operation import (
     EXEC_BITS,
     Operation,
@@ -64,6 +64,21 @@ class Footprint:
     @property
     def formula(self) -> str:
         return describe(self.base + self.offset)
+
+
+def list_cases(access: Footprint, words: Words, most: int = 3) -> Iterator[Footprint]:
+    """The access; where its offset is a choice, one access for each of the two, where its condition holds."""
+    factors = {key[0]: factor for key, factor in access.offset.terms if len(key) == 1 and key[0].op == "select"}
+    choice = next(iter(factors), None)
+    condition = None if choice is None or not most else choice.args[0]
+    if choice is None or not isinstance(condition, Predicate):
+        yield access
+        return
+    rest = access.offset - of_atom(choice).times(factors[choice])
+    arms = [each for each in choice.args if isinstance(each, HeldWord)]
+    for arm, holds in zip(arms, (condition, negated(condition)), strict=True):
+        offset = rest + words.value(arm).times(factors[choice])
+        yield from list_cases(replace(access, offset=offset, active=both(access.active, holds)), words, most - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,9 +17,18 @@ from itertools import pairwise
 
 from rota.errors import Finding, IsaError, Severity
 from rota.prove.causes import LEVEL, UNDECIDED, EvidenceLevel
-from rota.prove.footprint.accesses import Footprint, KernelAccesses
-from rota.prove.footprint.known_sums import GIVEN, Contract, KnownSums, NewNumbers, inequalities_of, leaves_of
-from rota.prove.footprint.polynomial import Atom, Bounds, Polynomial, atoms_inside, bounds_of_bits, number, of_atom, substitute
+from rota.prove.footprint.accesses import Footprint, KernelAccesses, list_cases
+from rota.prove.footprint.known_sums import GIVEN, Contract, KnownSums, NewNumbers, in_range, inequalities_of, leaves_of
+from rota.prove.footprint.polynomial import (
+    Atom,
+    Bounds,
+    Polynomial,
+    atoms_inside,
+    bounds_of_bits,
+    number,
+    of_atom,
+    substitute,
+)
 from rota.prove.footprint.words import HeldWord, Predicate
 
 
@@ -179,7 +188,7 @@ class _Judge:
     def __init__(self, kernel: KernelAccesses, contract: Contract) -> None:
         self._words, self._contract, self._flow = kernel.words, contract, kernel.flow
         self._proved: dict[object, bool] = {}
-        self._facts: dict[frozenset[Predicate], KnownSums] = {}
+        self._facts: dict[tuple[frozenset[Predicate], tuple[Polynomial, ...]], KnownSums] = {}
         self._in_loop: dict[tuple[KnownSums, int], tuple[KnownSums, KnownSums]] = {}
         self._rounds = _Rounds(kernel, KnownSums(kernel.words, contract, frozenset()))
 
@@ -189,12 +198,20 @@ class _Judge:
             return Judged(access=access, reach=Reach.NO_EXTENT)
         if access.records is not None and self._is_resource_inside(access, access.base - pointer):
             return Judged(access=access, reach=Reach.INSIDE)
-        parts = access.active.parts | access.known
-        start, extent = access.base - pointer + access.offset, self._contract.extents[access.pointer]
-        for side, room in (("before its beginning", start), ("after its end", extent - start - number(access.size))):
-            if not self._asks(room, parts):
+        for case in list_cases(access, self._words):
+            if side := self._find_side(case, case.base - pointer + case.offset):
                 return Judged(access=access, reach=Reach.UNDECIDED, side=side)
         return Judged(access=access, reach=Reach.INSIDE)
+
+    def _find_side(self, access: Footprint, start: Polynomial) -> str:
+        """The end of the extent beyond which an access may lie, if any."""
+        parts, extent = access.active.parts | access.known, self._contract.extents[access.pointer]
+        kept = self._in_range(access, parts)
+        rooms = (("before its beginning", start), ("after its end", extent - start - number(access.size)))
+        return next((side for side, room in rooms if not self._asks(room, parts, kept)), "")
+
+    def _in_range(self, access: Footprint, parts: frozenset[Predicate]) -> tuple[Polynomial, ...]:
+        return in_range(access, lambda room: self._asks(room, parts))
 
     def _is_resource_inside(self, access: Footprint, start: Polynomial) -> bool:
         """True if all bytes of its buffer resource lie within the extent: words that don't lie there are dropped."""
@@ -206,14 +223,14 @@ class _Judge:
                 return True
         return False
 
-    def _asks(self, room: Polynomial, parts: frozenset[Predicate]) -> bool:
-        """True if a number is never negative where these conditions hold."""
-        key = (room, parts)
+    def _asks(self, room: Polynomial, parts: frozenset[Predicate], more: tuple[Polynomial, ...] = ()) -> bool:
+        """True if a number is never negative where these conditions hold, and more numbers aren't."""
+        key = (room, parts, more)
         if key not in self._proved:
-            if parts not in self._facts:
-                self._facts[parts] = KnownSums(self._words, self._contract, parts)
+            if (parts, more) not in self._facts:
+                self._facts[parts, more] = KnownSums(self._words, self._contract, parts, more)
             loops = [first for first in _list_loops(room) if self._flow.headers[first].parts <= parts]
-            self._proved[key] = self._is_inside(self._facts[parts], room, loops)
+            self._proved[key] = self._is_inside(self._facts[parts, more], room, loops)
         return self._proved[key]
 
     def _is_inside(self, facts: KnownSums, room: Polynomial, loops: Sequence[int]) -> bool:
@@ -364,13 +381,17 @@ def report_bounds(judged: Sequence[Judged]) -> tuple[Finding, ...]:
     return tuple(_report(*key, accesses) for key, accesses in groups.items())
 
 
+def describe_doubt(pointer: str, side: str, verb: str) -> str:
+    return f"nothing that is known keeps a {verb} of {pointer} from lying {side}"
+
+
 def _report(pointer: str, side: str, verb: str, accesses: Sequence[Footprint]) -> Finding:
     first = accesses[0]
     known = [f"{fact} >= 0" for each in sorted(first.active.parts | first.known, key=lambda each: each.number)
              for fact in inequalities_of(each, first.active.parts)]  # fmt: skip
     return Finding(
         "I502",
-        f"nothing that is known keeps a {verb} of {pointer} from lying {side}",
+        describe_doubt(pointer, side, verb),
         concerns=tuple(each.operation.instruction.concern() for each in accesses[:2]),
         evidence=(
             (LEVEL, EvidenceLevel.UNDECIDED.value),
@@ -383,5 +404,3 @@ def _report(pointer: str, side: str, verb: str, accesses: Sequence[Footprint]) -
         fixes=("state ranges of what the address is made of: --range n=0..65536, --range group_x=0..65535",),
         severity=Severity.WARNING,
     )
-
-

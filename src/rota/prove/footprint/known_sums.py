@@ -16,6 +16,7 @@ from itertools import combinations_with_replacement
 from math import gcd
 
 from rota.prove.bit_vectors import EFFORT, has_no_solution
+from rota.prove.footprint.accesses import Footprint
 from rota.prove.footprint.polynomial import (
     ZERO,
     Atom,
@@ -94,6 +95,13 @@ _MADE = frozenset({"narrow", "signed", "quotient", "high", "remainder", "min", "
 
 
 _Multiple = tuple[Polynomial, list[Monomial]]  # a product, and the products in it that are new
+
+
+def in_range(access: Footprint, is_never_negative: Callable[[Polynomial], bool]) -> tuple[Polynomial, ...]:
+    """What is known of an access that its buffer's range doesn't drop, where its offset keeps 32 bits."""
+    if access.records is None or not is_never_negative(number((1 << 32) - 1) - access.offset):
+        return ()
+    return (access.records - access.offset - number(1),)
 
 
 def leaves_of(whole: Polynomial) -> Iterator[Atom]:
@@ -214,7 +222,7 @@ class KnownSums:
         """True if no numbers that satisfy the facts make it negative."""
         if self._range(room).low >= 0:
             return True
-        if self._range(room).high < 0:
+        if self._range(room).high < 0 and not self._more:  # which may exclude each other
             return False
         if room not in self._answers:
             self._answers[room] = False  # for what is asked meanwhile
@@ -241,7 +249,7 @@ class KnownSums:
         if _is_refuted([*facts, *self._multiples(facts)], fractions=True):
             return True
         if not choices:
-            return _is_refuted([*facts, *self._multiples(facts, again=True)], fractions=True)
+            return _is_refuted([*facts, *self._multiples(facts, again=True)], fractions=True) or _is_refuted(facts)
         choice, rest = choices[0], choices[1:]
         one, other = (self.resolve(each) for each in choice.args if isinstance(each, Polynomial))
         for arm, two in ((one, other), (other, one)):
@@ -445,8 +453,13 @@ def _put(whole: Polynomial, atom: Atom, instead: Polynomial) -> Polynomial:
 def _balance(whole: Polynomial, wrap: int) -> Polynomial:
     """The number with factors that are as small as they can be and leave the same low bits."""
     half = wrap >> 1
-    return sum((Polynomial(((each, (factor + half) % wrap - half),)) if (factor + half) % wrap != half else ZERO
-                for each, factor in whole.terms), ZERO)
+    return sum(
+        (
+            Polynomial(((each, (factor + half) % wrap - half),)) if (factor + half) % wrap != half else ZERO
+            for each, factor in whole.terms
+        ),
+        ZERO,
+    )
 
 
 def _is_linear(whole: Polynomial) -> bool:

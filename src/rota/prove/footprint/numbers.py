@@ -19,6 +19,14 @@ def _move(step: WordStep) -> None:
     step.write(step.word(1))
 
 
+def _reverse_bits(step: WordStep) -> None:
+    known = step.word(1).constant
+    if known is None:
+        forget(step)
+    else:  # as compilers write 2**31 in one word
+        step.write(constant(int(f"{known & (WORD - 1):032b}"[::-1], 2)))
+
+
 def _move_immediate(step: WordStep) -> None:
     step.write(constant(_extend(step.word(1))))
 
@@ -425,7 +433,8 @@ def _reversed(act: Callable[[WordStep, int, int], None]) -> Action:
 
 ON_NUMBERS: dict[str, Action] = {
     "s_mov_b32": _move, "v_mov_b32": _move, "v_accvgpr_read_b32": _move, "v_accvgpr_write_b32": _move,
-    "v_accvgpr_mov_b32": _move, "v_mov_b64": _move_wide, "s_movk_i32": _move_immediate, "s_add_u32": _add_scalar,
+    "v_accvgpr_mov_b32": _move, "v_mov_b64": _move_wide, "s_movk_i32": _move_immediate,
+    "v_bfrev_b32": _reverse_bits, "s_brev_b32": _reverse_bits, "s_add_u32": _add_scalar,
     "s_add_i32": _add_scalar, "s_sub_u32": _add_scalar, "s_sub_i32": _add_scalar, "s_add_co_u32": _add_scalar,
     "s_add_co_i32": _add_scalar, "s_sub_co_u32": _add_scalar, "s_sub_co_i32": _add_scalar,
     "s_addc_u32": _add_scalar_high, "s_subb_u32": _add_scalar_high, "s_add_co_ci_u32": _add_scalar_high,
