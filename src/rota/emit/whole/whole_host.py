@@ -345,9 +345,9 @@ def _extents(tile: GemmTile, asked: WholeGemm, *, splits: bool) -> Iterator[tupl
     yield "bias", f"{'M' if EpilogueStep.ROW_BIAS in asked.epilogue else 'N'} * {out}"
     yield "row_scale", "batches * M * 4"
     yield "column_scale", "batches * N * 4"
-    unit = PARTIAL_UNIT
-    across = f"((N + {unit - 1}) // {unit} * {unit * 4 * asked.products})"
-    yield "partial", f"batches * splits * M * {across}" if splits else "0"
+    if splits:  # with one split there is no workspace, and nothing is said of it
+        unit = PARTIAL_UNIT
+        yield "partial", f"batches * splits * M * ((N + {unit - 1}) // {unit} * {unit * 4 * asked.products})"
 
 
 def _count_elements(letter: str, rows: str, row: str) -> str:

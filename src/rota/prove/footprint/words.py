@@ -370,8 +370,12 @@ class Words:
         """One of several words; by a condition, the first where it holds and the second elsewhere."""
         if all(each.same(arms[0]) for each in arms):
             return arms[0]
-        if isinstance(key, Predicate) and (division := self._find_division(key, arms)) is not None:
-            return HeldWord(self.divide(*division), 0, at)
+        if isinstance(key, Predicate):
+            if (division := self._find_division(key, arms)) is not None:
+                return HeldWord(self.divide(*division), 0, at)
+            if (division := self._find_rest(key, arms)) is not None:
+                one, by = division
+                return HeldWord(one - self.divide(one, by) * by, 0, at)
         bounds = [self._bounds_of(each) for each in arms]
         hull = Bounds(min(each.low for each in bounds), max(each.high for each in bounds))
         by_lane = isinstance(key, Predicate) or any(each.whole.by_lane for each in arms)
@@ -426,6 +430,32 @@ class Words:
             and self.congruent(test[1], kept.whole)
         )
         return found if right else None
+
+    def _find_rest(self, key: Predicate, arms: tuple[HeldWord, ...]) -> tuple[Polynomial, Polynomial] | None:
+        """The same if this choice is the second correction of the rest, whose quotient is dropped."""
+        test, kept = _find_at_least(key), arms[1].whole.atom
+        if test is None or kept is None or kept.op != "select" or [each.part for each in arms] != [0, 0]:
+            return None
+        first, words = kept.args[0], [each for each in kept.args[1:] if isinstance(each, HeldWord)]
+        before = _find_at_least(first) if isinstance(first, Predicate) else None
+        if before is None or [each.part for each in words] != [0, 0] or not self.congruent(test[1], arms[1].whole):
+            return None
+        for quotient in (each for each in words[1].whole.atoms() if each.op == "high" and each.args[1] == WORD):
+            inside = quotient.args[0]
+            found = self._find_estimate(inside) if isinstance(inside, Polynomial) else None
+            if found is not None and self._is_corrected(words, found, quotient) and self._takes(arms, found[1]):
+                return found if all(self.congruent(each[0], found[1]) for each in (test, before)) and self.congruent(
+                    before[1], words[1].whole
+                ) else None
+        return None
+
+    def _is_corrected(self, words: list[HeldWord], found: tuple[Polynomial, Polynomial], quotient: Atom) -> bool:
+        one, by = found
+        return self.congruent(words[1].whole, one - of_atom(quotient) * by) and self._takes(tuple(words), by)
+
+    def _takes(self, arms: tuple[HeldWord, ...], by: Polynomial) -> bool:
+        """True if the first arm is what is left of the other one without a number."""
+        return self.congruent(arms[0].whole, arms[1].whole - by)
 
     def _find_estimate(self, product: Polynomial) -> tuple[Polynomial, Polynomial] | None:
         """What a product multiplies with the reciprocal of a number, and that number."""
