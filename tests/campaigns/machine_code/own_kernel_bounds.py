@@ -109,7 +109,10 @@ def print_kernels(only: str) -> bool:
             cells.append(f"{inside} of {count}")
         left = +left
         right &= not left
-        print(f"| {name} | {' | '.join(cells)} | {', '.join(f'{n} of {where}' for where, n in left.items())} |", flush=True)
+        print(
+            f"| {name} | {' | '.join(cells)} | {', '.join(f'{n} of {where}' for where, n in left.items())} |",
+            flush=True,
+        )
     return right
 
 

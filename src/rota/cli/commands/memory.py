@@ -15,7 +15,8 @@ from rota.errors import Severity
 if TYPE_CHECKING:
     from rota.errors import Finding
     from rota.prove.footprint.accesses import Footprint, KernelAccesses
-    from rota.prove.footprint.bounds import Contract, Judged
+    from rota.prove.footprint.bounds import Judged
+    from rota.prove.footprint.known_sums import Contract
     from rota.prove.hand_overs import HandOverReport
 
 _MOST = 12  # formulas of a kernel that are printed without --all
@@ -30,6 +31,10 @@ _MOST = 12  # formulas of a kernel that are printed without --all
 @click.option(
     "--range", "ranges", multiple=True, metavar="NAME=LOW..HIGH", help="What an argument, or group_x, may be."
 )
+@click.option(
+    "--where", "where", multiple=True, metavar="RELATION",
+    help="What arguments keep: 'ldc >= N', 'K % 64 == 0', 'group_x < (N + 63) // 64'.",
+)  # fmt: skip
 @click.option("--apart", is_flag=True, help="Prove that no two workgroups access the same bytes, one of them writing.")
 @click.option("--all", "everything", is_flag=True, help="Print all accesses and all findings.")
 @device_option
@@ -42,6 +47,7 @@ def memory(
     kernel: str,
     extents: tuple[str, ...],
     ranges: tuple[str, ...],
+    where: tuple[str, ...],
     apart: bool,
     everything: bool,
     device: str | None,
@@ -50,11 +56,12 @@ def memory(
     """Print the addresses of KERNEL's accesses as formulas, and where they lose bits.
 
     KERNEL is a code object, assembly or HIP source, or FILE:name of one kernel in it.  A formula consists of
-    arguments, workgroup numbers (group_x), work items (item_x) and loaded words.  u32(...) is a number of which 32
-    bits are used, although it may have more.  Where such a number becomes an address, the finding I501 says from which
-    factors on it is a wrong one.  With --extent, accesses of that pointer are proved to lie inside, for all arguments
-    in the ranges that are stated; the others are findings I502.  With --apart, each pair of accesses of one pointer,
-    one of them a write, is proved to be of different bytes in different workgroups; the others are findings I503.
+    arguments, workgroup numbers (group_x), work items (item_x) and loaded words. u32(...) is a number of which 32
+    bits are used, although it may have more.  Where such a number becomes an address, the finding I501 says from
+    which factors on it is a wrong one.  With --extent, accesses of that pointer are proved to lie inside, for all
+    arguments in the ranges, that keep what --where states; the others are findings I502.  With --apart, each pair of
+    accesses of one pointer, one of them a write, is proved to be of different bytes in different workgroups; the
+    others are findings I503.
     Flags that hand data to another workgroup are listed, with what they lack (I305).
     """
     from rota.prove.footprint.accesses import accesses_of
@@ -68,7 +75,7 @@ def memory(
     for each in [code.kernel(name)] if name else list(code.kernels):
         accesses = accesses_of(code, each.name)
         overflows = find_overflows(accesses)
-        contract = parse_contract(accesses, extents, ranges)
+        contract = parse_contract(accesses, extents, ranges, where)
         judged = judge_bounds(accesses, contract)
         rows.append(
             _Read(

@@ -58,7 +58,7 @@ def print_launcher(plan: GemmPlan, asked: WholeGemm) -> str:
         unit=PARTIAL_UNIT,
         last_of_unit=PARTIAL_UNIT - 1,
         least_tiles=2 * plan.program.tiles_outside,
-        checks=(f'if (!({each.test})) return "{each.words}";' for each in _conditions(name, tile, asked)),
+        checks=(f'if (!({each.test})) return "{each.words}";' for each in conditions_of(name, tile, asked)),
         overlaps=_overlaps(tile, asked),
         opening=launch_opening(name),
         workgroups=f"{workgroups} = (int)tiles;",
@@ -134,7 +134,7 @@ class Condition(NamedTuple):
 _LONGEST = (1 << 63) - 1  # of strides that aren't negative
 
 
-def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[Condition]:
+def conditions_of(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[Condition]:
     """Conditions in the order in which later ones rest on earlier ones."""
     geometry, out = tile.geometry, asked.output.bytes
     threads = tile.waves * tile.lanes
@@ -159,28 +159,26 @@ def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[Conditi
         "the grid has less than 2^32 threads",
         (f"{tiles} * {threads} <= {(1 << 32) - 1}",),
     )
-    yield from _factor_conditions(tile, asked)
-    yield from _scale_conditions(tile, asked)
+    yield from _factorconditions_of(tile, asked)
+    yield from _scaleconditions_of(tile, asked)
     yield Condition("p.D != nullptr", "D is given")
     yield Condition(f"(std::uintptr_t)p.D % {out} == 0", "D is aligned to its elements")
     yield Condition("p.d_stride >= p.N", "rows of D are at least N elements apart", ("d_stride >= N",))
     rows = max(geometry.BM, REDUCTION_THREADS)
     most = (1 << 31) // (rows * out) - 1
     yield Condition(f"p.d_stride <= {most}", f"{rows} rows of D take less than 2 GiB", (f"d_stride <= {most}",))
-    yield Condition("p.d_batch < (1LL << 56)", "strides of D don't overflow", (f"d_batch <= {(1 << 56) - 1}",))
     yield Condition(
-        "p.batches == 1 || p.d_batch >= (p.M - 1) * p.d_stride + p.N",
-        "matrices of D don't overlap",
-        ("(batches - 1) * d_batch >= (batches - 1) * ((M - 1) * d_stride + N)",),
+        "p.d_batch >= 0 && p.d_batch < (1LL << 56)", "strides of D don't overflow", (f"d_batch <= {(1 << 56) - 1}",)
     )
-    yield from _end_conditions(asked)
-    yield from _split_conditions(tile, asked)
+    yield Condition("p.batches == 1 || p.d_batch >= (p.M - 1) * p.d_stride + p.N", "matrices of D don't overlap")
+    yield from _endconditions_of(asked)
+    yield from _splitconditions_of(tile, asked)
     if asked.persistent:
         words = "a persistent kernel is told how many workgroups to start"
         yield Condition("p.workgroups >= 1", words, ("workgroups >= 1",))
 
 
-def _factor_conditions(tile: GemmTile, asked: WholeGemm) -> Iterator[Condition]:
+def _factorconditions_of(tile: GemmTile, asked: WholeGemm) -> Iterator[Condition]:
     geometry, size, packed = tile.geometry, tile.element.bytes, tile.element.packed
     for pointer, letter, (_, row) in _factors(tile, asked):
         stride, batch = f"{letter}_stride", f"{letter}_batch"
@@ -201,7 +199,7 @@ def _factor_conditions(tile: GemmTile, asked: WholeGemm) -> Iterator[Condition]:
             yield Condition(
                 f"(p.K + {geometry.BK - 1}LL) / {geometry.BK} <= {most} / p.{stride} * p.splits",
                 f"the rows of {pointer} that a split sums take less than 2 GiB",
-                (f"(K + {geometry.BK - 1}) // {geometry.BK} * {stride} <= {most} * splits", f"{stride} <= {most}"),
+                (f"(K + {geometry.BK - 1}) // {geometry.BK} * {stride} <= {most} * splits",),
             )
         else:
             most = (1 << 31) // (rows * size) * packed - 1
@@ -210,7 +208,7 @@ def _factor_conditions(tile: GemmTile, asked: WholeGemm) -> Iterator[Condition]:
         yield Condition(f"p.{batch} >= 0", f"matrices of {pointer} follow one another", (f"{batch} <= {_LONGEST}",))
 
 
-def _end_conditions(asked: WholeGemm) -> Iterator[Condition]:
+def _endconditions_of(asked: WholeGemm) -> Iterator[Condition]:
     """Of what the epilogue reads."""
     out = asked.output.bytes
     if EpilogueStep.BETA in asked.epilogue:
@@ -232,7 +230,7 @@ def _end_conditions(asked: WholeGemm) -> Iterator[Condition]:
             yield Condition(test, f"{pointer} is given, and aligned to its elements")
 
 
-def _split_conditions(tile: GemmTile, asked: WholeGemm) -> Iterator[Condition]:
+def _splitconditions_of(tile: GemmTile, asked: WholeGemm) -> Iterator[Condition]:
     rows, width = tile.geometry.BM, asked.output.width
     yield Condition(
         "p.splits == 1 || (p.partial != nullptr && (std::uintptr_t)p.partial % 16 == 0)",
@@ -251,7 +249,7 @@ def _split_conditions(tile: GemmTile, asked: WholeGemm) -> Iterator[Condition]:
     )
 
 
-def _scale_conditions(tile: GemmTile, asked: WholeGemm) -> Iterator[Condition]:
+def _scaleconditions_of(tile: GemmTile, asked: WholeGemm) -> Iterator[Condition]:
     if not tile.has_scales:
         return
     scales = tile.scales
@@ -295,6 +293,7 @@ class KernelPromises:
 
 
 THE_GRID = "the launcher starts the grid"
+_SPLITS, _ONE_SPLIT = "the launch has several splits", "the launch has one split"
 
 
 def promises_of(plan: GemmPlan, asked: WholeGemm, *, splits: bool, reduction: bool = False) -> KernelPromises:
@@ -302,19 +301,19 @@ def promises_of(plan: GemmPlan, asked: WholeGemm, *, splits: bool, reduction: bo
     tile = WholeKernel(plan, asked).tile
     facts = {
         each.words: (*each.facts, *(each.of_splits if splits else ()))
-        for each in _conditions("gemm", tile, asked)
+        for each in conditions_of("gemm", tile, asked)
     }  # fmt: skip
     tiles, width = _count_tiles(tile, asked), asked.output.width
-    grid = ("group_z < batches", "group_y < splits")
+    units = f"(M * ((N + {width - 1}) // {width}) + {REDUCTION_THREADS - 1}) // {REDUCTION_THREADS}"
+    grid = ["group_z < batches"]
     if reduction:
-        units = f"(M * ((N + {width - 1}) // {width}) + {REDUCTION_THREADS - 1}) // {REDUCTION_THREADS}"
-        grid = ("group_z < batches", f"group_x < {units}")
+        grid.append(f"group_x < {units}")
     elif asked.persistent:
-        grid = (*grid, "group_x < workgroups", f"workgroups <= {tiles}")
+        grid += ["group_y < splits", "group_x < workgroups", f"workgroups <= {tiles}"]
     else:
-        grid = (*grid, f"group_x < {tiles}")
+        grid += ["group_y < splits", f"group_x < {tiles}"]
     how_many = "splits >= 2" if splits else "splits == 1"
-    facts |= {THE_GRID: grid, "the launch has splits" if splits else "the launch has one split": (how_many,)}
+    facts |= {THE_GRID: tuple(grid), _SPLITS if splits else _ONE_SPLIT: (how_many,)}
     return KernelPromises(
         extents=tuple(f"{name}={size}" for name, size in _extents(tile, asked, splits=splits)),
         counts=("batches=1..4294967295",),
