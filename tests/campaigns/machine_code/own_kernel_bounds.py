@@ -13,7 +13,7 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -21,7 +21,8 @@ from rota.emit.gemm.gemm_plan import gemm_plan
 from rota.emit.whole.whole_host import KernelPromises, promises_of
 from rota.emit.whole.whole_options import WholeGemm, parse_options
 from rota.prove.footprint.accesses import KernelAccesses, accesses_of
-from rota.prove.footprint.bounds import Judged, Reach, judge_bounds, parse_contract
+from rota.prove.footprint.bounds import Judged, Reach, are_inside, judge_bounds, parse_contract
+from rota.prove.footprint.known_sums import Contract
 from tests.campaigns.whole.whole_kernels import built, loop_of, shape_of
 
 _PLAIN = {"output": "bf16"}
@@ -62,12 +63,18 @@ class Promised:
     accesses: KernelAccesses
     promises: KernelPromises
 
-    def judge(self, without: str = "") -> tuple[Judged, ...]:
-        """Each access that the promises are about, without one of them."""
-        stated = [fact for words, facts in self.promises.facts if words != without for fact in facts]
-        contract = parse_contract(self.accesses, self.promises.extents, self.promises.counts, stated)
-        judged = judge_bounds(self.accesses, contract)
+    def judge(self) -> tuple[Judged, ...]:
+        """Each access that the promises are about."""
+        judged = judge_bounds(self.accesses, self._contract())
         return tuple(each for each in judged if each.reach is not Reach.NO_EXTENT)
+
+    def needs(self, words: str) -> bool:
+        """True if accesses aren't proved without one of the promises."""
+        return not are_inside(self.accesses, self._contract(without=words))
+
+    def _contract(self, without: str = "") -> Contract:
+        stated = [fact for words, facts in self.promises.facts if words != without for fact in facts]
+        return parse_contract(self.accesses, self.promises.extents, self.promises.counts, stated)
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -116,39 +123,31 @@ def print_kernels(only: str) -> bool:
     return right
 
 
-def list_needed(name: str) -> Iterator[tuple[str, list[str]]]:
-    """Each promise with what is left unproved without it, for each launch; nothing if it isn't made to that one."""
-    every = dict.fromkeys(words for launch in LAUNCHES for words in promised(name, launch).known)
-    for words in every:
-        cells = []
-        for launch in LAUNCHES:
-            given = promised(name, launch)
-            if words not in given.known:
-                cells.append("")
-                continue
-            inside, count = count_inside(given.judge(words))
-            cells.append("needless" if inside == count else f"{count - inside} not proved")
-        yield words, cells
-
-
-def print_taken(name: str) -> bool:
+def print_taken(name: str, launches: Sequence[Launch]) -> bool:
     """The second table; True if some promise is needed for each launch."""
-    print(f"| taken away from {name} | {' | '.join(each.name for each in LAUNCHES)} |")
-    print("|---|---|---|---|")
-    needed = [False] * len(LAUNCHES)
-    for words, cells in list_needed(name):
-        needed = [was or "not proved" in cell for was, cell in zip(needed, cells, strict=True)]
+    print(f"| taken away from {name} | {' | '.join(each.name for each in launches)} |")
+    print(f"|---|{'---|' * len(launches)}")
+    needed = set[Launch]()
+    for words in dict.fromkeys(words for launch in launches for words in promised(name, launch).known):
+        cells = []
+        for launch in launches:
+            given = promised(name, launch)
+            needs = words in given.known and given.needs(words)
+            needed |= {launch} if needs else set()
+            cells.append("not proved" if needs else "needless" if words in given.known else "")
         print(f"| {words} | {' | '.join(cells)} |", flush=True)
-    return all(needed)
+    return needed == set(launches)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="a part of the names of kernels")
     parser.add_argument("--taken", default="", help="the kernel whose promises are taken away", choices=("", *KERNELS))
+    parser.add_argument("--launch", default="", help="a part of the names of launches, of which they are taken away")
     given = parser.parse_args()
+    launches = [each for each in LAUNCHES if given.launch in each.name]
     start = time.perf_counter()
-    right = print_taken(given.taken) if given.taken else print_kernels(given.only)
+    right = print_taken(given.taken, launches) if given.taken else print_kernels(given.only)
     print(f"{time.perf_counter() - start:.0f} s", file=sys.stderr)
     return 0 if right else 1
 

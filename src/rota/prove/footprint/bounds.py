@@ -173,6 +173,13 @@ def judge_bounds(kernel: KernelAccesses, contract: Contract) -> tuple[Judged, ..
     return tuple(judge.place(each) for each in kernel.footprints if not each.is_argument)
 
 
+def are_inside(kernel: KernelAccesses, contract: Contract) -> bool:
+    """True if each access of a pointer whose extent is stated lies inside; stops at the first that isn't proved."""
+    judge = _Judge(kernel, contract)
+    accesses = (each for each in kernel.footprints if not each.is_argument)
+    return not kernel.refused and all(judge.place(each).reach is not Reach.UNDECIDED for each in accesses)
+
+
 class _Judge:
     def __init__(self, kernel: KernelAccesses, contract: Contract) -> None:
         self._words, self._contract, self._flow = kernel.words, contract, kernel.flow
