@@ -124,8 +124,9 @@ def quotient_of(one: IntArray, by: IntArray, *, up: bool) -> IntArray:
     near = (near.view(np.int32) + off).view(np.float32)
     first = (near * np.array(0x4F7FFFFE, np.uint32).view(np.float32)).astype(np.float64).astype(np.uint64)
     first = np.minimum(first, WORD - np.uint64(1))  # v_cvt_u32_f32 saturates
-    better = first + (first * ((WORD - by * first % WORD) % WORD) >> np.uint64(32))
-    found = one * (better % WORD) >> np.uint64(32)
+    left = np.mod(WORD - np.mod(by * first, WORD), WORD)
+    better = np.mod(first + np.right_shift(first * left, np.uint64(32)), WORD)
+    found: IntArray = np.right_shift(one * better, np.uint64(32))
     rest = (one - found * by) % WORD
     for _ in range(2):
         more = rest >= by

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from rota.emit.gemm.gemm_tile import gemm_tile
-from rota.emit.whole.whole_host import THE_GRID, Condition, conditions_of
+from rota.emit.whole.whole_host import THE_GRID, LaunchCheck, conditions_of
 from rota.emit.whole.whole_options import PARAMETERS, parse_options
 from rota.prove.footprint.bounds import Reach
 from tests.campaigns.machine_code.own_kernel_bounds import LAUNCHES, Launch, promised
@@ -56,7 +56,7 @@ def _draw(random: Random, limits: list[int], test: str) -> dict[str, int]:
     return found
 
 
-def _check(condition: Condition, numbers: dict[str, int], name: str) -> bool | None:
+def _check(condition: LaunchCheck, numbers: dict[str, int], name: str) -> bool | None:
     """True if the condition holds and its facts do, None if the condition doesn't hold."""
     names = {**numbers, f"{name}_tiles": lambda _: (numbers["M"] + 127) // 128 * ((numbers["N"] + 127) // 128), "p": 0}
     test = condition.test.replace("_tiles(p)", "_tiles(0)")
