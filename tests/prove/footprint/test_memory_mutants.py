@@ -28,7 +28,7 @@ def test_a_judge_that_proves_everything_misses_mutants(monkeypatch: pytest.Monke
     subject = SUBJECTS["inside: a guard"]
     facts, lines = assemble(subject)
     assert is_proved(facts, "\n".join(lines) + "\n", subject)
-    monkeypatch.setattr(known_sums, "has_no_solution", lambda *_: True)
+    monkeypatch.setattr(known_sums, "has_no_solution", lambda *_, **__: True)
     found = [judge(facts, changed, subject, Random(0)) for _, changed in mutate(lines)]
     assert "MISSED" in found
 

@@ -38,7 +38,7 @@ _MOST = 12  # formulas of a kernel that are printed without --all
 )
 @click.option(
     "--where", "relations", multiple=True, metavar="RELATION",
-    help="What else is promised: 'ldc >= N', 'K % 64 == 0', 'group_x < rows' with a --range of rows.",
+    help="What arguments keep: 'ldc >= N', 'K % 64 == 0', 'group_x < (N + 63) // 64'.",
 )  # fmt: skip
 @click.option(
     "--launch", metavar="FILE.py:FUNCTION",
@@ -71,11 +71,12 @@ def memory(
     """Print the addresses of KERNEL's accesses as formulas, and where they lose bits.
 
     KERNEL is a code object, assembly or HIP source, or FILE:name of one kernel in it.  A formula consists of
-    arguments, workgroup numbers (group_x), work items (item_x) and loaded words.  u32(...) is a number of which 32
-    bits are used, although it may have more.  Where such a number becomes an address, the finding I501 says from which
-    factors on it is a wrong one.  With --extent, accesses of that pointer are proved to lie inside, for all arguments
-    in the ranges that are stated; the others are findings I502.  With --apart, each pair of accesses of one pointer,
-    one of them a write, is proved to be of different bytes in different workgroups; the others are findings I503.
+    arguments, workgroup numbers (group_x), work items (item_x) and loaded words. u32(...) is a number of which 32
+    bits are used, although it may have more.  Where such a number becomes an address, the finding I501 says from
+    which factors on it is a wrong one.  With --extent, accesses of that pointer are proved to lie inside, for all
+    arguments in the ranges, that keep what --where states; the others are findings I502.  With --apart, each pair of
+    accesses of one pointer, one of them a write, is proved to be of different bytes in different workgroups; the
+    others are findings I503.
     Flags that hand data to another workgroup are listed, with what they lack (I305).
 
     A project states extents, ranges and same once, in [tool.rota] or for some of its kernels.  Where an access isn't

@@ -58,7 +58,7 @@ def print_launcher(plan: GemmPlan, asked: WholeGemm) -> str:
         unit=PARTIAL_UNIT,
         last_of_unit=PARTIAL_UNIT - 1,
         least_tiles=2 * plan.program.tiles_outside,
-        checks=(f'if (!({each.test})) return "{each.words}";' for each in _conditions(name, tile, asked)),
+        checks=(f'if (!({each.test})) return "{each.words}";' for each in conditions_of(name, tile, asked)),
         overlaps=_overlaps(tile, asked),
         opening=launch_opening(name),
         workgroups=f"{workgroups} = (int)tiles;",
@@ -119,7 +119,7 @@ def _factors(tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[str, str, tuple
         yield "B_up", "b", tile.b_layout.sizes
 
 
-class Condition(NamedTuple):
+class LaunchCheck(NamedTuple):
     """What a launcher checks: in C++, in words, and what the proof of the kernel's accesses takes from it.
 
     The facts are stated as `rota memory --where` takes them; `of_splits` are those of a launch with several splits.
@@ -134,62 +134,60 @@ class Condition(NamedTuple):
 _LONGEST = (1 << 63) - 1  # of strides that aren't negative
 
 
-def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[Condition]:
+def conditions_of(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[LaunchCheck]:
     """Conditions in the order in which later ones rest on earlier ones."""
     geometry, out = tile.geometry, asked.output.bytes
     threads = tile.waves * tile.lanes
     most_m, most_n = ((1 << 31) - 1 - each for each in (geometry.BM, geometry.BN))
-    yield Condition("p.M >= 1 && p.N >= 1", "M and N are at least 1", ("M >= 1", "N >= 1"))
-    yield Condition("p.K >= 0", "K is at least 0: a sum of nothing is zero", (f"K <= {(1 << 31) - 1}",))
-    yield Condition(
+    yield LaunchCheck("p.M >= 1 && p.N >= 1", "M and N are at least 1", ("M >= 1", "N >= 1"))
+    yield LaunchCheck("p.K >= 0", "K is at least 0: a sum of nothing is zero", (f"K <= {(1 << 31) - 1}",))
+    yield LaunchCheck(
         f"p.M <= INT_MAX - {geometry.BM} && p.N <= INT_MAX - {geometry.BN}",
         "M and N leave room for a tile",
         (f"M <= {most_m}", f"N <= {most_n}"),
     )
-    yield Condition(f"p.K <= {_DEEPEST}", f"K is at most {_DEEPEST}", (f"K <= {_DEEPEST}",))
+    yield LaunchCheck(f"p.K <= {_DEEPEST}", f"K is at most {_DEEPEST}", (f"K <= {_DEEPEST}",))
     if (packed := tile.element.packed) > 1:
         words = f"K is a multiple of {packed}, the elements of a byte"
-        yield Condition(f"p.K % {packed} == 0", words, (f"K % {packed} == 0",))
+        yield LaunchCheck(f"p.K % {packed} == 0", words, (f"K % {packed} == 0",))
     for count in ("batches", "splits"):
         test, facts = f"p.{count} >= 1 && p.{count} <= {_MOST_Y}", (f"{count} >= 1", f"{count} <= {_MOST_Y}")
-        yield Condition(test, f"{count} are 1 to {_MOST_Y}", facts)
+        yield LaunchCheck(test, f"{count} are 1 to {_MOST_Y}", facts)
     tiles = _count_tiles(tile, asked)
-    yield Condition(
+    yield LaunchCheck(
         f"{name}_tiles(p) * {threads} <= UINT_MAX",
         "the grid has less than 2^32 threads",
         (f"{tiles} * {threads} <= {(1 << 32) - 1}",),
     )
-    yield from _factor_conditions(tile, asked)
-    yield from _scale_conditions(tile, asked)
-    yield Condition("p.D != nullptr", "D is given")
-    yield Condition(f"(std::uintptr_t)p.D % {out} == 0", "D is aligned to its elements")
-    yield Condition("p.d_stride >= p.N", "rows of D are at least N elements apart", ("d_stride >= N",))
+    yield from _factorconditions_of(tile, asked)
+    yield from _scaleconditions_of(tile, asked)
+    yield LaunchCheck("p.D != nullptr", "D is given")
+    yield LaunchCheck(f"(std::uintptr_t)p.D % {out} == 0", "D is aligned to its elements")
+    yield LaunchCheck("p.d_stride >= p.N", "rows of D are at least N elements apart", ("d_stride >= N",))
     rows = max(geometry.BM, REDUCTION_THREADS)
     most = (1 << 31) // (rows * out) - 1
-    yield Condition(f"p.d_stride <= {most}", f"{rows} rows of D take less than 2 GiB", (f"d_stride <= {most}",))
-    yield Condition("p.d_batch < (1LL << 56)", "strides of D don't overflow", (f"d_batch <= {(1 << 56) - 1}",))
-    yield Condition(
-        "p.batches == 1 || p.d_batch >= (p.M - 1) * p.d_stride + p.N",
-        "matrices of D don't overlap",
-        ("(batches - 1) * d_batch >= (batches - 1) * ((M - 1) * d_stride + N)",),
+    yield LaunchCheck(f"p.d_stride <= {most}", f"{rows} rows of D take less than 2 GiB", (f"d_stride <= {most}",))
+    yield LaunchCheck(
+        "p.d_batch >= 0 && p.d_batch < (1LL << 56)", "strides of D don't overflow", (f"d_batch <= {(1 << 56) - 1}",)
     )
-    yield from _end_conditions(asked)
-    yield from _split_conditions(tile, asked)
+    yield LaunchCheck("p.batches == 1 || p.d_batch >= (p.M - 1) * p.d_stride + p.N", "matrices of D don't overlap")
+    yield from _endconditions_of(asked)
+    yield from _splitconditions_of(tile, asked)
     if asked.persistent:
         words = "a persistent kernel is told how many workgroups to start"
-        yield Condition("p.workgroups >= 1", words, ("workgroups >= 1",))
+        yield LaunchCheck("p.workgroups >= 1", words, ("workgroups >= 1",))
 
 
-def _factor_conditions(tile: GemmTile, asked: WholeGemm) -> Iterator[Condition]:
+def _factorconditions_of(tile: GemmTile, asked: WholeGemm) -> Iterator[LaunchCheck]:
     geometry, size, packed = tile.geometry, tile.element.bytes, tile.element.packed
     for pointer, letter, (_, row) in _factors(tile, asked):
         stride, batch = f"{letter}_stride", f"{letter}_batch"
-        yield Condition(f"p.{pointer} != nullptr", f"{pointer} is given")
-        yield Condition(f"(std::uintptr_t)p.{pointer} % {size} == 0", f"{pointer} is aligned to its elements")
+        yield LaunchCheck(f"p.{pointer} != nullptr", f"{pointer} is given")
+        yield LaunchCheck(f"(std::uintptr_t)p.{pointer} % {size} == 0", f"{pointer} is aligned to its elements")
         words = f"rows of {pointer} are at least {row} elements apart"
-        yield Condition(f"p.{stride} >= p.{row}", words, (f"{stride} >= {row}", f"{stride} <= {_LONGEST}"))
+        yield LaunchCheck(f"p.{stride} >= p.{row}", words, (f"{stride} >= {row}", f"{stride} <= {_LONGEST}"))
         if packed > 1:
-            yield Condition(
+            yield LaunchCheck(
                 f"p.{stride} % {packed} == 0 && p.{batch} % {packed} == 0",
                 f"rows and matrices of {pointer} begin at bytes, of {packed} elements each",
                 (f"{stride} % {packed} == 0", f"{batch} % {packed} == 0"),
@@ -198,85 +196,85 @@ def _factor_conditions(tile: GemmTile, asked: WholeGemm) -> Iterator[Condition]:
         if tile.by_columns(Factor(letter)):
             # Elements of a K-tile's rows that a split may have.
             most = ((1 << 31) // size - geometry.BN - 1) // geometry.BK
-            yield Condition(
+            yield LaunchCheck(
                 f"(p.K + {geometry.BK - 1}LL) / {geometry.BK} <= {most} / p.{stride} * p.splits",
                 f"the rows of {pointer} that a split sums take less than 2 GiB",
-                (f"(K + {geometry.BK - 1}) // {geometry.BK} * {stride} <= {most} * splits", f"{stride} <= {most}"),
+                (f"(K + {geometry.BK - 1}) // {geometry.BK} * {stride} <= {most} * splits",),
             )
         else:
             most = (1 << 31) // (rows * size) * packed - 1
             words = f"{rows} rows of {pointer} take less than 2 GiB"
-            yield Condition(f"p.{stride} <= {most}", words, (f"{stride} <= {most}",))
-        yield Condition(f"p.{batch} >= 0", f"matrices of {pointer} follow one another", (f"{batch} <= {_LONGEST}",))
+            yield LaunchCheck(f"p.{stride} <= {most}", words, (f"{stride} <= {most}",))
+        yield LaunchCheck(f"p.{batch} >= 0", f"matrices of {pointer} follow one another", (f"{batch} <= {_LONGEST}",))
 
 
-def _end_conditions(asked: WholeGemm) -> Iterator[Condition]:
+def _endconditions_of(asked: WholeGemm) -> Iterator[LaunchCheck]:
     """Of what the epilogue reads."""
     out = asked.output.bytes
     if EpilogueStep.BETA in asked.epilogue:
-        yield Condition("p.C != nullptr", "C is given")
-        yield Condition(f"(std::uintptr_t)p.C % {out} == 0", "C is aligned to its elements")
-        yield Condition(
+        yield LaunchCheck("p.C != nullptr", "C is given")
+        yield LaunchCheck(f"(std::uintptr_t)p.C % {out} == 0", "C is aligned to its elements")
+        yield LaunchCheck(
             "p.c_stride >= p.N && p.c_stride < (1LL << 40)",
             "rows of C are at least N elements apart",
             ("c_stride >= N", f"c_stride <= {(1 << 40) - 1}"),
         )
         words = "matrices of C follow one another"
-        yield Condition("p.c_batch >= 0 && p.c_batch < (1LL << 56)", words, (f"c_batch <= {(1 << 56) - 1}",))
+        yield LaunchCheck("p.c_batch >= 0 && p.c_batch < (1LL << 56)", words, (f"c_batch <= {(1 << 56) - 1}",))
     if {EpilogueStep.ROW_BIAS, EpilogueStep.COLUMN_BIAS} & set(asked.epilogue):
         test = f"p.bias != nullptr && (std::uintptr_t)p.bias % {out} == 0"
-        yield Condition(test, "bias is given, and aligned to its elements")
+        yield LaunchCheck(test, "bias is given, and aligned to its elements")
     for step, pointer in ((EpilogueStep.ROW_SCALE, "row_scale"), (EpilogueStep.COLUMN_SCALE, "column_scale")):
         if step in asked.epilogue:
             test = f"p.{pointer} != nullptr && (std::uintptr_t)p.{pointer} % 4 == 0"
-            yield Condition(test, f"{pointer} is given, and aligned to its elements")
+            yield LaunchCheck(test, f"{pointer} is given, and aligned to its elements")
 
 
-def _split_conditions(tile: GemmTile, asked: WholeGemm) -> Iterator[Condition]:
+def _splitconditions_of(tile: GemmTile, asked: WholeGemm) -> Iterator[LaunchCheck]:
     rows, width = tile.geometry.BM, asked.output.width
-    yield Condition(
+    yield LaunchCheck(
         "p.splits == 1 || (p.partial != nullptr && (std::uintptr_t)p.partial % 16 == 0)",
         "splits have a workspace, aligned to 16 bytes",
     )
     most = (1 << 31) // (rows * 4 * asked.products) - PARTIAL_UNIT
-    yield Condition(
+    yield LaunchCheck(
         f"p.splits == 1 || p.N <= {most}",
         f"{rows} rows of a split's sums take less than 2 GiB",
         of_splits=(f"N <= {most}",),
     )
-    yield Condition(
+    yield LaunchCheck(
         f"p.splits == 1 || p.M * ((p.N + {width - 1}LL) / {width}) + {REDUCTION_THREADS} <= UINT_MAX",
         "the sums of splits have less than 2^32 runs of columns",
         of_splits=(f"M * ((N + {width - 1}) // {width}) + {REDUCTION_THREADS} <= {(1 << 32) - 1}",),
     )
 
 
-def _scale_conditions(tile: GemmTile, asked: WholeGemm) -> Iterator[Condition]:
+def _scaleconditions_of(tile: GemmTile, asked: WholeGemm) -> Iterator[LaunchCheck]:
     if not tile.has_scales:
         return
     scales = tile.scales
     if tile.scaled:
         words = f"K is a multiple of {scales.block}, a block that has a scale"
-        yield Condition(f"p.K % {scales.block} == 0", words, (f"K % {scales.block} == 0",))
+        yield LaunchCheck(f"p.K % {scales.block} == 0", words, (f"K % {scales.block} == 0",))
     for pointer, letter, _ in _factors(tile, asked):
         operand = Factor(letter)
         rows = tile.scale_bytes(operand) // tile.geometry.scale_line  # which DMAs reach, if not get
         scale = f"{letter}_scale"
-        yield Condition(f"p.{pointer}_scale != nullptr", f"{pointer}_scale is given")
+        yield LaunchCheck(f"p.{pointer}_scale != nullptr", f"{pointer}_scale is given")
         if scales.bytes > 1:
-            yield Condition(
+            yield LaunchCheck(
                 f"(std::uintptr_t)p.{pointer}_scale % {scales.bytes} == 0",
                 f"{pointer}_scale is aligned to its elements",
             )
         least, unit = scales.columns, "floats" if tile.block_sums else "bytes"
         most = (1 << 31) // (rows * scales.bytes) - 1
-        yield Condition(
+        yield LaunchCheck(
             f"p.{scale}_stride >= {scales.of_row('p.K')} && p.{scale}_stride <= {most}",
             f"rows of {pointer}_scale are at least {least} {unit} apart, {rows} of them less than 2 GiB",
             (f"{scale}_stride >= {_in_python(scales.of_row('K'))}", f"{scale}_stride <= {most}"),
         )
         words = f"matrices of {pointer}_scale follow one another"
-        yield Condition(f"p.{scale}_batch >= 0", words, (f"{scale}_batch <= {_LONGEST}",))
+        yield LaunchCheck(f"p.{scale}_batch >= 0", words, (f"{scale}_batch <= {_LONGEST}",))
 
 
 # What is promised to the kernels, for the proof of their accesses of memory.
@@ -295,6 +293,7 @@ class KernelPromises:
 
 
 THE_GRID = "the launcher starts the grid"
+_SPLITS, _ONE_SPLIT = "the launch has several splits", "the launch has one split"
 
 
 def promises_of(plan: GemmPlan, asked: WholeGemm, *, splits: bool, reduction: bool = False) -> KernelPromises:
@@ -302,19 +301,19 @@ def promises_of(plan: GemmPlan, asked: WholeGemm, *, splits: bool, reduction: bo
     tile = WholeKernel(plan, asked).tile
     facts = {
         each.words: (*each.facts, *(each.of_splits if splits else ()))
-        for each in _conditions("gemm", tile, asked)
+        for each in conditions_of("gemm", tile, asked)
     }  # fmt: skip
     tiles, width = _count_tiles(tile, asked), asked.output.width
-    grid = ("group_z < batches", "group_y < splits")
+    units = f"(M * ((N + {width - 1}) // {width}) + {REDUCTION_THREADS - 1}) // {REDUCTION_THREADS}"
+    grid = ["group_z < batches"]
     if reduction:
-        units = f"(M * ((N + {width - 1}) // {width}) + {REDUCTION_THREADS - 1}) // {REDUCTION_THREADS}"
-        grid = ("group_z < batches", f"group_x < {units}")
+        grid.append(f"group_x < {units}")
     elif asked.persistent:
-        grid = (*grid, "group_x < workgroups", f"workgroups <= {tiles}")
+        grid += ["group_y < splits", "group_x < workgroups", f"workgroups <= {tiles}"]
     else:
-        grid = (*grid, f"group_x < {tiles}")
+        grid += ["group_y < splits", f"group_x < {tiles}"]
     how_many = "splits >= 2" if splits else "splits == 1"
-    facts |= {THE_GRID: grid, "the launch has splits" if splits else "the launch has one split": (how_many,)}
+    facts |= {THE_GRID: tuple(grid), _SPLITS if splits else _ONE_SPLIT: (how_many,)}
     return KernelPromises(
         extents=tuple(f"{name}={size}" for name, size in _extents(tile, asked, splits=splits)),
         counts=("batches=1..4294967295",),
@@ -345,9 +344,9 @@ def _extents(tile: GemmTile, asked: WholeGemm, *, splits: bool) -> Iterator[tupl
     yield "bias", f"{'M' if EpilogueStep.ROW_BIAS in asked.epilogue else 'N'} * {out}"
     yield "row_scale", "batches * M * 4"
     yield "column_scale", "batches * N * 4"
-    unit = PARTIAL_UNIT
-    across = f"((N + {unit - 1}) // {unit} * {unit * 4 * asked.products})"
-    yield "partial", f"batches * splits * M * {across}" if splits else "0"
+    if splits:  # with one split there is no workspace, and nothing is said of it
+        unit = PARTIAL_UNIT
+        yield "partial", f"batches * splits * M * ((N + {unit - 1}) // {unit} * {unit * 4 * asked.products})"
 
 
 def _count_elements(letter: str, rows: str, row: str) -> str:

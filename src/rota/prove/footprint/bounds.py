@@ -1,9 +1,9 @@
 """Whether each access lies within the bytes that its pointer leads to.
 
-An extent is a polynomial of arguments.  What is known of an access (the comparisons on the way to it and in EXEC, the
-bounds of what the launch and the caller give, what remainders, minima and choices are made of) are sums that aren't
-negative; so are products of two of them.  Taking each product of unknown numbers for a number of its own, the question
-whether the access may lie outside is one of linear arithmetic, which z3 decides; "no" is a proof.
+An extent is a polynomial of arguments, which keep the ranges and the relations that are stated.  An access through a
+raw buffer resource lies inside if the resource does: words that don't lie in it aren't accessed.  Any other one lies
+inside if no numbers that satisfy what is known of it lead before the beginning or beyond the end; what a loop carries
+is what it was in the first round, or what it has become after a number of them.
 """
 
 from __future__ import annotations
@@ -73,11 +73,9 @@ def parse_contract(
         if not equals:
             raise IsaError.of("I107", f"{text!r} is no extent", fixes=("write POINTER=BYTES: A=M*K*2",))
         stated[name.strip()] = parse_extent(formula, kernel, found)
-    relations = []
-    for fact in (fact for text in where for fact in _parse_relation(text, kernel, found)):
-        if not _narrow_range(fact, found):
-            relations.append(fact)
-    return Contract(extents=stated, ranges=found, relations=tuple(relations))
+    facts = [fact for text in where for fact in _parse_relation(text, kernel, found)]
+    relations = tuple(fact for fact in facts if not _narrow_range(fact, found))
+    return Contract(extents=stated, ranges=found, relations=relations)
 
 
 def _narrow_range(fact: Polynomial, ranges: dict[str, Bounds]) -> bool:
@@ -182,6 +180,13 @@ def judge_bounds(kernel: KernelAccesses, contract: Contract) -> tuple[Judged, ..
     """Each access of a pointer whose extent is stated, or that it has none."""
     judge = _Judge(kernel, contract)
     return tuple(judge.place(each) for each in kernel.footprints if not each.is_argument)
+
+
+def are_inside(kernel: KernelAccesses, contract: Contract) -> bool:
+    """True if each access of a pointer whose extent is stated lies inside; stops at the first that isn't proved."""
+    judge = _Judge(kernel, contract)
+    accesses = (each for each in kernel.footprints if not each.is_argument)
+    return not kernel.refused and all(judge.place(each).reach is not Reach.UNDECIDED for each in accesses)
 
 
 class _Judge:

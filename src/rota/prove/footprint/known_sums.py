@@ -18,7 +18,6 @@ from math import gcd
 from rota.prove.bit_vectors import EFFORT, has_no_solution
 from rota.prove.footprint.accesses import Footprint
 from rota.prove.footprint.polynomial import (
-    ZERO,
     Atom,
     Bounds,
     Monomial,
@@ -32,6 +31,7 @@ from rota.prove.footprint.words import HeldWord, Predicate, Words, negated
 
 _MOST_PRODUCTS = 400
 _MOST_ROUNDS = 4  # of numbers that are inside of others
+_PARTS = frozenset({"quotient", "high", "remainder"})
 _MOST_NEW = 2  # products of a product of facts that neither the question nor a fact has
 _MOST_CASES = 3  # minima and choices of which each is taken apart
 PRIME = "'"  # ends the name of a number that another workgroup has
@@ -40,8 +40,7 @@ GIVEN = frozenset({"argument", "word of arguments", "workgroup", "item", "launch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
-    """What a caller promises: how many bytes pointers lead to, as polynomials of arguments, arguments' ranges, and
-    sums that aren't negative."""
+    """What a caller promises: the bytes that pointers lead to, arguments' ranges, and sums that aren't negative."""
 
     extents: Mapping[str, Polynomial]
     ranges: Mapping[str, Bounds]
@@ -70,28 +69,27 @@ class NewNumbers:
 def rebuild(words: Words, atom: Atom, change: Callable[[Polynomial], Polynomial]) -> Polynomial:
     """A number that is made of others by arithmetic, made of changed ones."""
     inside = [each for each in atom.args if isinstance(each, Polynomial)]
-    if atom.op not in _MADE or not inside:
+    make = _MADE.get(atom.op)
+    if make is None or not inside:
         return of_atom(atom)
     new = [change(each) for each in inside]
-    if new == inside:
-        return of_atom(atom)
-    one, other = new[0], atom.args[1] if len(atom.args) > 1 else None
-    if atom.op == "divided":
-        return words.divide(one, new[1])
-    if atom.op in {"min", "max"}:
-        return words.extreme(atom.op, one, new[1])
-    if atom.op == "sign":
-        return words.sign_of(HeldWord(one), -1).whole
-    if not isinstance(other, int):
-        return of_atom(atom)
-    if atom.op in {"quotient", "high"}:
-        return words.quotient(one, other)
-    if atom.op == "remainder":
-        return words.remainder(one, other)
-    return words.narrow(one, other, signed=atom.op == "signed")
+    return of_atom(atom) if new == inside else make(words, new, atom)
 
 
-_MADE = frozenset({"narrow", "signed", "quotient", "high", "remainder", "min", "max", "divided", "sign"})
+def _last_number(atom: Atom) -> int:
+    """The bits of a number, or what it is divided by."""
+    return next(each for each in atom.args[1:] if isinstance(each, int))
+
+
+_MADE: dict[str, Callable[[Words, list[Polynomial], Atom], Polynomial]] = {
+    "divided": lambda words, new, _: words.divide(*new),
+    "sign": lambda words, new, _: words.sign_of(HeldWord(new[0]), -1).whole,
+    "remainder": lambda words, new, atom: words.remainder(new[0], _last_number(atom)),
+    "signed": lambda words, new, atom: words.narrow(new[0], _last_number(atom), signed=True),
+    "narrow": lambda words, new, atom: words.narrow(new[0], _last_number(atom)),
+    **dict.fromkeys(("min", "max"), lambda words, new, atom: words.extreme(atom.op, *new)),
+    **dict.fromkeys(("quotient", "high"), lambda words, new, atom: words.quotient(new[0], _last_number(atom))),
+}
 
 
 _Multiple = tuple[Polynomial, list[Monomial]]  # a product, and the products in it that are new
@@ -175,24 +173,27 @@ class KnownSums:
         inside, other = (*atom.args, None, None)[:2]
         if not isinstance(inside, Polynomial):
             return of_atom(atom)
+        if atom.op in {"min", "max"} and isinstance(other, Polynomial):
+            return self._pick(atom, inside, other)
+        if atom.op == "sign":
+            return number(0) if self._proves(inside, number((1 << 31) - 1) - inside) else of_atom(atom)
         if atom.op in {"narrow", "signed"} and isinstance(other, int):
             low, high = bounds_of_bits(other, signed=atom.op == "signed")
             for same in dict.fromkeys((_balance(inside, 1 << other), inside)):  # adding 4294967295 subtracts 1
                 if self._proves(same - number(low), number(high) - same):
                     return same
-        elif atom.op in {"quotient", "high", "remainder"} and isinstance(other, int):
-            if self._proves(inside, number(other - 1) - inside):
-                return inside if atom.op == "remainder" else number(0)
-        elif atom.op == "sign" and self._proves(inside, number((1 << 31) - 1) - inside):
-            return number(0)
-        elif atom.op in {"min", "max"} and isinstance(other, Polynomial):
-            for one, two in ((inside, other), (other, inside)):
-                if self._proves(two - one if atom.op == "min" else one - two):
-                    return one
-            for least in (1, 0):
-                if self._proves(inside - number(least), other - number(least)):
-                    self._learn(of_atom(atom) - number(least))
-                    break
+        elif isinstance(other, int) and atom.op in _PARTS and self._proves(inside, number(other - 1) - inside):
+            return inside if atom.op == "remainder" else number(0)
+        return of_atom(atom)
+
+    def _pick(self, atom: Atom, one: Polynomial, other: Polynomial) -> Polynomial:
+        for each, two in ((one, other), (other, one)):
+            if self._proves(two - each if atom.op == "min" else each - two):
+                return each
+        for least in (1, 0):
+            if self._proves(one - number(least), other - number(least)):
+                self._learn(of_atom(atom) - number(least))
+                break
         return of_atom(atom)
 
     def _proves(self, *rooms: Polynomial) -> bool:
@@ -205,16 +206,14 @@ class KnownSums:
     def _learn(self, *rooms: Polynomial) -> None:
         for room in rooms:
             rest = room - number(room.offset)
-            for atom, bound in ((rest.atom, "low"), (rest.times(-1).atom, "high")):
-                if atom is None:
-                    continue
-                known = self._bounds(atom)
-                new = Bounds(max(known.low, -room.offset), known.high)
-                self._tighter[atom] = new if bound == "low" else Bounds(known.low, min(known.high, room.offset))
-                break
-            else:
-                if room.constant is None and room not in self._learned:
-                    self._learned.append(room)
+            if (atom := rest.atom) is not None:
+                low, high = self._bounds(atom)
+                self._tighter[atom] = Bounds(max(low, -room.offset), high)
+            elif (atom := rest.times(-1).atom) is not None:
+                low, high = self._bounds(atom)
+                self._tighter[atom] = Bounds(low, min(high, room.offset))
+            elif room.constant is None and room not in self._learned:
+                self._learned.append(room)
 
     # Sums that aren't negative.
 
@@ -453,13 +452,8 @@ def _put(whole: Polynomial, atom: Atom, instead: Polynomial) -> Polynomial:
 def _balance(whole: Polynomial, wrap: int) -> Polynomial:
     """The number with factors that are as small as they can be and leave the same low bits."""
     half = wrap >> 1
-    return sum(
-        (
-            Polynomial(((each, (factor + half) % wrap - half),)) if (factor + half) % wrap != half else ZERO
-            for each, factor in whole.terms
-        ),
-        ZERO,
-    )
+    terms = ((factors, (factor + half) % wrap - half) for factors, factor in whole.terms)
+    return Polynomial(tuple((factors, factor) for factors, factor in terms if factor))
 
 
 def _is_linear(whole: Polynomial) -> bool:

@@ -370,8 +370,12 @@ class Words:
         """One of several words; by a condition, the first where it holds and the second elsewhere."""
         if all(each.same(arms[0]) for each in arms):
             return arms[0]
-        if isinstance(key, Predicate) and (division := self._find_division(key, arms)) is not None:
-            return HeldWord(self.divide(*division), 0, at)
+        if isinstance(key, Predicate):
+            if (division := self._find_division(key, arms)) is not None:
+                return HeldWord(self.divide(*division), 0, at)
+            if (division := self._find_rest(key, arms)) is not None:
+                one, by = division
+                return HeldWord(one - self.divide(one, by) * by, 0, at)
         bounds = [self._bounds_of(each) for each in arms]
         hull = Bounds(min(each.low for each in bounds), max(each.high for each in bounds))
         by_lane = isinstance(key, Predicate) or any(each.whole.by_lane for each in arms)
@@ -381,7 +385,8 @@ class Words:
     #
     # LLVM computes x / d of 32 bits as (AMDGPUCodeGenPrepare, expandDivRem32): z is the reciprocal of d in fp32 times
     # 2**32 - 512, as an integer; one step of Newton's method, z += high(z * u32(-d * z)); q = high(x * z) and
-    # r = x - q * d; and twice, if r >= d, q + 1 and r - d instead.  For every d from 1 on, q is then x / d rounded down.
+    # r = x - q * d; and twice, if r >= d, q + 1 and r - d instead.  For every d from 1 on, q is then x / d, rounded
+    # down, and r what is left.
 
     def divide(self, one: Polynomial, by: Polynomial) -> Polynomial:
         """A number divided by another one, rounded down; any word if the other one is zero."""
@@ -418,14 +423,36 @@ class Words:
         if found is None or more.whole - same.whole != number(WORD):
             return None
         one, by = found
-        first = self.quotient(same.whole, WORD)
         right = (
-            self.congruent(kept.whole, one - first * by)
-            and self.congruent(less.whole, kept.whole - by)
+            self.congruent(kept.whole, one - self.quotient(same.whole, WORD) * by)
             and self.congruent(test[0], by)
-            and self.congruent(test[1], kept.whole)
+            and self._corrects(test, (less, kept))
         )
         return found if right else None
+
+    def _find_rest(self, key: Predicate, arms: tuple[HeldWord, ...]) -> tuple[Polynomial, Polynomial] | None:
+        """The same if this choice is the second correction of the rest, whose quotient is dropped."""
+        test, kept = _find_at_least(key), arms[1].whole.atom
+        if test is None or kept is None or kept.op != "select" or not self._corrects(test, arms):
+            return None
+        first, words = kept.args[0], tuple(each for each in kept.args[1:] if isinstance(each, HeldWord))
+        before = _find_at_least(first) if isinstance(first, Predicate) else None
+        if before is None or not self._corrects(before, words) or not self.congruent(before[0], test[0]):
+            return None
+        for quotient in (each for each in words[1].whole.atoms() if each.op == "high" and each.args[1] == WORD):
+            inside = quotient.args[0]
+            found = self._find_estimate(inside) if isinstance(inside, Polynomial) else None
+            if found is not None and self.congruent(found[1], test[0]):
+                one, by = found
+                return found if self.congruent(words[1].whole, one - of_atom(quotient) * by) else None
+        return None
+
+    def _corrects(self, test: tuple[Polynomial, Polynomial], arms: tuple[HeldWord, ...]) -> bool:
+        """True if a choice subtracts a number from what is at least that."""
+        by, rest = test
+        less, kept = arms
+        right = self.congruent(rest, kept.whole) and self.congruent(less.whole, kept.whole - by)
+        return right and not less.part and not kept.part
 
     def _find_estimate(self, product: Polynomial) -> tuple[Polynomial, Polynomial] | None:
         """What a product multiplies with the reciprocal of a number, and that number."""
