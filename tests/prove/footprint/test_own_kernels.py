@@ -10,9 +10,10 @@ import pytest
 from rota.emit.gemm.gemm_tile import gemm_tile
 from rota.emit.whole.whole_host import THE_GRID, LaunchCheck, conditions_of
 from rota.emit.whole.whole_options import PARAMETERS, parse_options
+from rota.prove.footprint.accesses import accesses_of
 from rota.prove.footprint.bounds import Reach
-from tests.campaigns.machine_code.own_kernel_bounds import LAUNCHES, Launch, promised
-from tests.campaigns.whole.whole_kernels import loop_of, shape_of
+from tests.campaigns.machine_code.own_kernel_bounds import LAUNCHES, Launch, Promised, promised
+from tests.campaigns.whole.whole_kernels import built_of, loop_of, shape_of, source_of
 
 pytestmark = pytest.mark.thorough  # compiles, and asks z3 for seconds
 
@@ -33,6 +34,24 @@ def test_every_access_is_proved(launch: Launch) -> None:
 
 def test_without_the_grid_sums_of_splits_are_not_proved() -> None:
     assert promised("bf16", SUM).needs(THE_GRID)
+
+
+DAMAGED = {
+    "rows beyond the last one": ("a_rows = M - tile_row * 128 < 128 ? M - tile_row * 128 : 128;", "a_rows = 128;"),
+    "a tile too far": ("turn = __builtin_amdgcn_workgroup_id_x();", "turn = __builtin_amdgcn_workgroup_id_x() + 1;"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_kernel_is_not_proved(name: str) -> None:
+    """So the promises don't contradict one another, either: then all would be proved."""
+    loop, asked = "small", parse_options({"output": "bf16", "xcds": "1", "group": "1"})
+    right, wrong = DAMAGED[name]
+    source = source_of(loop, asked)
+    assert source.count(right) == 1
+    made = built_of(loop, asked, source.replace(right, wrong))
+    damaged = Promised(accesses=accesses_of(made.code, made.name), promises=promised("in order", SPLITS).promises)
+    assert damaged.needs("nothing")
 
 
 # Each fact follows from the condition in C++ beside it.
