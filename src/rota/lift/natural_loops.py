@@ -19,7 +19,7 @@ from rota.program.kinds import OpKind
 from rota.program.loop_spec import MOST_INSTRUCTIONS
 from rota.prove.operation import Operation, OperationKind
 from rota.prove.state import LdsUse, WaveSet
-from rota.prove.widening import ProductState
+from rota.prove.widening import LaneAddresses, ProductState
 
 _MEMORY = frozenset({OperationKind.LDS, OperationKind.VMEM, OperationKind.EXCHANGE})
 
@@ -40,7 +40,7 @@ def find_loops(
     name: str, operations: Sequence[Operation], successors: Sequence[Sequence[int]]
 ) -> tuple[NaturalLoop, ...]:
     """Find the main loop of a kernel, and others with as much work; raises T304 if none can be lifted."""
-    bodies = _find_bodies(successors)
+    bodies = find_bodies(successors)
     inner = {head: body for head, body in bodies.items() if not any(bodies[each] < body for each in body & {*bodies})}
     if not inner:
         raise refuse_lift(name, "it has no loop")
@@ -61,7 +61,7 @@ def refuse_lift(name: str, why: str, operation: Operation | None = None) -> Prog
     return ProgramError.of("T304", f"{name} is not lifted: {why}", concerns=concerns)
 
 
-def _find_bodies(successors: Sequence[Sequence[int]]) -> dict[int, set[int]]:
+def find_bodies(successors: Sequence[Sequence[int]]) -> dict[int, set[int]]:
     """The natural loops by head: all operations that reach a back edge without passing the head."""
     into: list[list[int]] = [[] for _ in successors]
     for number, following in enumerate(successors):
@@ -146,7 +146,9 @@ class LoopRecorder:
         if first < trip:
             self.periods[wave_set.at].add((first, trip))
 
-    def record_access(self, product: ProductState, wave_set: WaveSet, access: LdsUse) -> None:
+    def record_access(
+        self, product: ProductState, wave_set: WaveSet, access: LdsUse, _: LaneAddresses | None = None
+    ) -> None:
         head = self._heads.get(access.number)
         if head is None:
             return

@@ -376,9 +376,9 @@ class ResourceLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BankRule:
-    """How LDS serves one wave's reads of `read_bytes` a lane: the lanes of a phase together.
+    """How LDS serves one wave's reads of `read_bytes` a lane, or its `writes`: the lanes of a phase together.
 
-    Each bank gives one register's worth a clock.
+    Each bank gives or takes one register's worth a clock.
     """
 
     read_bytes: int
@@ -386,6 +386,7 @@ class BankRule:
     phases: Phases
     phases_known: Confidence
     source: str
+    writes: bool = False
 
 
 _NAMEABLE = 256  # vector registers of an operand's bits
@@ -465,11 +466,15 @@ class Architecture(Machine):
                 return each
         raise lacks(self, f"which counter counts {traffic.value}")
 
+    def find_bank_rule(self, size: int, *, writes: bool) -> BankRule | None:
+        """How accesses of `size` bytes a lane are served; None if nobody has said so yet."""
+        return next((rule for rule in self.bank_rules if (rule.read_bytes, rule.writes) == (size, writes)), None)
+
     def bank_rule(self, read_bytes: int) -> BankRule:
-        for rule in self.bank_rules:
-            if rule.read_bytes == read_bytes:
-                return rule
-        sizes = ", ".join(str(rule.read_bytes) for rule in self.bank_rules) or "none"
+        rule = self.find_bank_rule(read_bytes, writes=False)
+        if rule is not None:
+            return rule
+        sizes = ", ".join(str(each.read_bytes) for each in self.bank_rules if not each.writes) or "none"
         raise lacks(self, f"how LDS serves reads of {read_bytes} bytes a lane", ("known for bytes a lane", sizes))
 
 

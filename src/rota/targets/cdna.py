@@ -60,6 +60,14 @@ D16_KEPT = Fact(
 )  # fmt: skip
 
 
+EIGHT_OF_FOUR = tuple(
+    tuple(half + lane for start in starts for lane in range(start, start + 4))
+    for half in (0, 32)
+    for starts in ((0, 20), (4, 16), (8, 28), (12, 24))
+)
+"""Eight groups of eight lanes, each two runs of four, in which CDNA3 serves the widest reads."""
+
+
 def elf_machine(number: int) -> Fact:
     return Fact(number, "EF_AMDGPU_MACH", Confidence.DOCUMENTED, "LLVM, User Guide for AMDGPU Backend")
 

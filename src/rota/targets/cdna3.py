@@ -39,6 +39,13 @@ CDNA3 = Architecture(
     hazards=cdna.hazards("CDNA3", 37, result=3, overlap=1, double_large=11, double_large_sum=9, permlane=False),
     bank_rules=(
         BankRule(
+            read_bytes=16,
+            banks=Fact(32, "banks of 4 bytes", Confidence.DOCUMENTED, "AMD, CDNA3 ISA manual, LDS"),
+            phases=cdna.EIGHT_OF_FOUR,
+            phases_known=Confidence.MEASURED_BY_THIRD_PARTY,
+            source="AMD's engineers in Triton's pull 11365, and the LDS padding notes of Snapkitty",
+        ),
+        BankRule(
             read_bytes=8,
             banks=Fact(32, "banks of 4 bytes", Confidence.DOCUMENTED, "AMD, CDNA3 ISA manual, LDS"),
             phases=tuple(tuple(range(start, start + 16)) for start in range(0, cdna.LANES.value, 16)),
