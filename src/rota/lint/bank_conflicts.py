@@ -23,7 +23,7 @@ from rota.isa.disassembly import Instruction
 from rota.prove.operation import Operation, OperationKind
 from rota.prove.state import LdsUse, WaveSet
 from rota.prove.symbol import LANE, M32, Linear, Value, key_of
-from rota.prove.widening import LaneAddresses, ProductState, Recorder
+from rota.prove.widening import LaneAddresses, ProductState
 from rota.targets.architecture import Architecture, BankRule
 
 
@@ -97,10 +97,10 @@ class _Seen(NamedTuple):
 
 
 class BankRecorder:
-    """A `rota.prove.widening.Recorder` of the conflicts of each LDS instruction; passes what it sees on to another."""
+    """A `rota.prove.widening.Recorder` of the conflicts of each LDS instruction."""
 
-    def __init__(self, operations: Sequence[Operation], architecture: Architecture, also: Recorder | None = None) -> None:
-        self._also, self._architecture, self._operations = also, architecture, operations
+    def __init__(self, operations: Sequence[Operation], architecture: Architecture) -> None:
+        self._architecture, self._operations = architecture, operations
         self._word = architecture.register_bytes.value
         self._rules = {each.number: find_rule(each, architecture) for each in operations if accesses_lds(each)}
         self._known: set[Hashable] = set()
@@ -111,14 +111,11 @@ class BankRecorder:
         self._unknown: dict[int, Certainty] = {}
 
     def record_checkpoint(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
-        if self._also is not None:
-            self._also.record_checkpoint(product, head, key)
+        """Nothing to note."""
 
     def record_access(
-        self, product: ProductState, wave_set: WaveSet, access: LdsUse, lanes: LaneAddresses | None = None
+        self, _: ProductState, wave_set: WaveSet, access: LdsUse, lanes: LaneAddresses | None = None
     ) -> None:
-        if self._also is not None:
-            self._also.record_access(product, wave_set, access, lanes)
         if access.number not in self._rules or lanes is None:
             return
         key = (access.number, wave_set.waves, key_of(lanes.address), lanes.possible, lanes.certain)
@@ -163,6 +160,13 @@ class BankRecorder:
     def list_sites(self) -> tuple[LdsSite, ...]:
         """All instructions that access LDS, in the order of the listing, as far as the proof went."""
         return tuple(self._describe(each) for each in self._operations if accesses_lds(each))
+
+    def list_extras(self, number: int) -> dict[int, frozenset[int]]:
+        """By wave, the clocks that conflicts were seen to add to an instruction."""
+        found: defaultdict[int, set[int]] = defaultdict(set)
+        for each in self._seen.get(number, set()):
+            found[each.wave].add(each.most.extra)
+        return {wave: frozenset(extras) for wave, extras in found.items()}
 
     def _describe(self, operation: Operation) -> LdsSite:
         rule, seen = self._rules[operation.number], self._seen.get(operation.number, set())

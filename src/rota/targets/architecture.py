@@ -402,9 +402,10 @@ class Architecture(Machine):
     a `wait_encoding` no source is written for it.  `d16_kept` is 1 if a load of half a register (d16) leaves the other
     half as it was, 0 if that is lost.  `queues` say which counter counts which memory instructions of machine code.
     `listing` is there if its code can be listed only in a special way.  `lds_nowhere` is the address by which compilers
-    keep a lane from accessing LDS.  With `signed_lane_offsets` a lane's 32 bits beside a scalar base have a sign; with
-    `pairs_repeat_scalars` both halves of a pair of floats take the low 32 bits of a scalar.  `memory_model` is the
-    document by which caches are written back and invalidated between workgroups; without one, nobody looks at that.
+    keep a lane from accessing LDS, `waves_per_simd` how many waves a SIMD holds at most.  With `signed_lane_offsets` a
+    lane's 32 bits beside a scalar base have a sign; with `pairs_repeat_scalars` both halves of a pair of floats take
+    the low 32 bits of a scalar.  `memory_model` is the document by which caches are written back and invalidated
+    between workgroups; without one, nobody looks at that.
     What is `unmodelled` are rules of the machine that neither proof nor interpreter has yet: both refuse its kernels,
     and name them.  What is `assumed` of them, a verdict says; then the proof refuses the instructions that it knows to
     depend on more.
@@ -429,6 +430,7 @@ class Architecture(Machine):
     signed_lane_offsets: bool = False
     pairs_repeat_scalars: bool = False
     lds_nowhere: Fact | None = None
+    waves_per_simd: Fact | None = None
     memory_model: str = ""
     unmodelled: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()

@@ -31,6 +31,7 @@ CDNA3 = Architecture(
     dma_width=Fact(4, "bytes per lane", Confidence.COMPILER_MODEL, f"{cdna.ASSEMBLER}: buffer_load_dword ... lds"),
     lanes=cdna.LANES,
     register_bytes=cdna.REGISTER_BYTES,
+    waves_per_simd=cdna.WAVES_PER_SIMD,
     d16_kept=cdna.D16_KEPT,
     float8=Float8.FNUZ,
     wait_encoding=WaitEncoding.SPLIT_VMCNT,

@@ -64,6 +64,7 @@ CDNA4 = Architecture(
     dma_width=Fact(16, "bytes per lane", Confidence.COMPILER_MODEL, f"{cdna.ASSEMBLER}: buffer_load_dwordx4 ... lds"),
     lanes=cdna.LANES,
     register_bytes=cdna.REGISTER_BYTES,
+    waves_per_simd=cdna.WAVES_PER_SIMD,
     d16_kept=cdna.D16_KEPT,
     float8=Float8.OCP,
     wait_encoding=WaitEncoding.SPLIT_VMCNT,
