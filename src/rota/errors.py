@@ -172,7 +172,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "I501": "bits of a number are lost before it becomes an address",
         "I502": "nothing keeps an access inside of the bytes that its pointer leads to",
         "I503": "nothing keeps the bytes apart that two workgroups access",
-        "I601": "lanes that LDS serves together want different words of one bank",
+        "I601": "an LDS access takes longer than it would with its words spread over the banks",
         "I602": "a loop accesses private memory, as spilled registers do",
         "I603": "a loop copies between VGPRs and AGPRs",
         "I604": "a few registers or bytes of LDS fewer would let more waves run",

@@ -54,7 +54,7 @@ FREE = BankClocks(0, 1)
 
 
 class BankBound(NamedTuple):
-    """The fewest clocks of an access by its banks alone, and those that it would need if its words were spread evenly."""
+    """The fewest clocks of an access by its banks alone, and those that it would need with its words spread evenly."""
 
     clocks: int
     even: int
@@ -207,12 +207,13 @@ def find_rule(operation: Operation, architecture: Architecture) -> BankRule | No
 
 def find_rows(address: Value, word: int, waves: int, lanes: int) -> Iterator[list[int]] | None:
     """The address of each lane, up to whole words that all lanes of a wave add; None if lanes differ by data."""
-    offset = address
+    offset: Value = address
     if isinstance(address, Linear):
         if address.base.spread == LANE or not _is_whole(address, word):
             return None
         offset = address.offset
-    return iter(np.broadcast_to(np.asarray(offset, np.int64), (waves, lanes)).tolist())
+    rows: list[list[int]] = np.broadcast_to(np.asarray(offset, np.int64), (waves, lanes)).tolist()
+    return iter(rows)
 
 
 def _is_whole(address: Linear, word: int) -> bool:

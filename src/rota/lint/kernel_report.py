@@ -27,7 +27,7 @@ from rota.program.kinds import OpKind, Unit
 from rota.program.lowered import LoweredProgram
 from rota.prove.advice import find_needed
 from rota.prove.kernel_proof import Policies, Triple, prove
-from rota.prove.operation import Operation, UnknownOperationError, read_operation
+from rota.prove.operation import Operation, OperationKind, UnknownOperationError, read_operation
 from rota.prove.slicing import derive_successors
 from rota.prove.verdict import BARRIERS, Budget, Verdict
 from rota.targets.architecture import Architecture
@@ -36,7 +36,8 @@ from rota.targets.registry import architecture_named
 
 _MOST_SHOWN = 3  # instructions that a finding names
 _MATTERS = 0.01  # of a loop's clocks, from which on a conflict has a cost
-_NEAR = 2  # granules of registers: nearer to the next step than this is worth a word
+_MANY_COPIES = 10  # one copy in so many instructions
+_NEAR, _NEAR_LDS = 2, 16  # granules of registers, or a share of LDS: nearer to the next step than this is worth a word
 _WORD = 4  # bytes: a lane that moves fewer wastes a part of its request
 _COPIES = frozenset({"accvgpr_read", "accvgpr_write", "accvgpr_mov"})
 
@@ -57,8 +58,7 @@ class LintOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeLoop:
-    """A natural loop of the listing: its first and its last instruction, how many loops are around it, and what it
-    has of its own, without the loops inside.
+    """A natural loop of the listing, with what it has of its own, without the loops inside.
 
     `private` and `copies` count accesses of private memory, and copies between VGPRs and AGPRs.  `extra_clocks` are
     those that bank conflicts add to one trip of one wave, in the mean; a bound where some have no rule.
@@ -94,7 +94,9 @@ class CodeLoop:
         return tuple(each for each in found if each.access is not None and 0 < each.access.size < _WORD)
 
 
-def find_code_loops(operations: Sequence[Operation], sites: Sequence[LdsSite], device: Device | None) -> tuple[CodeLoop, ...]:
+def find_code_loops(
+    operations: Sequence[Operation], sites: Sequence[LdsSite], device: Device | None
+) -> tuple[CodeLoop, ...]:
     """All loops, in the order of the listing."""
     bodies = find_bodies(derive_successors(operations))
     by_number = {each.number: each for each in sites}
@@ -158,23 +160,25 @@ class Occupancy:
         return 0 < self.workgroups * self.waves <= self.simds
 
     def __str__(self) -> str:
-        limits = [f"{self.by_registers} by {self.vgprs} registers", f"{self.by_places} by places for waves"]
-        if self.by_lds is not None:
-            limits.insert(1, f"{self.by_lds} by {self.lds_bytes} bytes of LDS")
+        lds = "LDS isn't stated" if self.by_lds is None else f"{self.by_lds} by {self.lds_bytes} bytes of LDS"
+        limits = [f"{self.by_registers} by {self.vgprs} registers", lds, f"{self.by_places} by places for waves"]
         waves = several(self.waves, "wave")
         return f"at most {several(self.workgroups, 'workgroup')} of {waves} on a compute unit: {', '.join(limits)}"
 
 
-def find_occupancy(facts: KernelFacts, waves: int, device: Device | None) -> Occupancy | None:
-    """None where the machine doesn't say how many waves a SIMD holds."""
+def find_occupancy(
+    facts: KernelFacts, waves: int, device: Device | None, dynamic_lds: int = 0, *, uses_lds: bool = False
+) -> Occupancy | None:
+    """None where the machine doesn't say how many waves a SIMD holds; of LDS that only a launch states, nothing."""
     if device is None or device.waves_per_simd is None or not waves:
         return None
     granule, file, places = device.descriptor.vector_granule, device.vgprs_per_lane.value, device.waves_per_simd.value
-    simds, room, lds = rates_of(device).simds.value, device.lds_bytes.value, facts.lds_bytes
+    simds, room, lds = rates_of(device).simds.value, device.lds_bytes.value, facts.lds_bytes + dynamic_lds
     vgprs = -(-max(facts.vgprs, 1) // granule) * granule
     found = Occupancy(
         waves=waves, vgprs=vgprs, lds_bytes=lds, by_registers=min(places, file // vgprs) * simds // waves,
-        by_lds=room // lds if lds else None, by_places=places * simds // waves, simds=simds,
+        by_lds=room // lds if lds else None if uses_lds else places * simds, by_places=places * simds // waves,
+        simds=simds,
     )  # fmt: skip
     more = found.workgroups + 1
     a_simd = -(-more * waves // simds)
@@ -210,6 +214,7 @@ class LoopClocks:
     bounds: tuple[UnitClocks, ...]
     fills: tuple[UnitClocks, ...]
     flops: float
+    moved: float
     assumed: str
 
     @property
@@ -232,8 +237,8 @@ def predict_loop(lifted: LiftedLoop, sites: Sequence[LdsSite], device: Device) -
     return LoopClocks(
         place=f"{first.place}..{last.place}", device=device.name, clocks=found.cycles, clean=clean.cycles,
         bound_by=found.bound_by, bounds=tuple(UnitClocks(*each) for each in bounds if each[1]),
-        fills=tuple(UnitClocks(*each) for each in (found.idle_causes or found.causes)), flops=found.flops,
-        assumed=program.origin,
+        fills=tuple(UnitClocks(str(each), clocks) for each, clocks in found.idle_causes or found.causes),
+        flops=found.flops, moved=found.moved, assumed=program.origin,
     )  # fmt: skip
 
 
@@ -251,7 +256,9 @@ def add_conflicts(program: LoweredProgram, sites: Sequence[LdsSite], device: Dev
     for entry in program.kernel:
         moved = held.get(str(entry.op.declared))
         if moved is not None and entry.op.work is not None:
-            entry = replace(entry, op=replace(entry.op, work=entry.op.work._replace(moved=moved)))
+            slow = replace(entry.op, work=entry.op.work._replace(moved=moved))
+            kernel.append(replace(entry, op=slow))
+            continue
         kernel.append(entry)
     return replace(program, kernel=tuple(kernel))
 
@@ -331,13 +338,20 @@ def lint_instructions(facts: KernelFacts, instructions: Sequence[Instruction], o
     report = LintReport(
         facts=facts, verdict=verdict, sites=sites,
         extras={each.number: recorder.list_extras(each.number) for each in sites}, loops=loops,
-        occupancy=find_occupancy(facts, verdict.waves, device), clocks=clocks, not_lifted=not_lifted,
+        occupancy=find_occupancy(
+            facts, verdict.waves, device, options.dynamic_lds or 0, uses_lds=any(map(_uses_lds, operations))
+        ),
+        clocks=clocks, not_lifted=not_lifted,
     )  # fmt: skip
     findings = [*_report_findings(report, operations, device)]
     if options.needed:
         findings += _report_unneeded(report, instructions, options.block)
     order = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
     return replace(report, findings=tuple(sorted(findings, key=lambda each: (order[each.severity], each.code))))
+
+
+def _uses_lds(operation: Operation) -> bool:
+    return bool(operation.copies) or operation.kind is OperationKind.LDS
 
 
 def _read_operations(
@@ -368,16 +382,22 @@ def _report_findings(report: LintReport, operations: Sequence[Operation], device
     yield from _report_priorities(report, operations)
 
 
+Evidence = tuple[tuple[str, str | int], ...]
+
+
 def _make(
-    code: str, message: str, instructions: Iterable[Instruction], evidence: Sequence[tuple[str, str | int]],
-    fixes: tuple[str, ...], severity: Severity = Severity.NOTE,
-) -> Finding:  # fmt: skip
+    code: str,
+    message: str,
+    instructions: Iterable[Instruction],
+    *,
+    evidence: Evidence,
+    fixes: tuple[str, ...],
+    severity: Severity = Severity.NOTE,
+) -> Finding:
     every = list(instructions)
     concerns: tuple[Concern, ...] = tuple(each.concern() for each in every[:_MOST_SHOWN])
     more = (("and further instructions", len(every) - _MOST_SHOWN),) if len(every) > _MOST_SHOWN else ()
-    return Finding(
-        code, message, severity=severity, concerns=concerns, evidence=(*evidence, *more), fixes=fixes
-    )
+    return Finding(code, message, severity=severity, concerns=concerns, evidence=(*evidence, *more), fixes=fixes)
 
 
 def _report_conflicts(
@@ -387,26 +407,40 @@ def _report_conflicts(
     groups: defaultdict[tuple[object, ...], list[LdsSite]] = defaultdict(list)
     for each in sites:
         if count_lost(each, device) > 0 or each.worst.extra:
-            groups[each.instruction.spec.name, each.instruction.source, each.certainty, each.worst, each.bound].append(each)
+            groups[each.instruction.spec.name, each.instruction.source, each.certainty, each.worst, each.bound].append(
+                each
+            )
     for some in groups.values():
         first, count = some[0], len(some)
-        name, exact = first.instruction.spec.name, first.certainty.is_counted
         severity, cost = _weigh(loop, report)
-        if exact:
-            least = "" if first.certainty is Certainty.EXACT else "up to "
-            took = f"{least}{first.free_clocks + first.worst.extra} clocks instead of {first.free_clocks}"
-            ways: tuple[tuple[str, str | int], ...] = (("ways", first.worst.ways),)
-        else:
-            took = f"at least {first.bound.clocks} clocks; spread evenly over the banks, {first.bound.even}"
-            ways = (("known by", "its banks alone: no rule is known for its width"),)
+        took, more = _describe_clocks(first)
+        many = first.instruction.spec.name if count == 1 else f"{count} {first.instruction.spec.name}"
         where = "outside of loops" if loop is None else f"in the loop {loop.place}"
-        message = f"{several(count, name) if count > 1 else name} {where}: lanes meet in a bank of LDS, {took}"
         yield _make(
-            "I601", message, (each.instruction for each in some),
-            (*ways, ("clocks a wave", took), ("instructions", count), ("cost", cost)),
-            ("pad the rows of the tile, or exchange chunks of a row by bits of its number, so that lanes that are "
-             "served together meet different banks",), severity,
-        )  # fmt: skip
+            "I601",
+            f"{many} {where}: {took}",
+            (each.instruction for each in some),
+            evidence=(*more, ("clocks a wave", took), ("instructions", count), ("cost", cost)),
+            fixes=(_SPREAD,),
+            severity=severity,
+        )
+
+
+_SPREAD = (
+    "pad the rows of the tile, or exchange chunks of a row by bits of its number: lanes that are served together then "
+    "meet different banks"
+)
+
+
+def _describe_clocks(site: LdsSite) -> tuple[str, Evidence]:
+    """The clocks of an access beside those without a conflict, and by what they are known."""
+    if not site.certainty.is_counted:
+        clocks, even = site.bound
+        took = f"one bank has to give or take {clocks} words, so at least {clocks} clocks; spread evenly, {even}"
+        return took, (("known by", "its banks alone: no rule is known for its width"),)
+    least = "" if site.certainty is Certainty.EXACT else "up to "
+    took = f"lanes meet in a bank, {least}{site.free_clocks + site.worst.extra} clocks instead of {site.free_clocks}"
+    return took, (("ways", site.worst.ways),)
 
 
 def _weigh(loop: CodeLoop | None, report: LintReport) -> tuple[Severity, str]:
@@ -428,62 +462,79 @@ def _is_main(loop: CodeLoop, report: LintReport) -> bool:
 
 
 def _report_loop(loop: CodeLoop, report: LintReport) -> Iterator[Finding]:
-    where = f"the loop {loop.place}"
-    if private := loop.private:
-        moved = sum(each.access.size * each.access.pieces for each in private if each.access is not None)
-        loads = sum(each.access is not None and each.access.verb is MemVerb.LOAD for each in private)
-        facts = report.facts
-        counted = facts.spills
-        spilled = "private memory is accessed" if counted == 0 else "spilled registers are loaded and stored"
-        yield _make(
-            "I602", f"{spilled} in {where}: {several(len(private), 'instruction')} a trip",
-            (each.instruction for each in private),
-            (("loads", loads), ("stores", len(private) - loads), ("bytes a lane and trip", moved),
-             ("spilled registers by the notes", "not stated" if counted is None else counted),
-             ("private bytes a lane", facts.private_bytes)),
-            ("let the compiler use more registers: fewer waves per SIMD (launch bounds, waves_per_eu), or a smaller "
-             "tile", "if it is an array that is indexed by a variable, unroll the loop around it"),
-            Severity.WARNING,
-        )  # fmt: skip
+    if loop.private:
+        yield _report_private(loop, report.facts)
     if copies := loop.copies:
         share = f"{len(copies)} of {len(loop.operations)} instructions"
         yield _make(
-            "I603", f"{where} copies between VGPRs and AGPRs: {share}", (each.instruction for each in copies),
-            (("copies a trip", len(copies)), ("instructions of the loop", len(loop.operations)),
-             ("matrix instructions", loop.matrix)),
-            ("a matrix instruction takes either file: keep accumulators where the vector instructions need them",),
-            Severity.WARNING if 10 * len(copies) >= len(loop.operations) else Severity.NOTE,
-        )  # fmt: skip
+            "I603",
+            f"the loop {loop.place} copies between VGPRs and AGPRs: {share}",
+            (each.instruction for each in copies),
+            evidence=(("copies a trip", len(copies)), ("matrix instructions", loop.matrix)),
+            fixes=("a matrix instruction takes either file: keep accumulators where vector instructions need them",),
+            severity=Severity.WARNING if _MANY_COPIES * len(copies) >= len(loop.operations) else Severity.NOTE,
+        )
     by_name: defaultdict[str, list[Operation]] = defaultdict(list)
     for each in loop.narrow:
         by_name[each.name].append(each)
     for name, some in sorted(by_name.items()):
         size = some[0].access.size if some[0].access is not None else 0
         yield _make(
-            "I608", f"{name} in {where} moves {several(size, 'byte')} a lane", (each.instruction for each in some),
-            (("bytes a lane", size), ("instructions", len(some))),
-            ("let each lane move 4 to 16 bytes that lie side by side, and unpack them in registers",),
-        )  # fmt: skip
+            "I608",
+            f"{name} in the loop {loop.place} moves {several(size, 'byte')} a lane",
+            (each.instruction for each in some),
+            evidence=(("bytes a lane", size), ("instructions", len(some))),
+            fixes=("let each lane move 4 to 16 bytes that lie side by side, and unpack them in registers",),
+        )
+
+
+def _report_private(loop: CodeLoop, facts: KernelFacts) -> Finding:
+    private = loop.private
+    moved = sum(each.access.size * each.access.pieces for each in private if each.access is not None)
+    loads = sum(each.access is not None and each.access.verb is MemVerb.LOAD for each in private)
+    counted = facts.spills
+    what = "accesses private memory" if counted == 0 else "loads and stores what doesn't fit into registers"
+    return _make(
+        "I602",
+        f"the loop {loop.place} {what}: {several(len(private), 'instruction')} a trip",
+        (each.instruction for each in private),
+        evidence=(
+            ("loads", loads),
+            ("stores", len(private) - loads),
+            ("bytes a lane and trip", moved),
+            ("spilled registers by the notes", "not stated" if counted is None else counted),
+            ("private bytes a lane", facts.private_bytes),
+        ),
+        fixes=(
+            "let the compiler use more registers: launch bounds or waves_per_eu that ask for fewer waves",
+            "take a smaller tile",
+            "if it is an array that a variable indexes, unroll the loop around it",
+        ),
+        severity=Severity.WARNING,
+    )
 
 
 def _report_occupancy(report: LintReport, device: Device | None) -> Iterator[Finding]:
     found = report.occupancy
     if found is None or device is None:
         return
-    evidence = [("now", str(found))]
-    if found.next_vgprs is not None and found.vgprs - found.next_vgprs <= _NEAR * device.descriptor.vector_granule:
-        fewer = found.vgprs - found.next_vgprs
+    granule = device.descriptor.vector_granule
+    if found.next_vgprs is not None and found.vgprs - found.next_vgprs <= _NEAR * granule:
         yield _make(
-            "I604", f"{several(fewer, 'register')} fewer would let one workgroup more run on a compute unit", (),
-            (*evidence, ("registers for one more", found.next_vgprs)),
-            ("a smaller tile, fewer loads ahead, or launch bounds that ask for it; compare the clocks of the loop",),
-        )  # fmt: skip
-    if found.next_lds is not None and 16 * (found.lds_bytes - found.next_lds) <= found.lds_bytes:
-        fewer = found.lds_bytes - found.next_lds
+            "I604",
+            f"{several(found.vgprs - found.next_vgprs, 'register')} fewer would let one workgroup more run",
+            (),
+            evidence=(("now", str(found)), ("registers for one more", found.next_vgprs)),
+            fixes=("a smaller tile, fewer loads ahead, or launch bounds that ask for it; compare the loop's clocks",),
+        )
+    if found.next_lds is not None and _NEAR_LDS * (found.lds_bytes - found.next_lds) <= found.lds_bytes:
         yield _make(
-            "I604", f"{fewer} bytes of LDS fewer would let one workgroup more run on a compute unit", (),
-            (*evidence, ("bytes of LDS for one more", found.next_lds)), ("less padding, or fewer buffers",),
-        )  # fmt: skip
+            "I604",
+            f"{found.lds_bytes - found.next_lds} bytes of LDS fewer would let one workgroup more run",
+            (),
+            evidence=(("now", str(found)), ("bytes of LDS for one more", found.next_lds)),
+            fixes=("less padding, or fewer buffers",),
+        )
 
 
 def _report_priorities(report: LintReport, operations: Sequence[Operation]) -> Iterator[Finding]:
@@ -494,12 +545,14 @@ def _report_priorities(report: LintReport, operations: Sequence[Operation]) -> I
     idle = [each for each in priorities if each.number in in_loops and (alone or each.number in set_twice)]
     if not idle:
         return
-    why = "no two waves share a SIMD" if alone else "the wave has that priority already"
+    why = "no two waves of this kernel share a SIMD" if alone else "the wave has that priority already"
     yield _make(
-        "I607", f"{several(len(idle), 's_setprio')} in loops without effect: {why}",
-        (each.instruction for each in idle), (("instructions", len(idle)), ("why", why)),
-        ("remove them: each takes an issue turn",),
-    )  # fmt: skip
+        "I607",
+        f"{several(len(idle), 's_setprio')} in loops without effect: {why}",
+        (each.instruction for each in idle),
+        evidence=(("instructions", len(idle)), ("why", why)),
+        fixes=("remove them: each takes an issue turn",),
+    )
 
 
 def find_idle_priorities(operations: Sequence[Operation]) -> frozenset[int]:
@@ -544,6 +597,134 @@ def _report_unneeded(
         else:
             message, code = f"a wait for {each.what} {where} is stronger than the proof needs", "I605"
         yield _make(
-            code, message, (at,), (("can be removed", each.describe(instructions)), together),
-            ("remove it, and prove the kernel again: `rota check`",),
-        )  # fmt: skip
+            code,
+            message,
+            (at,),
+            evidence=(("can be removed", each.describe(instructions)), together),
+            fixes=("remove it, and prove the kernel again: `rota check`",),
+        )
+
+
+# Two builds.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildComparison:
+    """What became worse from one build of a kernel to the next, and what couldn't be compared."""
+
+    name: str
+    findings: tuple[Finding, ...]
+    not_compared: tuple[str, ...]
+
+    @property
+    def is_worse(self) -> bool:
+        return any(each.severity is Severity.WARNING for each in self.findings)
+
+
+class _Measure(NamedTuple):
+    """A number of two builds; fewer is better unless `more` is."""
+
+    what: str
+    old: float
+    new: float
+    where: str = ""
+    more: bool = False
+    share: float = 0.0  # of the old number, by which it may become worse
+
+    @property
+    def is_worse(self) -> bool:
+        if self.more:
+            return self.new < self.old
+        return self.new > self.old * (1 + self.share)
+
+
+def compare_reports(old: LintReport, new: LintReport) -> BuildComparison:
+    """Compare two builds of a kernel; what isn't known of one of them is named, and never taken for as good."""
+    measures, unknown = [*_measure_kernel(old, new), *_measure_loops(old, new)], list[str]()
+    clocks = _measure_clocks(old, new)
+    if isinstance(clocks, str):
+        unknown.append(clocks)
+    else:
+        measures.append(clocks)
+    unknown += _list_unknown(old, new)
+    found = tuple(_report_worse(each, new.name) for each in measures if each.is_worse)
+    order = sorted(found, key=lambda each: each.severity is Severity.NOTE)
+    return BuildComparison(name=new.name, findings=tuple(order), not_compared=tuple(unknown))
+
+
+_REGISTERS = "registers"
+
+
+def _measure_kernel(old: LintReport, new: LintReport) -> Iterator[_Measure]:
+    was, now = old.facts, new.facts
+    yield _Measure("private bytes a lane", was.private_bytes, now.private_bytes)
+    for what, before, after in (
+        ("spilled VGPRs by the notes", was.vgpr_spills, now.vgpr_spills),
+        ("spilled SGPRs by the notes", was.sgpr_spills, now.sgpr_spills),
+    ):
+        if before is not None and after is not None:
+            yield _Measure(what, before, after)
+    if old.occupancy is not None and new.occupancy is not None:
+        same = old.occupancy.waves == new.occupancy.waves
+        before, after = (each.workgroups * (1 if same else each.waves) for each in (old.occupancy, new.occupancy))
+        what = "workgroups on a compute unit, at most" if same else "waves on a compute unit, at most"
+        yield _Measure(what, before, after, more=True)
+    yield _Measure(_REGISTERS, was.vgprs, now.vgprs)
+
+
+def _measure_loops(old: LintReport, new: LintReport) -> Iterator[_Measure]:
+    """Loop by loop if both builds have as many, else all loops together."""
+    pairs: list[tuple[tuple[CodeLoop, ...], tuple[CodeLoop, ...]]]
+    pairs = [((each,), (other,)) for each, other in zip(old.loops, new.loops, strict=False)]
+    if len(old.loops) != len(new.loops) or any(a[0].depth != b[0].depth for a, b in pairs):
+        pairs = [(old.loops, new.loops)]
+    for before, after in pairs:
+        one = len(before) == len(after) == 1
+        where = f"in the loop {after[0].place}, which was {before[0].place}" if one else "in all loops"
+        for what, count in (
+            ("accesses of private memory", lambda loop: len(loop.private)),
+            ("copies between VGPRs and AGPRs", lambda loop: len(loop.copies)),
+            ("clocks that bank conflicts add to a trip of a wave", lambda loop: loop.extra_clocks),
+        ):
+            yield _Measure(what, sum(map(count, before)), sum(map(count, after)), where)
+
+
+def _measure_clocks(old: LintReport, new: LintReport) -> _Measure | str:
+    """The predicted clocks of the main loop for the same work: products, or else bytes from memory."""
+    if old.clocks is None or new.clocks is None:
+        which, why = ("old", old.not_lifted) if old.clocks is None else ("new", new.not_lifted)
+        return f"predicted clocks: those of the {which} build aren't known: {why}"
+    for work, was, now in (
+        ("million products and sums", old.clocks.flops / 1e6, new.clocks.flops / 1e6),
+        ("KiB from memory", old.clocks.moved / 1024, new.clocks.moved / 1024),
+    ):
+        if was and now:
+            what = f"predicted clocks of the main loop for a {work}"
+            return _Measure(what, old.clocks.clocks / was, new.clocks.clocks / now, share=_MATTERS)
+    return "predicted clocks: the main loops multiply nothing and load nothing, or only one of them does"
+
+
+def _list_unknown(old: LintReport, new: LintReport) -> Iterator[str]:
+    counts = [
+        sum(not each.certainty.is_counted for loop in report.loops for each in loop.sites) for report in (old, new)
+    ]
+    if any(counts):
+        yield (
+            f"bank conflicts of {counts[0]} LDS instructions in loops of the old build and {counts[1]} of the new one "
+            "are bounded by the banks alone, or not known"
+        )
+    if None in {old.facts.spills, new.facts.spills}:
+        yield "spilled registers: the notes of a build don't state them"
+    if old.occupancy is None or new.occupancy is None:
+        yield "occupancy: the machine doesn't state how many waves a SIMD holds"
+
+
+def _report_worse(each: _Measure, kernel: str) -> Finding:
+    where = f" {each.where}" if each.where else ""
+    return Finding(
+        "I609",
+        f"{kernel}: {each.what}{where}: {each.new:.4g}, before {each.old:.4g}",
+        severity=Severity.NOTE if each.what == _REGISTERS else Severity.WARNING,
+        evidence=(("what", each.what), ("before", f"{each.old:.4g}"), ("now", f"{each.new:.4g}")),
+        fixes=("compare what the compilers were given: version, flags, launch bounds; `rota diff` compares the loops",),
+    )

@@ -389,8 +389,10 @@ def symbols_in(args: object) -> list[Symbol]:
 
 
 class LaneAddresses(NamedTuple):
-    """The address in LDS that each lane gives, without the instruction's offset; the lanes of each wave that may be
-    active, and those that surely are."""
+    """The address in LDS that each lane gives, without the instruction's offset.
+
+    With it the lanes of each wave that may be active, and those that surely are.
+    """
 
     address: Value
     possible: Leaf

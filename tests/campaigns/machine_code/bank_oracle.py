@@ -1,7 +1,7 @@
 """Bank conflicts beside a model of the banks: `python -m benchmarks.bank_oracle [PATTERN] [--least 1000]`.
 
-Kernels of the compiled corpus are launched as its tests launch them, and those of AITER, of the shipped and the repaired
-ones, with memory full of zeros and sizes of 64.  The interpreter says which addresses the lanes of each wave give.  A
+Kernels of the compiled corpus are launched as its tests launch them, and those of AITER, shipped and repaired ones,
+with memory full of zeros and sizes of 64.  The interpreter says which addresses the lanes of each wave give.  A
 model serves them clock by clock: each bank gives one word, to whoever wants that word, and the lanes of one group come
 before those of the next.  The groups are written down here once more, from what was published about them.
 
@@ -17,7 +17,7 @@ import argparse
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -134,13 +134,11 @@ def record_addresses(program: KernelProgram, launch: Launch) -> Addresses:
         stack.enter_context(patch.object(launching, "run_clean", lambda *_, **__: None))
         stack.enter_context(patch.object(launching, "list_workgroups", lambda _: [(0, launch.group)]))
         stack.enter_context(patch.object(lds_ops, "reach", reach))
-        try:
-            LoadedKernel(program=program).launch(
-                *launch.args, grid=launch.grid, block=launch.block, dynamic_lds=launch.dynamic_lds, orders=(EARLIEST,),
-                check=False, most_instructions=_MOST, processes=1,
-            )  # fmt: skip
-        except RotaError:
-            pass  # until then
+        stack.enter_context(suppress(RotaError))  # what ran until then is recorded
+        LoadedKernel(program=program).launch(
+            *launch.args, grid=launch.grid, block=launch.block, dynamic_lds=launch.dynamic_lds, orders=(EARLIEST,),
+            check=False, most_instructions=_MOST, processes=1,
+        )  # fmt: skip
     return found
 
 
