@@ -160,7 +160,8 @@ class Occupancy:
         return 0 < self.workgroups * self.waves <= self.simds
 
     def __str__(self) -> str:
-        lds = "LDS isn't stated" if self.by_lds is None else f"{self.by_lds} by {self.lds_bytes} bytes of LDS"
+        lds = f"{self.by_lds} by {self.lds_bytes} bytes of LDS" if self.lds_bytes else "no LDS"
+        lds = "not known by LDS, which the launch states" if self.by_lds is None else lds
         limits = [f"{self.by_registers} by {self.vgprs} registers", lds, f"{self.by_places} by places for waves"]
         waves = several(self.waves, "wave")
         return f"at most {several(self.workgroups, 'workgroup')} of {waves} on a compute unit: {', '.join(limits)}"
@@ -446,7 +447,7 @@ def _describe_clocks(site: LdsSite) -> tuple[str, Evidence]:
 def _weigh(loop: CodeLoop | None, report: LintReport) -> tuple[Severity, str]:
     """How bad conflicts are where they are, by the predicted clocks of that loop."""
     if loop is None:
-        return Severity.NOTE, "outside of loops"
+        return Severity.NOTE, "none in a loop"
     found = report.clocks
     if found is None or not _is_main(loop, report):
         why = report.not_lifted or "it isn't the main loop"
@@ -548,7 +549,7 @@ def _report_priorities(report: LintReport, operations: Sequence[Operation]) -> I
     why = "no two waves of this kernel share a SIMD" if alone else "the wave has that priority already"
     yield _make(
         "I607",
-        f"{several(len(idle), 's_setprio')} in loops without effect: {why}",
+        f"{len(idle)} s_setprio in loops without effect: {why}",
         (each.instruction for each in idle),
         evidence=(("instructions", len(idle)), ("why", why)),
         fixes=("remove them: each takes an issue turn",),

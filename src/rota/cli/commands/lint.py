@@ -201,7 +201,8 @@ def _describe_sites(report: LintReport, *, everything: bool) -> list[str]:
     if report.verdict.ended_early:
         lines.append("    the proof ended early: conflicts are those of the addresses that it saw")
     for each in report.sites if everything else ():
-        ruled = f"{each.worst.ways} ways, {each.free_clocks} + {each.worst.extra} clocks"
+        ways = f"{each.worst.ways} ways, " if each.worst.extra else ""
+        ruled = f"{ways}{each.free_clocks + each.worst.extra} clocks"
         banks = f"at least {each.bound.clocks} clocks" if each.bound.clocks else each.certainty.value
         lines.append(
             f"    {each.instruction.place} {each.instruction.text}: {ruled if each.certainty.is_counted else banks}"
