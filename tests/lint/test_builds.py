@@ -53,7 +53,7 @@ def test_a_kernel_without_launch_bounds_spills(tmp_path: Path) -> None:
     found = worse(compared)
     assert compared.is_worse
     assert found["spilled VGPRs by the notes"][0] == "0" < found["spilled VGPRs by the notes"][1]
-    assert {"accesses of private memory", "private bytes a lane"} <= found.keys()
+    assert {"accesses of private memory, of all waves,", "private bytes a lane"} <= found.keys()
     assert any("predicted clocks" in what for what in found)
     assert "I602" in {each.code for each in unbounded.findings}
     assert "I602" not in {each.code for each in bounded.findings}

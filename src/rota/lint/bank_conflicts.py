@@ -84,7 +84,7 @@ class LdsSite:
 
     @property
     def conflicts(self) -> bool:
-        """True if clocks are known to be lost."""
+        """True if lanes meet in a bank, or if one bank has more words to give than others."""
         return self.worst.extra > 0 or self.bound.clocks > self.bound.even
 
 

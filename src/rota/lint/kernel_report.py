@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -275,11 +275,16 @@ def _declare(instruction: Instruction) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintReport:
-    """What was found of one kernel; `not_lifted` says why its main loop has no predicted clocks."""
+    """What was found of one kernel; `not_lifted` says why its main loop has no predicted clocks.
+
+    `losing` counts the LDS instructions that are known to take longer than at the device's rate; `extras` has the clocks
+    that conflicts were seen to add to each, by its number and by wave.
+    """
 
     facts: KernelFacts
     verdict: Verdict
     sites: tuple[LdsSite, ...]
+    losing: int
     extras: dict[int, dict[int, frozenset[int]]]
     loops: tuple[CodeLoop, ...]
     occupancy: Occupancy | None
@@ -337,7 +342,7 @@ def lint_instructions(facts: KernelFacts, instructions: Sequence[Instruction], o
         except RotaError as error:
             not_lifted = error.findings[0].message
     report = LintReport(
-        facts=facts, verdict=verdict, sites=sites,
+        facts=facts, verdict=verdict, sites=sites, losing=sum(count_lost(each, device) > 0 for each in sites),
         extras={each.number: recorder.list_extras(each.number) for each in sites}, loops=loops,
         occupancy=find_occupancy(
             facts, verdict.waves, device, options.dynamic_lds or 0, uses_lds=any(map(_uses_lds, operations))
@@ -642,18 +647,22 @@ class _Measure(NamedTuple):
 def compare_reports(old: LintReport, new: LintReport) -> BuildComparison:
     """Compare two builds of a kernel; what isn't known of one of them is named, and never taken for as good."""
     measures, unknown = [*_measure_kernel(old, new), *_measure_loops(old, new)], list[str]()
-    clocks = _measure_clocks(old, new)
+    clocks, noted = _measure_clocks(old, new), {_REGISTERS}
     if isinstance(clocks, str):
         unknown.append(clocks)
     else:
         measures.append(clocks)
+        if clocks.new < clocks.old * (1 - _MATTERS):  # registers or LDS that a faster loop takes
+            noted |= _PLACES
     unknown += _list_unknown(old, new)
-    found = tuple(_report_worse(each, new.name) for each in measures if each.is_worse)
+    found = tuple(_report_worse(each, new.name, noted) for each in measures if each.is_worse)
     order = sorted(found, key=lambda each: each.severity is Severity.NOTE)
     return BuildComparison(name=new.name, findings=tuple(order), not_compared=tuple(unknown))
 
 
 _REGISTERS = "registers"
+_WORKGROUPS, _WAVES = "workgroups on a compute unit, at most", "waves on a compute unit, at most"
+_PLACES = {_WORKGROUPS, _WAVES}
 
 
 def _measure_kernel(old: LintReport, new: LintReport) -> Iterator[_Measure]:
@@ -668,13 +677,15 @@ def _measure_kernel(old: LintReport, new: LintReport) -> Iterator[_Measure]:
     if old.occupancy is not None and new.occupancy is not None:
         same = old.occupancy.waves == new.occupancy.waves
         before, after = (each.workgroups * (1 if same else each.waves) for each in (old.occupancy, new.occupancy))
-        what = "workgroups on a compute unit, at most" if same else "waves on a compute unit, at most"
-        yield _Measure(what, before, after, more=True)
+        yield _Measure(_WORKGROUPS if same else _WAVES, before, after, more=True)
     yield _Measure(_REGISTERS, was.vgprs, now.vgprs)
 
 
 def _measure_loops(old: LintReport, new: LintReport) -> Iterator[_Measure]:
-    """Loop by loop if both builds have as many, else all loops together."""
+    """Loop by loop if both builds have as many, else all loops together; of all waves where those differ."""
+    same = old.verdict.waves == new.verdict.waves
+    waves = (1, 1) if same else (old.verdict.waves, new.verdict.waves)
+    whose = "" if same else ", of all waves,"
     pairs: list[tuple[tuple[CodeLoop, ...], tuple[CodeLoop, ...]]]
     pairs = [((each,), (other,)) for each, other in zip(old.loops, new.loops, strict=False)]
     if len(old.loops) != len(new.loops) or any(a[0].depth != b[0].depth for a, b in pairs):
@@ -685,9 +696,10 @@ def _measure_loops(old: LintReport, new: LintReport) -> Iterator[_Measure]:
         for what, count in (
             ("accesses of private memory", lambda loop: len(loop.private)),
             ("copies between VGPRs and AGPRs", lambda loop: len(loop.copies)),
-            ("clocks that bank conflicts add to a trip of a wave", lambda loop: loop.extra_clocks),
+            ("clocks that bank conflicts add to a trip", lambda loop: loop.extra_clocks),
         ):
-            yield _Measure(what, sum(map(count, before)), sum(map(count, after)), where)
+            was, now = (times * sum(map(count, some)) for times, some in zip(waves, (before, after), strict=True))
+            yield _Measure(f"{what}{whose}", was, now, where)
 
 
 def _measure_clocks(old: LintReport, new: LintReport) -> _Measure | str:
@@ -720,12 +732,12 @@ def _list_unknown(old: LintReport, new: LintReport) -> Iterator[str]:
         yield "occupancy: the machine doesn't state how many waves a SIMD holds"
 
 
-def _report_worse(each: _Measure, kernel: str) -> Finding:
+def _report_worse(each: _Measure, kernel: str, noted: Collection[str]) -> Finding:
     where = f" {each.where}" if each.where else ""
     return Finding(
         "I609",
         f"{kernel}: {each.what}{where}: {each.new:.4g}, before {each.old:.4g}",
-        severity=Severity.NOTE if each.what == _REGISTERS else Severity.WARNING,
+        severity=Severity.NOTE if each.what in noted else Severity.WARNING,
         evidence=(("what", each.what), ("before", f"{each.old:.4g}"), ("now", f"{each.new:.4g}")),
         fixes=("compare what the compilers were given: version, flags, launch bounds; `rota diff` compares the loops",),
     )

@@ -194,9 +194,8 @@ def _count_codes(findings: list[Finding]) -> str:
 def _describe_sites(report: LintReport, *, everything: bool) -> list[str]:
     if not report.sites:
         return []
-    conflicting = sum(each.conflicts for each in report.sites)
     many = several(len(report.sites), "instruction")
-    lines = [f"  LDS: {many}, conflicts of {report.exact} known exactly, {conflicting} lose clocks"]
+    lines = [f"  LDS: {many}, conflicts of {report.exact} known exactly, {report.losing} lose clocks"]
     lines += [f"    {count}: {why}" for why, count in report.count_others()]
     if report.verdict.ended_early:
         lines.append("    the proof ended early: conflicts are those of the addresses that it saw")
