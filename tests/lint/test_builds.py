@@ -57,9 +57,19 @@ def test_a_kernel_without_launch_bounds_spills(tmp_path: Path) -> None:
     assert any("predicted clocks" in what for what in found)
     assert "I602" in {each.code for each in unbounded.findings}
     assert "I602" not in {each.code for each in bounded.findings}
-    assert worse(compare_reports(unbounded, bounded)).keys() == {
-        "waves on a compute unit, at most"
-    }  # which it pays for
+    other_way = compare_reports(unbounded, bounded)
+    assert not other_way.is_worse
+    assert [each.code for each in other_way.findings] == ["I609", "I609"]  # notes: registers, and fewer waves
+
+
+def test_fewer_workgroups_are_worse_unless_the_loop_is_faster(tmp_path: Path) -> None:
+    known = built(tmp_path, BOUNDED, 2)
+    assert known.clocks is not None
+    assert known.occupancy is not None
+    fewer = replace(known, occupancy=replace(known.occupancy, by_registers=known.occupancy.workgroups - 1))
+    assert worse(compare_reports(known, fewer)).keys() == {"workgroups on a compute unit, at most"}
+    faster = replace(fewer, clocks=replace(known.clocks, clocks=0.9 * known.clocks.clocks))
+    assert not compare_reports(known, faster).is_worse
 
 
 def test_a_kernel_that_eight_waves_are_asked_of_spills_without_trackers(tmp_path: Path) -> None:

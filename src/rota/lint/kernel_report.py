@@ -277,8 +277,8 @@ def _declare(instruction: Instruction) -> str:
 class LintReport:
     """What was found of one kernel; `not_lifted` says why its main loop has no predicted clocks.
 
-    `losing` counts the LDS instructions that are known to take longer than at the device's rate; `extras` has the clocks
-    that conflicts were seen to add to each, by its number and by wave.
+    `losing` counts the LDS instructions that are known to take longer than at the device's rate; `extras` has the
+    clocks that conflicts were seen to add to each, by its number and by wave.
     """
 
     facts: KernelFacts
