@@ -16,7 +16,7 @@ BODY = """void k(float* x, int n) {{
 
 def test_priorities_that_the_wave_has_already() -> None:
     finding = worded(only(linted(BODY.format(level=0)), "I607"))
-    assert dict(finding.evidence)["instructions"] == 2
+    assert finding.evidence == (("instructions", 2), ("shares its SIMD", "maybe"))
 
 
 def test_a_priority_that_goes_up_and_down() -> None:
@@ -25,4 +25,5 @@ def test_a_priority_that_goes_up_and_down() -> None:
 
 def test_waves_that_have_a_simd_for_themselves() -> None:
     body = BODY.format(level=1).replace("float sum", 'asm volatile("" ::: "v255", "a255"); float sum')
-    assert "share a SIMD" in worded(only(linted(body), "I607")).message
+    finding = worded(only(linted(body), "I607"))
+    assert dict(finding.evidence)["shares its SIMD"] == "no"

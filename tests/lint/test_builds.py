@@ -117,4 +117,4 @@ def test_loops_that_are_more_than_before_are_compared_together(tmp_path: Path) -
     bounded, unbounded = built(tmp_path, BOUNDED, 3), built(tmp_path, "", 3)
     doubled = replace(unbounded, loops=(*unbounded.loops, *unbounded.loops))
     findings = compare_reports(bounded, doubled).findings
-    assert any("all loops" in each.message for each in findings)
+    assert "in all loops" in {dict(each.evidence)["where"] for each in findings}

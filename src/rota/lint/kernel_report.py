@@ -407,7 +407,7 @@ def _make(
 
 
 def _report_conflicts(
-    sites: Sequence[LdsSite], loop: CodeLoop | None, report: LintReport, device: Device | None
+    sites: Sequence[LdsSite], around: CodeLoop | None, report: LintReport, device: Device | None
 ) -> Iterator[Finding]:
     """One finding for all instructions of a loop that have a line, an opcode and a conflict in common."""
     groups: defaultdict[tuple[object, ...], list[LdsSite]] = defaultdict(list)
@@ -418,10 +418,10 @@ def _report_conflicts(
             )
     for some in groups.values():
         first, count = some[0], len(some)
-        severity, cost = _weigh(loop, report)
+        severity, cost = _weigh(around, report)
         took, more = _describe_clocks(first)
         many = first.instruction.spec.name if count == 1 else f"{count} {first.instruction.spec.name}"
-        where = "outside of loops" if loop is None else f"in the loop {loop.place}"
+        where = "outside of loops" if around is None else f"in the loop {around.place}"
         yield _make(
             "I601",
             f"{many} {where}: {took}",
@@ -449,12 +449,12 @@ def _describe_clocks(site: LdsSite) -> tuple[str, Evidence]:
     return took, (("ways", site.worst.ways),)
 
 
-def _weigh(loop: CodeLoop | None, report: LintReport) -> tuple[Severity, str]:
+def _weigh(around: CodeLoop | None, report: LintReport) -> tuple[Severity, str]:
     """How bad conflicts are where they are, by the predicted clocks of that loop."""
-    if loop is None:
+    if around is None:
         return Severity.NOTE, "none in a loop"
     found = report.clocks
-    if found is None or not _is_main(loop, report):
+    if found is None or not _is_main(around, report):
         why = report.not_lifted or "it isn't the main loop"
         return Severity.WARNING, f"not known: {why}"
     said = f"predicted: {found.cost:.0f} of {found.clocks:.0f} clocks a trip, with all conflicts of the loop"
@@ -556,7 +556,7 @@ def _report_priorities(report: LintReport, operations: Sequence[Operation]) -> I
         "I607",
         f"{len(idle)} s_setprio in loops without effect: {why}",
         (each.instruction for each in idle),
-        evidence=(("instructions", len(idle)), ("why", why)),
+        evidence=(("instructions", len(idle)), ("shares its SIMD", "no" if alone else "maybe")),
         fixes=("remove them: each takes an issue turn",),
     )
 
@@ -738,6 +738,11 @@ def _report_worse(each: _Measure, kernel: str, noted: Collection[str]) -> Findin
         "I609",
         f"{kernel}: {each.what}{where}: {each.new:.4g}, before {each.old:.4g}",
         severity=Severity.NOTE if each.what in noted else Severity.WARNING,
-        evidence=(("what", each.what), ("before", f"{each.old:.4g}"), ("now", f"{each.new:.4g}")),
+        evidence=(
+            ("what", each.what),
+            ("where", each.where or "the kernel"),
+            ("before", f"{each.old:.4g}"),
+            ("now", f"{each.new:.4g}"),
+        ),
         fixes=("compare what the compilers were given: version, flags, launch bounds; `rota diff` compares the loops",),
     )
