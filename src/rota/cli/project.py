@@ -34,13 +34,15 @@ _WORDS = {
 }  # fmt: skip
 _KINDS: dict[str, tuple[type, ...]] = {
     "block": (int, str, list), "device": (str,), "fail-on": (str,), "lds-reads": (str,), "vmcnt": (str,),
-    "assume": (list,), "steps": (int,), "seconds": (int, float),
+    "assume": (list,), "steps": (int,), "seconds": (int, float), "extents": (list,), "ranges": (list,),
+    "same": (list,),
 }  # fmt: skip
 _PROJECT: dict[str, tuple[type, ...]] = {
     **_KINDS, "baseline": (str,), "store": (str,), "jobs": (int,), "timeout": (int, float), "build-dir": (str,),
     "compiler": (str,), "flags": (list,), "kernels": (list,),
 }  # fmt: skip
 _KERNEL: dict[str, tuple[type, ...]] = {**_KINDS, "name": (str,), "file": (str,)}
+_TEXTS = frozenset({"flags", "extents", "ranges", "same"})
 _PATHS = ("baseline", "store", "build-dir")
 
 
@@ -120,7 +122,7 @@ def _check(file: Path, said: Mapping[str, Any], known: Mapping[str, tuple[type, 
         for word in value if isinstance(value, list) and name != "kernels" else [value]:
             if name in _WORDS and word not in sorted(_WORDS[name]):  # a word that can't be hashed is none, either
                 raise click.UsageError(f"{file}: {where}{name} is {word!r}; known: {', '.join(sorted(_WORDS[name]))}")
-            if name == "flags" and not isinstance(word, str):
+            if name in _TEXTS and not isinstance(word, str):
                 raise click.UsageError(f"{file}: {where}{name} has {word!r}, which is no text")
         found[name] = value
     if "block" in found:

@@ -41,7 +41,7 @@ _MOST_ITEMS = 4096  # of an array in a launch
 _NUMBER = re.compile(r"(?<![\w\[:.])-?(?:0x[0-9a-f]+|\d+)(?![\w\]:.])")
 _RELATIONS = {"lt": "le", "le": "lt", "gt": "ge", "ge": "gt", "eq": "lg", "lg": "eq", "ne": "eq"}
 _REGISTER = re.compile(r"\b[sv]\d+\b(?!\])")
-_REPLACED = 4
+_REPLACED = 6
 _KEPT = ("s_endpgm", "s_waitcnt", "s_nop", "s_branch", "s_cbranch", "s_load")
 
 

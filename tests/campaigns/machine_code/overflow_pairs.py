@@ -1,5 +1,7 @@
 """Addresses that overflow, before and after public fixes: `python -m benchmarks.overflow_pairs [--only ID] [--each]`.
 
+`--shipped FOLDER` reads the objects of a folder as they are, and counts the findings at *required* by what is lost.
+
 Reads the objects of `kernels/pairs` in the shared folder whose fixes concern overflow or bounds.  For each of them a
 product is written down here, from what the authors say and from the difference of the two disassemblies.  The fault is
 *reported* if the object before has a finding I501 with that product, in those bits, and the object after has none.
@@ -14,9 +16,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from rota.errors import IsaError
 from rota.isa.binary.toolchain import read_object
 from rota.prove.footprint.accesses import accesses_of
 from rota.prove.footprint.overflow import Loss, Overflow, find_overflows
+from rota.prove.footprint.polynomial import atoms_inside
 from tests.campaigns.shared_folder import shared_folder
 
 ANY = "*"  # one factor more, whatever it is called
@@ -95,11 +99,62 @@ def reports(overflows: list[Overflow], fault: tuple[int, tuple[str, ...]]) -> li
     return found
 
 
+def kind_of(each: Overflow) -> str:
+    """What is lost, as the pages say it."""
+    factors = each.boundaries[0].factors
+    loaded = any(inside.op == "unknown" for inside in atoms_inside(factors)) or any(
+        inside.op == "carried" for inside in atoms_inside(factors)
+    )
+    if each.bits == _BITS_OF_SMALL:
+        return "a loaded number in 24 bits" if loaded else "a product of arguments in 24 bits"
+    if each.loss is Loss.CARRY:
+        return "the carry of a sum of products"
+    if len(factors) == 1:
+        return "a loaded number times a constant"
+    if loaded:
+        return "a loaded number times an argument"
+    launched = any(inside.op == "workgroup" for inside in atoms_inside(factors))
+    return "a workgroup's number times an argument" if launched else "a product of arguments"
+
+
+_BITS_OF_SMALL = 24
+
+
+def count_shipped(folder: Path) -> int:
+    kinds: dict[str, list[tuple[str, Overflow]]] = {}
+    undecided, refused, objects, start = 0, 0, set[str](), time.perf_counter()
+    files = sorted(each for each in folder.rglob("*") if each.suffix in {".co", ".hsaco"})
+    for file in files:
+        try:
+            found = overflows_of(file)
+        except IsaError as error:
+            refused += 1
+            print(f"not read: {file.stem}: {error}".splitlines()[0])
+            continue
+        for each in found:
+            undecided += not each.required
+            if each.required:
+                objects.add(file.stem)
+                kinds.setdefault(kind_of(each), []).append((file.stem, each))
+    for kind, rows in sorted(kinds.items(), key=lambda each: -len(each[1])):
+        name, first = rows[0]
+        place = first.accesses[0].operation.instruction.place
+        print(f"{len(rows):5} {len({each for each, _ in rows}):4} objects  {kind}: {first.boundaries[0].formula} from "
+              f"{first.boundaries[0].least:,} on, {name} {place}")  # fmt: skip
+    total = sum(map(len, kinds.values()))
+    print(f"{total} required in {len(objects)} of {len(files)} objects, {undecided} undecided, {refused} not read; "
+          f"{time.perf_counter() - start:.0f} s")  # fmt: skip
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="a part of the names of files")
     parser.add_argument("--each", action="store_true", help="print the findings before each fix")
+    parser.add_argument("--shipped", metavar="FOLDER", help="a folder below the shared one, as kernels/aiter")
     given = parser.parse_args()
+    if given.shipped:
+        return count_shipped(shared_folder(given.shipped))
     pairs, reported, start = list_pairs(given.only), 0, time.perf_counter()
     print(f"{'pull':6} {'before':>6} {'after':>6}  {'level':9} fault; before and after: findings at required")
     for pair in pairs:

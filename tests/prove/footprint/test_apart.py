@@ -100,6 +100,22 @@ def test_a_kernel_that_asks_for_no_workgroup_isnt_apart() -> None:
     assert overlaps(twins, "x[T(x)] = n;") == ["I503"]
 
 
+@pytest.mark.parametrize(("word", "codes"), [("3", set()), ("(G(x) ? 2 : 3)", {"I503"}), ("(T(x) ? 2 : 3)", {"I503"})])
+def test_a_word_of_the_launch_is_the_same_for_all_where_its_place_is(word: str, codes: set[str]) -> None:
+    read = f"ul s = ((const unsigned*)__builtin_amdgcn_dispatch_ptr())[{word}];"
+    assert set(overlaps(TWINS["sums"], f"{read} x[(s + G(x)) * 64 + T(x)] = n;")) == codes
+
+
+def test_pointers_that_are_the_same_meet_in_place() -> None:
+    """y[i] = x[i + 1] is a race if y is x; y[i] = x[i] isn't."""
+    twins = TWINS["a shift in place"]
+    for body, codes in ((twins.right, {"I503"}), (twins.right.replace("x[i + 1]", "x[i]"), set())):
+        kernel = accesses_of(find_toolchain().compile(source(twins.takes, body), "gfx950"))
+        contract = parse_contract(kernel, (), twins.ranges)
+        assert find_overlaps(kernel, contract) == ()
+        assert {report_overlap(each).code for each in find_overlaps(kernel, contract, {"y": "x"})} == codes
+
+
 def test_too_many_pairs_end_in_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rota.prove.footprint.apart._MOST_PAIRS", 1)
     twins = TWINS["a shift in place"]

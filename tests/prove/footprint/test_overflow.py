@@ -11,7 +11,6 @@ from rota.isa.binary.kernel_facts import Argument
 from rota.isa.decoded import load_program
 from rota.isa.disassembly import read_listing
 from rota.prove.footprint.accesses import KernelAccesses, read_accesses
-from rota.prove.footprint.bounds import Reach, judge_bounds, parse_contract
 from rota.prove.footprint.overflow import Loss, Overflow, find_overflows, report_overflow
 from rota.targets.registry import architecture_named
 from tests.campaigns.machine_code.footprint_oracle import Meaning
@@ -228,31 +227,3 @@ def test_formulas_are_what_the_interpreter_computes() -> None:
     meaning = Meaning(arguments={"stride": 1 << 20, "count": 3, "data": 5}, group=(1 << 19, 0, 0), wave=0)
     address = meaning.number(access.base + access.offset)
     assert address[2] == 5 + 8 * (1 << 39) + 8
-
-
-GUARDED = "v_mov_b32_e32 v4, s8\nv_cmp_gt_u32_e32 vcc, s9, v4\n"
-FEW_LANES = "v_cmp_gt_u32_e32 vcc, s2, v0\ns_and_saveexec_b64 s[20:21], vcc\n"  # none in workgroup 0
-SMALL = (  # a load at a stride below 64
-    "v_cmp_lt_u32_e64 vcc, 63, s8\ns_cbranch_vccnz on\nv_mov_b32_e32 v4, s8\nv_lshlrev_b32_e32 v1, 2, v4\n"
-    "global_load_dword v9, v1, s[4:5]\non:"
-)
-UNGUARDED = {
-    "the scalar unit doesn't ask for active lanes": GUARDED
-    + "s_and_saveexec_b64 s[20:21], vcc\ns_lshl_b32 s10, s8, 2\ns_load_dword s11, s[4:5], s10",
-    "without active lanes VCC is zero": FEW_LANES + SMALL.replace("on\n", "on\ns_mov_b64 exec, s[20:21]\n", 1),
-}  # fmt: skip
-
-
-def reaches(text: str) -> set[Reach]:
-    kernel = read(text)
-    contract = parse_contract(kernel, ["data=4*count"], ["count=64..65536", "stride=0..1048576"])
-    return {each.reach for each in judge_bounds(kernel, contract)}
-
-
-@pytest.mark.parametrize("name", UNGUARDED)
-def test_comparisons_that_guard_nothing(name: str) -> None:
-    assert reaches(UNGUARDED[name]) == {Reach.UNDECIDED}
-
-
-def test_a_comparison_that_guards() -> None:
-    assert reaches(SMALL) == {Reach.INSIDE}

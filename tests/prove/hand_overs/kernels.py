@@ -213,7 +213,7 @@ class PieceEdit:
         here = edited[at]
         if self.other:
             there = _place_of(instructions, self.other, self.other_which)
-            edited[at], edited[there] = _spelled_as(here, edited[there]), _spelled_as(edited[there], here)
+            edited[at], edited[there] = spelled_as(here, edited[there]), spelled_as(edited[there], here)
         elif self.flags:
             kept = tuple(each for each in here.modifiers if each not in self.flags)
             text = " ".join(each for each in here.text.split() if each not in self.flags)
@@ -227,7 +227,7 @@ def _place_of(instructions: Sequence[Instruction], begins: str, which: int) -> i
     return [at for at, each in enumerate(instructions) if each.text.startswith(begins)][which]
 
 
-def _spelled_as(place: Instruction, other: Instruction) -> Instruction:
+def spelled_as(place: Instruction, other: Instruction) -> Instruction:
     """Another instruction at this place."""
     spelling = {"opcode": other.opcode, "operands": other.operands, "modifiers": other.modifiers, "text": other.text}
     return replace(place, **spelling)  # type: ignore[arg-type]  # each has its own type

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from rota.cli.arguments import find_object
 from rota.cli.code_file import compiler_option, device_option, find_code
 from rota.cli.output import give, json_option
-from rota.errors import Severity
+from rota.cli.project import find_project
+from rota.errors import IsaError, Severity
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from rota.errors import Finding
     from rota.prove.footprint.accesses import Footprint, KernelAccesses
     from rota.prove.footprint.bounds import Contract, Judged
@@ -30,6 +35,14 @@ _MOST = 12  # formulas of a kernel that are printed without --all
 @click.option(
     "--range", "ranges", multiple=True, metavar="NAME=LOW..HIGH", help="What an argument, or group_x, may be."
 )
+@click.option(
+    "--launch", metavar="FILE.py:FUNCTION",
+    help="A launch, as for rota run: its arrays' bytes, its numbers and its workgroups are what is promised.",
+)  # fmt: skip
+@click.option(
+    "--same", multiple=True, metavar="POINTER=POINTER",
+    help="With --apart: two pointers that lead to the same memory.  All others lead to separate memory.",
+)  # fmt: skip
 @click.option("--apart", is_flag=True, help="Prove that no two workgroups access the same bytes, one of them writing.")
 @click.option("--all", "everything", is_flag=True, help="Print all accesses and all findings.")
 @device_option
@@ -42,6 +55,8 @@ def memory(
     kernel: str,
     extents: tuple[str, ...],
     ranges: tuple[str, ...],
+    launch: str | None,
+    same: tuple[str, ...],
     apart: bool,
     everything: bool,
     device: str | None,
@@ -56,24 +71,31 @@ def memory(
     in the ranges that are stated; the others are findings I502.  With --apart, each pair of accesses of one pointer,
     one of them a write, is proved to be of different bytes in different workgroups; the others are findings I503.
     Flags that hand data to another workgroup are listed, with what they lack (I305).
+
+    A project states extents, ranges and same once, in [tool.rota] or for some of its kernels.  Where an access isn't
+    proved to lie inside, launches that keep the promise are drawn and executed: one that goes outside shows it.
     """
     from rota.prove.footprint.accesses import accesses_of
     from rota.prove.footprint.apart import find_overlaps, report_overlap
-    from rota.prove.footprint.bounds import judge_bounds, parse_contract, report_bounds
+    from rota.prove.footprint.bounds import judge_bounds, report_bounds
+    from rota.prove.footprint.drawn_launches import show_outside
     from rota.prove.footprint.overflow import find_overflows, report_overflow
     from rota.prove.hand_overs import find_hand_overs
 
     code, name = find_code(kernel, device=device, compiler=compiler)
+    asked = _Asked(file=kernel, extents=extents, ranges=ranges, launch=launch, same=same)
     rows = []
     for each in [code.kernel(name)] if name else list(code.kernels):
         accesses = accesses_of(code, each.name)
         overflows = find_overflows(accesses)
-        contract = parse_contract(accesses, extents, ranges)
+        contract = asked.contract_of(accesses)
         judged = judge_bounds(accesses, contract)
+        outside = show_outside(code, accesses, judged, contract, report_bounds(judged))
+        overlaps = find_overlaps(accesses, contract, asked.same_of(accesses)) if apart else None
         rows.append(
             _Read(
-                kernel=accesses, contract=contract, judged=judged, outside=report_bounds(judged),
-                overlaps=tuple(map(report_overlap, find_overlaps(accesses, contract))) if apart else None,
+                kernel=accesses, contract=contract, judged=judged, outside=outside,
+                overlaps=None if overlaps is None else tuple(map(report_overlap, overlaps)),
                 handed=find_hand_overs(each, code.instructions(each.name)),
                 required=tuple(report_overflow(accesses, found) for found in overflows if found.required),
                 undecided=tuple(report_overflow(accesses, found) for found in overflows if not found.required),
@@ -85,6 +107,48 @@ def memory(
     )
     if any(each.fails for each in rows):
         ctx.exit(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What is promised on the command line; where nothing is, what the project says."""
+
+    file: str
+    extents: tuple[str, ...]
+    ranges: tuple[str, ...]
+    launch: str | None
+    same: tuple[str, ...]
+
+    def contract_of(self, kernel: KernelAccesses) -> Contract:
+        from rota.isa.launch.loaded_kernel import check_description
+        from rota.prove.footprint.bounds import parse_contract
+        from rota.prove.footprint.drawn_launches import contract_of_launch
+
+        if self.launch is None:
+            said = self._said_of(kernel)
+            return parse_contract(kernel, self.extents or said("extents"), self.ranges or said("ranges"))
+        if self.extents or self.ranges:
+            raise click.UsageError("--launch says what --extent and --range would: give one of them")
+        describe = find_object(self.launch)
+        if not callable(describe):
+            raise click.UsageError(f"{self.launch} is not a function")
+        launch = check_description(describe())
+        grid = launch.get("grid", 1)
+        return contract_of_launch(kernel, launch["args"], (grid,) if isinstance(grid, int) else tuple(grid))
+
+    def same_of(self, kernel: KernelAccesses) -> dict[str, str]:
+        pairs = {}
+        for text in self.same or self._said_of(kernel)("same"):
+            one, equals, other = (part.strip() for part in text.partition("="))
+            names = {each.name for each in kernel.arguments}
+            if not equals or not {one, other} <= names:
+                raise IsaError.of("I107", f"{text!r} names no two pointers", fixes=("write POINTER=POINTER: out=in",))
+            pairs[one] = other
+        return pairs
+
+    def _said_of(self, kernel: KernelAccesses) -> Callable[[str], Sequence[str]]:
+        said = find_project(Path.cwd()).settings_for(self.file.partition(":")[0], kernel.name)
+        return lambda name: said.get(name, ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

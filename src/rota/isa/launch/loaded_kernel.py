@@ -164,7 +164,7 @@ _KEYS = ("args", "grid", "block", "dynamic_lds", "expected", "rtol", "atol")
 def launch_described(
     kernel: LoadedKernel, description: object, *, orders: int, seed: int = 0, progress: Progress | None = None
 ) -> LaunchResult:
-    launch = _check_description(description)
+    launch = check_description(description)
     result = kernel.launch(
         *launch["args"],
         grid=launch.get("grid", 1),
@@ -180,7 +180,8 @@ def launch_described(
     return replace(result, findings=(*result.findings, *wrong), seen=seen)
 
 
-def _check_description(description: object) -> Mapping[str, Any]:
+def check_description(description: object) -> Mapping[str, Any]:
+    """A launch as a function of the user describes it; raises I107 if something lacks."""
     if not isinstance(description, Mapping):
         raise _malformed(repr(description)[:60])
     if not {"args", "block"} <= description.keys():

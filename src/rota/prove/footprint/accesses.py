@@ -56,8 +56,8 @@ class Footprint:
 
     @property
     def is_argument(self) -> bool:
-        """True for a load of the kernel's own arguments."""
-        return any(each.op == "kernarg" for each in self.base.atoms())
+        """True for a load of the kernel's own arguments, or of the launch's packet."""
+        return any(each.op in {"kernarg", "packet"} for each in self.base.atoms())
 
     @property
     def formula(self) -> str:
@@ -362,7 +362,8 @@ def _load_scalar(step: WordStep, address: Polynomial) -> None:
             step.put(row, step.launch.argument(place + 4 * part))
         else:
             name = _name_loaded(address, part)
-            op = "launch" if root_of(address) == "packet" else "unknown"
+            # Of the packet, workgroups share the words whose place is constant.
+            op = "launch" if root_of(address) == "packet" and "..." not in name else "unknown"
             step.put(row, HeldWord(step.words.atoms.make(op, (name, step.at, part), name, ANY_WORD)))
 
 

@@ -7,9 +7,10 @@ argument and a row, the rows of the two may be the same, or one is the larger: e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement, product
+from types import MappingProxyType
 
 from rota.errors import Finding, IsaError, Severity
 from rota.prove.causes import LEVEL, UNDECIDED, EvidenceLevel
@@ -19,6 +20,7 @@ from rota.prove.footprint.polynomial import Atom, Monomial, Polynomial, number, 
 
 _SHARED = frozenset({"argument", "word of arguments", "launch", "kernarg"})  # by all workgroups
 _MADE = frozenset({"narrow", "signed", "quotient", "high", "remainder", "min", "max"})
+NOTHING_SAME: Mapping[str, str] = MappingProxyType({})
 _MOST_PAIRS = 2000
 _MOST_ROWS = 2  # products of arguments, of which each makes three cases
 
@@ -31,10 +33,15 @@ class SharedBytes:
     other: Footprint
 
 
-def find_overlaps(kernel: KernelAccesses, contract: Contract) -> tuple[SharedBytes, ...]:
-    """Pairs of accesses that may be of one pointer, one of them a write, and aren't shown to be apart."""
+def find_overlaps(
+    kernel: KernelAccesses, contract: Contract, same: Mapping[str, str] = NOTHING_SAME
+) -> tuple[SharedBytes, ...]:
+    """Pairs of accesses that may be of one pointer, one of them a write, and aren't shown to be apart.
+
+    Pointers of different arguments lead to separate memory, but those that are the `same` as another one.
+    """
     judge = _Judge(kernel, contract)
-    accesses = [each for each in kernel.footprints if not each.is_argument]
+    accesses = [judge.of_one_pointer(each, same) for each in kernel.footprints if not each.is_argument]
     found = []
     for one, other in combinations_with_replacement(accesses, 2):
         separate = one.pointer != other.pointer and all(map(judge.is_argument, (one.pointer, other.pointer)))
@@ -54,6 +61,13 @@ class _Judge:
     def is_argument(self, pointer: str) -> bool:
         """True for a pointer that the caller gives: two of them lead to separate memory."""
         return self._words.atoms.find("argument", (pointer,)) is not None
+
+    def of_one_pointer(self, access: Footprint, same: Mapping[str, str]) -> Footprint:
+        """The access, counted from the pointer that its own is the same as."""
+        find = self._words.atoms.find
+        pointers = {find("argument", (one,)): find("argument", (other,)) for one, other in same.items()}
+        base = substitute(access.base, lambda atom: of_atom(pointers.get(atom) or atom))
+        return replace(access, base=base, pointer=same.get(access.pointer, access.pointer))
 
     def are_apart(self, one: Footprint, other: Footprint) -> bool:
         key = (one.base, one.offset, one.active, one.known, other.base, other.offset, other.active, other.known,

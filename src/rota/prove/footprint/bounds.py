@@ -240,7 +240,7 @@ class _Rounds:
 
     def go_on(self, first: int) -> tuple[Polynomial, ...]:
         """What held when the loop came back, said of what it carries now."""
-        renamed: dict[Atom, Polynomial] = {}
+        renamed: dict[object, Polynomial] = {}
         for atom, _ in self._list_carried(first):
             arms, now = self._flow.carried[atom].arms, of_atom(atom)
             if len(arms) != _ONE_WAY:
@@ -250,17 +250,21 @@ class _Rounds:
                 (self._words.signed_value(arms[1]), self._words.narrow(now, 32, signed=True)),
             ):
                 if (one := before.atom) is not None:
-                    renamed[one] = here
-        change = NewNumbers(renamed)
+                    renamed[_meaning_of(one)] = here
         kept = set(renamed.values())
         found = []
         known = self._flow.latches.get(first, frozenset())
         for predicate in known:
             for fact in inequalities_of(predicate, known):
-                said = change.apply(fact)
+                said = substitute(fact, lambda atom: renamed.get(_meaning_of(atom), of_atom(atom)))
                 if all(atom.op in _GIVEN or of_atom(atom) in kept for atom in said.atoms()):
                     found.append(said)
         return tuple(found)
+
+
+def _meaning_of(atom: Atom) -> object:
+    """What an atom is, wherever it was made: numbers that lose bits know the place, too."""
+    return (atom.op, *atom.args[:2]) if atom.op in {"narrow", "signed"} else atom
 
 
 _ONE_WAY = 2  # arms of a word, with the one that it begins with: it comes back by one way
@@ -312,7 +316,9 @@ class KnownSums:
     # Numbers that kept their bits.
 
     def resolve(self, whole: Polynomial) -> Polynomial:
-        """The number, where what lost no bits here is what it was before."""
+        """The number, where what lost no bits here is what it was before, and with numbers instead of atoms."""
+        for change in self._changes:
+            whole = change.apply(whole)
         return substitute(whole, self._resolve_atom)
 
     def _resolve_atom(self, atom: Atom) -> Polynomial:
@@ -378,10 +384,7 @@ class KnownSums:
 
     def _read_predicates(self) -> Iterator[Polynomial]:
         for each in self.predicates:
-            for fact in inequalities_of(each, self.predicates):
-                for change in self._changes:
-                    fact = change.apply(fact)  # noqa: PLW2901
-                yield self.resolve(fact)
+            yield from map(self.resolve, inequalities_of(each, self.predicates))
         yield from map(self.resolve, self._more)
 
     def _definition(self, atom: Atom) -> Iterator[Polynomial]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -75,10 +75,10 @@ def find_overflows(kernel: KernelAccesses) -> tuple[Overflow, ...]:
             found.setdefault(lost, []).append((is_offset, each))
     groups: dict[tuple[object, ...], list[Overflow]] = {}
     for lost, uses in found.items():
-        boundaries = tuple(_boundaries(lost.whole, lost.bits - lost.signed))
+        boundaries = tuple(sorted(_boundaries(lost.whole, lost.bits - lost.signed), key=_is_of_launch))
         if not boundaries or any(_is_pointer(each) for each in lost.whole.atoms()):
             continue
-        undecided = _doubt(lost, boundaries, is_offset=all(is_offset for is_offset, _ in uses))
+        undecided = _doubt(lost, boundaries, walk.counts, is_offset=all(is_offset for is_offset, _ in uses))
         made = Overflow(
             whole=lost.whole, bits=lost.bits, signed=lost.signed, loss=lost.loss, at=lost.at, undecided=undecided,
             boundaries=boundaries, accesses=tuple(dict.fromkeys(each for _, each in uses)),
@@ -88,6 +88,11 @@ def find_overflows(kernel: KernelAccesses) -> tuple[Overflow, ...]:
         groups.setdefault(key, []).append(made)
     overflows = [_join(each) for each in groups.values()]
     return tuple(sorted(overflows, key=lambda each: (not each.required, each.at)))
+
+
+def _is_of_launch(boundary: Boundary) -> bool:
+    """True for a product that the size of the launch alone makes too large: the last ones to be named."""
+    return all(each.op in _OF_LAUNCH or each.text.startswith("packet[") for each in _leaves_of(boundary.factors))
 
 
 def _name(atom: Atom) -> str:
@@ -102,26 +107,36 @@ def _is_pointer(atom: Atom) -> bool:
     return atom.op in {"argument", "kernarg", "packet"} and atom.bounds.high >= 1 << 32
 
 
-def _doubt(lost: _Lost, boundaries: tuple[Boundary, ...], *, is_offset: bool) -> str:
+def _doubt(lost: _Lost, boundaries: tuple[Boundary, ...], counts: Callable[[Atom], bool], *, is_offset: bool) -> str:
     factors = [each for boundary in boundaries for each in boundary.factors]
-    leaves = [each for each in _inside(factors) if each.op in _LEAVES]
-    if all(each.op in _OF_LAUNCH for each in leaves):
+    if all(map(_is_of_launch, boundaries)):
         return "the size of the launch alone reaches it"
-    if all(len(each.factors) == 1 and each.factors[0].op in _ARGUMENTS for each in boundaries):
+    if all(len(each.factors) == 1 and _is_of_one_argument(each.factors[0]) for each in boundaries):
         return "one argument reaches it alone: its caller knows how large it is"
-    if any(each.op in _LOOPED for each in lost.whole.atoms()):
+    if any(map(counts, _inside(lost.whole.atoms()))):
         return "what a loop counts isn't bounded here"
-    if any(each.op == "unknown" and "[" not in each.text for each in _inside(factors)):
+    if any(each.op == "unknown" and not _is_loaded(each) for each in _inside(factors)):
         return "it depends on a number that isn't followed"
     if is_offset and lost.bits == 32 and lost.loss is Loss.BITS:
         return "the access takes an offset of 32 bits"
     return ""
 
 
-_LOOPED = frozenset({"carried", "wide carried"})
+def _leaves_of(atoms: Iterable[Atom]) -> Iterator[Atom]:
+    return (each for each in _inside(atoms) if each.op in _LEAVES)
 
 
-def _inside(atoms: Sequence[Atom]) -> Iterator[Atom]:
+def _is_loaded(atom: Atom) -> bool:
+    return atom.op == "unknown" and "[" in atom.text
+
+
+def _is_of_one_argument(atom: Atom) -> bool:
+    """True for an argument, or a part of it, as its quotient by a constant."""
+    leaves = list(_leaves_of([atom]))
+    return len(leaves) == 1 and leaves[0].op in _ARGUMENTS
+
+
+def _inside(atoms: Iterable[Atom]) -> Iterator[Atom]:
     """Atoms and those that they are made of."""
     work, seen = list(atoms), set[Atom]()
     while work:
@@ -208,6 +223,14 @@ class _Walk:
                     yield _Lost(inside, _int(bits), each.op == "signed", Loss.BITS, _int(at)), is_offset
                 elif each.op == "lost carry" and isinstance(each.args[1], Polynomial):
                     yield _Lost(inside + each.args[1], 32, signed=False, loss=Loss.CARRY, at=-1), is_offset
+
+    def counts(self, atom: Atom) -> bool:
+        """True for a number that a loop changes, unless it is a loaded word in each round."""
+        if atom.op not in {"carried", "wide carried"}:
+            return False
+        words = [each for each in atom.args if isinstance(each, Atom)] or [atom]
+        arms = [arm for each in words for arm in self._flow.arms_of(each)]
+        return not all(_is_loaded(each) for arm in arms for each in _leaves_of(arm.whole.atoms()))
 
     def _reach(self, whole: Polynomial, seen: set[Atom]) -> Iterator[Atom]:
         work = list(whole.atoms())
