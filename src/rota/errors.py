@@ -179,7 +179,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "I605": "a wait is stronger than the proof needs",
         "I606": "a barrier orders nothing that the proof needs",
         "I607": "an instruction sets a priority without effect",
-        "I608": "a loop accesses global memory with less than a word a lane",
+        "I608": "a loop accesses global memory in pieces that are too small, or too far apart",
         "I609": "a build is worse than an earlier one",
         "M101": "a kernel is not a GEMM whose whole time could be predicted",
         "M102": "a device or a kernel doesn't multiply elements of a type",

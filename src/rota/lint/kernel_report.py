@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 from rota.cycles.predict import list_bounds, predict
@@ -26,6 +27,8 @@ from rota.lint.bank_conflicts import BankRecorder, Certainty, LdsSite
 from rota.program.kinds import OpKind, Unit
 from rota.program.lowered import LoweredProgram
 from rota.prove.advice import find_needed
+from rota.prove.footprint.accesses import KernelAccesses, read_accesses
+from rota.prove.footprint.polynomial import Atom, Monomial, Polynomial, of_atom
 from rota.prove.kernel_proof import Policies, Triple, prove
 from rota.prove.operation import Operation, OperationKind, UnknownOperationError, read_operation
 from rota.prove.slicing import derive_successors
@@ -127,6 +130,136 @@ def count_nominal(site: LdsSite, device: Device | None) -> int:
         return 0
     rate = rates_of(device).lds_rate(kind).value
     return -(-site.width * device.lanes.value // rate)
+
+
+# Lines of global memory.
+
+_LINE = 64  # bytes of a cache line, of which the path from L2 brings one a clock
+_SCATTERED = 2  # times the lines that would hold the bytes
+_Lane = dict[Monomial, int]
+
+
+class TouchedLines(NamedTuple):
+    """The lines of global memory that the lanes of a wave touch with one access, and the fewest that hold its bytes."""
+
+    operation: Operation
+    lines: int
+    fewest: int
+
+    @property
+    def are_scattered(self) -> bool:
+        return self.lines >= _SCATTERED * self.fewest
+
+
+def find_lines(
+    facts: KernelFacts, instructions: Sequence[Instruction], architecture: Architecture
+) -> tuple[TouchedLines, ...]:
+    """Of each access whose lanes' addresses differ by known bytes, the lines, as long as no sum wraps.
+
+    Lanes whose addresses differ by an unknown number, such as a row's length, are taken to be on different lines.
+    """
+    if facts.workitem_ids:  # how lanes count in two dimensions, the block says
+        return ()
+    try:
+        kernel = read_accesses(facts, instructions, architecture)
+    except (RotaError, UnknownOperationError):
+        return ()
+    found, by_lane = [], _ByLane(kernel)
+    for each in kernel.footprints:
+        whole = each.base + each.offset
+        if each.operation.kind is not OperationKind.VMEM or not whole.by_lane or not each.size:
+            continue
+        at = [by_lane.evaluate(whole, lane) for lane in range(architecture.lanes.value)]
+        places = [value for value in at if value is not None]
+        if len(places) == len(at):
+            found.append(_count_lines(each.operation, each.size, places))
+    return tuple(found)
+
+
+def _count_lines(operation: Operation, size: int, places: Sequence[_Lane]) -> TouchedLines:
+    lines, octets = set[object](), set[object]()
+    for value in places:
+        start = value.pop((), 0)
+        apart = frozenset(value.items())
+        octets |= {(apart, start + more) for more in range(size)}
+        lines |= {(apart, (start + more) // _LINE) for more in range(size)}
+    return TouchedLines(operation, len(lines), -(-len(octets) // _LINE))
+
+
+@dataclass(frozen=True, slots=True)
+class _ByLane:
+    """Values of a kernel as a lane has them: products of what all lanes share, with their factors."""
+
+    kernel: KernelAccesses
+    starts: dict[Atom, Polynomial | None] = field(default_factory=dict)
+
+    def evaluate(self, value: Polynomial, lane: int) -> _Lane | None:
+        """None if what a lane adds to it isn't known."""
+        total: _Lane = {}
+        for factors, factor in value.terms:
+            product: _Lane = {(): factor}
+            for atom in factors:
+                part = self._evaluate_atom(atom, lane)
+                if part is None:
+                    return None
+                product = _multiply(product, part)
+            for key, number in product.items():
+                total[key] = total.get(key, 0) + number
+        return {key: number for key, number in total.items() if number or not key}
+
+    def _evaluate_atom(self, atom: Atom, lane: int) -> _Lane | None:
+        if not atom.by_lane:
+            return {(atom,): 1}
+        if atom.op == "item":
+            return {(): lane}
+        if atom.op in {"carried", "wide carried"}:
+            return self._evaluate_carried(atom, lane)
+        inner = atom.args[0] if atom.args else None
+        found = self.evaluate(inner, lane) if isinstance(inner, Polynomial) and atom.op in _FOLLOWED else None
+        return found if found is None or atom.op in _KEPT else _divide(atom, found)
+
+    def _evaluate_carried(self, atom: Atom, lane: int) -> _Lane | None:
+        """What a loop carries is what it began with, and what each round adds; that must be the same in all lanes."""
+        if atom not in self.starts:
+            self.starts[atom] = None  # until it is known, for loops inside of loops
+            self.starts[atom] = self._find_start(atom)
+        start = self.starts[atom]
+        found = None if start is None else self.evaluate(start, lane)
+        return None if found is None else {**found, (atom,): 1}
+
+    def _find_start(self, atom: Atom) -> Polynomial | None:
+        flow, words = self.kernel.flow, self.kernel.words
+        if atom.op == "carried":
+            arms = [words.value(each) if each.part else each.whole for each in flow.arms_of(atom)]
+        else:
+            low, high = (flow.arms_of(each) for each in atom.args if isinstance(each, Atom))
+            arms = [words.join(*each) for each in zip(low, high, strict=False)] if len(low) == len(high) else []
+        own = of_atom(atom)
+        return arms[0] if arms and not any((each - own).by_lane for each in arms[1:]) else None
+
+
+def _multiply(one: _Lane, other: _Lane) -> _Lane:
+    product: _Lane = {}
+    for left, a in one.items():
+        for right, b in other.items():
+            key = tuple(sorted((*left, *right), key=lambda atom: atom.number))
+            product[key] = product.get(key, 0) + a * b
+    return product
+
+
+_KEPT = frozenset({"narrow", "signed"})
+_FOLLOWED = _KEPT | {"remainder", "quotient"}
+
+
+def _divide(atom: Atom, inner: _Lane) -> _Lane | None:
+    """A quotient or a remainder of a sum; None unless the divisor divides all that isn't known."""
+    by, own = atom.args[1], inner.get((), 0)
+    shared = {key: number for key, number in inner.items() if key}
+    if not isinstance(by, int) or any(number % by for number in shared.values()):
+        return None
+    if atom.op == "remainder":
+        return {(): own % by}
+    return {**{key: number // by for key, number in shared.items()}, (): own // by}
 
 
 # How many workgroups fit.
@@ -287,6 +420,7 @@ class LintReport:
     losing: int
     extras: dict[int, dict[int, frozenset[int]]]
     loops: tuple[CodeLoop, ...]
+    lines: tuple[TouchedLines, ...]
     occupancy: Occupancy | None
     clocks: LoopClocks | None
     not_lifted: str
@@ -342,9 +476,9 @@ def lint_instructions(facts: KernelFacts, instructions: Sequence[Instruction], o
         except RotaError as error:
             not_lifted = error.findings[0].message
     report = LintReport(
-        facts=facts, verdict=verdict, sites=sites, losing=sum(count_lost(each, device) > 0 for each in sites),
+        facts=facts, verdict=verdict, sites=sites, losing=sum(map(partial(_is_sure_to_lose, device=device), sites)),
         extras={each.number: recorder.list_extras(each.number) for each in sites}, loops=loops,
-        occupancy=find_occupancy(
+        lines=find_lines(facts, instructions, architecture), occupancy=find_occupancy(
             facts, verdict.waves, device, options.dynamic_lds or 0, uses_lds=any(map(_uses_lds, operations))
         ),
         clocks=clocks, not_lifted=not_lifted,
@@ -354,6 +488,10 @@ def lint_instructions(facts: KernelFacts, instructions: Sequence[Instruction], o
         findings += _report_unneeded(report, instructions, options.block)
     order = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
     return replace(report, findings=tuple(sorted(findings, key=lambda each: (order[each.severity], each.code))))
+
+
+def _is_sure_to_lose(site: LdsSite, device: Device | None) -> bool:
+    return site.certainty is not Certainty.AT_MOST and count_lost(site, device) > 0
 
 
 def _uses_lds(operation: Operation) -> bool:
@@ -480,6 +618,7 @@ def _report_loop(loop: CodeLoop, report: LintReport) -> Iterator[Finding]:
             fixes=("a matrix instruction takes either file: keep accumulators where vector instructions need them",),
             severity=Severity.WARNING if _MANY_COPIES * len(copies) >= len(loop.operations) else Severity.NOTE,
         )
+    yield from _report_lines(loop, report)
     by_name: defaultdict[str, list[Operation]] = defaultdict(list)
     for each in loop.narrow:
         by_name[each.name].append(each)
@@ -491,6 +630,22 @@ def _report_loop(loop: CodeLoop, report: LintReport) -> Iterator[Finding]:
             (each.instruction for each in some),
             evidence=(("bytes a lane", size), ("instructions", len(some))),
             fixes=("let each lane move 4 to 16 bytes that lie side by side, and unpack them in registers",),
+        )
+
+
+def _report_lines(loop: CodeLoop, report: LintReport) -> Iterator[Finding]:
+    numbers = {each.instruction.line for each in loop.operations}
+    scattered: defaultdict[tuple[str, int, int], list[Operation]] = defaultdict(list)
+    for each in report.lines:
+        if each.are_scattered and each.operation.instruction.line in numbers:
+            scattered[each.operation.name, each.lines, each.fewest].append(each.operation)
+    for (name, lines, fewest), some in scattered.items():
+        yield _make(
+            "I608",
+            f"{name} in the loop {loop.place}: a wave touches {lines} lines of {_LINE} bytes, {fewest} would hold them",
+            (each.instruction for each in some),
+            evidence=(("lines", lines), ("fewest lines", fewest), ("instructions", len(some))),
+            fixes=("let neighbouring lanes access neighbouring bytes: each lane a column, not a row",),
         )
 
 

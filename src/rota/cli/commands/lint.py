@@ -220,7 +220,8 @@ def _describe_clocks(report: LintReport) -> list[str]:
     if fills:
         lines.append(f"    what fills the rest: {fills}")
     if found.cost:
-        lines.append(f"    bank conflicts cost {found.cost:.0f} of these clocks")
+        least = "at least " if any(not each.certainty.is_counted for each in report.sites) else ""
+        lines.append(f"    bank conflicts cost {least}{found.cost:.0f} of these clocks")
     return [*lines, f"    assumed: {found.assumed}"]
 
 
