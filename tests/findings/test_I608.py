@@ -42,7 +42,9 @@ def test_lanes_that_load_rows(place: str, lines: int, fewest: int) -> None:
     assert finding.evidence == (("lines", lines), ("fewest lines", fewest), ("instructions", 1))
 
 
-@pytest.mark.parametrize("place", ["i * 64 + item", "i", "i * 8 + (item & 7)", "n * i + item", "out[item]"])
+@pytest.mark.parametrize(
+    "place", ["i * 64 + item", "i", "i * 8 + (item & 7)", "n * i + item", "out[item]", "i + (item & 3) * 64"]
+)
 def test_lanes_that_load_side_by_side_or_nobody_knows(place: str) -> None:
     body = ROWS.format(place=f"(int)({place})")
     assert "I608" not in codes(linted(body))

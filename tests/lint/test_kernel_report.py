@@ -169,3 +169,13 @@ def test_waits_are_tried_only_of_a_proved_kernel() -> None:
     report = lint_kernel(compiled(racy, 128), None, options(needed=True))
     assert not report.verdict.proved
     assert {"I605", "I606"}.isdisjoint(codes(report))
+
+
+def test_code_before_a_loop_with_two_ways_in_is_not_in_it() -> None:
+    """The second way in doesn't pass the head; what is before both is executed once."""
+    load = ("s_load_dword s4, s[0:1], 0x0", "s_waitcnt lgkmcnt(0)")
+    text = (*load, "scratch_load_dword v5, off, off", "s_cmp_eq_u32 s4, 7", "s_cbranch_scc1 inside")
+    report = assembled(looped("v_mov_b32_e32 v3, 1", "inside:", "scratch_store_dword off, v3, off", before=text))
+    (loop,) = report.loops
+    assert [each.name for each in loop.private] == ["scratch_store_dword"]
+    assert not any(each.name == "s_load_dword" for each in loop.operations)

@@ -100,20 +100,35 @@ class CodeLoop:
 def find_code_loops(
     operations: Sequence[Operation], sites: Sequence[LdsSite], device: Device | None
 ) -> tuple[CodeLoop, ...]:
-    """All loops, in the order of the listing."""
-    bodies = find_bodies(derive_successors(operations))
+    """All loops, in the order of the listing; an instruction is of the smallest loop around it."""
+    successors = derive_successors(operations)
+    bodies = {head: body & _reach(successors, head) for head, body in find_bodies(successors).items()}
     by_number = {each.number: each for each in sites}
+    owner: dict[int, int] = {}
+    for head, body in sorted(bodies.items(), key=lambda pair: (len(pair[1]), pair[0])):
+        owner |= dict.fromkeys(body - owner.keys(), head)
     found = []
     for head, body in sorted(bodies.items()):
-        around = sum(body < other for other in bodies.values())
-        inside = {each for other in bodies.values() if other < body for each in other}
-        own = tuple(operations[each] for each in sorted(body - inside))
+        own = tuple(operations[each] for each in sorted(body) if owner[each] == head)
         mine = tuple(by_number[each.number] for each in own if each.number in by_number)
-        found.append(CodeLoop(
-            first=operations[head].instruction, last=operations[max(body)].instruction, depth=around + 1,
-            operations=own, sites=mine, extra_clocks=sum(count_lost(each, device) for each in mine),
-        ))  # fmt: skip
+        if own:
+            found.append(CodeLoop(
+                first=operations[head].instruction, last=operations[max(body)].instruction,
+                depth=1 + sum(body < other for other in bodies.values()), operations=own, sites=mine,
+                extra_clocks=sum(count_lost(each, device) for each in mine),
+            ))  # fmt: skip
     return tuple(found)
+
+
+def _reach(successors: Sequence[Sequence[int]], head: int) -> set[int]:
+    """What can be executed after the head: where several ways lead into a loop, only that is in it."""
+    found, work = {head}, [head]
+    while work:
+        for each in successors[work.pop()]:
+            if each not in found:
+                found.add(each)
+                work.append(each)
+    return found
 
 
 def count_lost(site: LdsSite, device: Device | None) -> float:
@@ -135,7 +150,7 @@ def count_nominal(site: LdsSite, device: Device | None) -> int:
 # Lines of global memory.
 
 _LINE = 64  # bytes of a cache line, of which the path from L2 brings one a clock
-_SCATTERED = 2  # times the lines that would hold the bytes
+_SCATTERED, _FEW = 2, 4  # times the lines that would hold the bytes; lines that are no matter
 _Lane = dict[Monomial, int]
 
 
@@ -148,7 +163,7 @@ class TouchedLines(NamedTuple):
 
     @property
     def are_scattered(self) -> bool:
-        return self.lines >= _SCATTERED * self.fewest
+        return self.lines > _FEW and self.lines >= _SCATTERED * self.fewest
 
 
 def find_lines(
