@@ -110,7 +110,10 @@ def test_flags_between_workgroups_are_listed() -> None:
     assert "I305" in result.stdout
 
 
-@pytest.mark.parametrize("option", ["--extent x", "--extent x=4*q", "--extent x=4-n", "--range n=1", "--range n"])
+@pytest.mark.parametrize(
+    "option",
+    ["--extent x", "--extent x=4*q", "--extent x=4%n", "--range n=1", "--range n", "--where n", "--where n!=4"],
+)
 def test_what_is_stated_wrongly_is_refused(option: str, tmp_path: Path) -> None:
     result = rota(f"memory {written(tmp_path)} {option}")
     assert result.exit_code == 1

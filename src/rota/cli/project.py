@@ -35,14 +35,14 @@ _WORDS = {
 _KINDS: dict[str, tuple[type, ...]] = {
     "block": (int, str, list), "device": (str,), "fail-on": (str,), "lds-reads": (str,), "vmcnt": (str,),
     "assume": (list,), "steps": (int,), "seconds": (int, float), "extents": (list,), "ranges": (list,),
-    "same": (list,),
+    "same": (list,), "where": (list,),
 }  # fmt: skip
 _PROJECT: dict[str, tuple[type, ...]] = {
     **_KINDS, "baseline": (str,), "store": (str,), "jobs": (int,), "timeout": (int, float), "build-dir": (str,),
     "compiler": (str,), "flags": (list,), "kernels": (list,),
 }  # fmt: skip
 _KERNEL: dict[str, tuple[type, ...]] = {**_KINDS, "name": (str,), "file": (str,)}
-_TEXTS = frozenset({"flags", "extents", "ranges", "same"})
+_TEXTS = frozenset({"flags", "extents", "ranges", "same", "where"})
 _PATHS = ("baseline", "store", "build-dir")
 
 

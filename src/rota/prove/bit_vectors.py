@@ -47,8 +47,11 @@ Sum = tuple[Mapping[Any, int], int]
 """A sum of multiples of unknown numbers, and a constant: it isn't negative."""
 
 
-def has_no_solution(sums: Sequence[Sum], effort: int = EFFORT) -> bool:
-    """True if no whole numbers satisfy all sums; False if some do, or the effort is used up."""
+def has_no_solution(sums: Sequence[Sum], effort: int = EFFORT, *, fractions: bool = False) -> bool:
+    """True if no whole numbers satisfy all sums; False if some do, or the effort is used up.
+
+    With `fractions`, True if no fractions do, which is easier to find out.
+    """
     if not is_available():
         raise ToolchainError.of(
             "T301", "bounds are proved by z3, which is not installed", fixes=("pip install 'rota[prove]'",)
@@ -56,14 +59,15 @@ def has_no_solution(sums: Sequence[Sum], effort: int = EFFORT) -> bool:
     import z3
 
     own = z3.Context()
-    solver = z3.SolverFor("QF_LIA", ctx=own)
+    solver = z3.SolverFor("QF_LRA" if fractions else "QF_LIA", ctx=own)
     solver.set("rlimit", effort)
+    make, value = (z3.Real, z3.RealVal) if fractions else (z3.Int, z3.IntVal)
     terms: dict[Any, Any] = {}
     for factors, constant in sums:
-        total = z3.IntVal(constant, own)
+        total = value(constant, own)
         for name, factor in factors.items():
             if name not in terms:
-                terms[name] = z3.Int(f"x{len(terms)}", own)
+                terms[name] = make(f"x{len(terms)}", own)
             total = total + factor * terms[name]
         solver.add(total >= 0)
     return bool(solver.check() == z3.unsat)

@@ -95,6 +95,11 @@ class Meaning:
                 return (self.number(args[0]) + half) % (2 * half) - half
             case "quotient" | "high":
                 return self.number(args[0]) // args[1]
+            case "divided":
+                one, by = self.number(args[0]), self.number(args[1])
+                if not np.all(by > 0):
+                    raise UnknownValueError(str(atom))
+                return one // by
             case "sign":
                 return (self.number(args[0]) % WORD >= WORD // 2).astype(object) * (WORD - 1)
             case "field":

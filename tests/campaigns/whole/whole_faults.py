@@ -149,7 +149,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     *faults(
         "splits",
-        ("shares are rounded down", " + splits - 1) / splits)", ") / splits)"),
+        ("shares are rounded down", " + splits - 1) / (u32)splits)", ") / (u32)splits)"),
         ("the last share goes beyond K", "K - k_first < k_each ? K - k_first : k_each", "k_each"),
         ("all shares begin at 0", " + k_first) * 2);", ") * 2);"),
         ("all shares are one place", "(batch * splits + split) ", "(batch * splits + 0) "),

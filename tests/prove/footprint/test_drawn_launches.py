@@ -18,7 +18,7 @@ from tests.prove.footprint.test_inside import TWINS, Twins, source
 def found(twins: Twins, body: str, *, doubted: bool = False) -> tuple[Finding, ...]:
     code = find_toolchain().compile(source(twins.takes, body), "gfx950")
     kernel = accesses_of(code)
-    contract = parse_contract(kernel, twins.extents, twins.ranges)
+    contract = parse_contract(kernel, twins.extents, twins.ranges, twins.where)
     judged = judge_bounds(kernel, contract)
     if doubted:
         judged = tuple(replace(each, reach=Reach.UNDECIDED, side="after its end") for each in judged)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from rota.isa.decoded import load_program
 from rota.prove.footprint import numbers
@@ -13,6 +15,8 @@ from tests.campaigns.machine_code.value_oracle import of_seed
 from tests.campaigns.machine_code.value_record import Launch
 from tests.shared import shared
 
+WORD = np.uint64(1 << 32)
+IntArray = NDArray[np.uint64]
 SEEDS = range(4000, 4024)
 
 
@@ -38,6 +42,32 @@ FOUND = {
         v_readfirstlane_b32 s4, v2""",
     "lanes that read nothing stay": "v_mov_b32_dpp v2, v0 row_shr:1 row_mask:0xf bank_mask:0xf",
     "a sum that clamps": "v_mov_b32_e32 v2, -1\nv_add_u32_e64 v3, v2, v0 clamp",
+    "a division by an argument": """
+        s_or_b32 s4, s4, 1
+        s_sub_i32 s5, 0, s4
+        v_cvt_f32_u32_e32 v1, s4
+        v_rcp_iflag_f32_e32 v1, v1
+        v_mul_f32_e32 v1, 0x4f7ffffe, v1
+        v_cvt_u32_f32_e32 v1, v1
+        v_readfirstlane_b32 s6, v1
+        s_mul_i32 s5, s5, s6
+        s_mul_hi_u32 s5, s6, s5
+        s_add_i32 s6, s6, s5
+        s_mul_hi_u32 s7, s2, s6
+        s_mul_i32 s8, s7, s4
+        s_sub_i32 s8, s2, s8
+        s_add_i32 s9, s7, 1
+        s_sub_i32 s10, s8, s4
+        s_cmp_ge_u32 s8, s4
+        s_cselect_b32 s7, s9, s7
+        s_cselect_b32 s8, s10, s8
+        s_add_i32 s9, s7, 1
+        s_sub_i32 s10, s8, s4
+        s_cmp_ge_u32 s8, s4
+        s_cselect_b32 s7, s9, s7
+        s_cselect_b32 s8, s10, s8
+        v_mov_b32_e32 v2, s7
+        v_mov_b32_e32 v3, s8""",
     "an unknown part of an unknown word": "v_and_or_b32 v2, v3, v4, v5\nv_or3_b32 v2, v3, v4, v5",
 }
 
@@ -80,3 +110,36 @@ def test_a_public_fix_is_told_apart(pull: str) -> None:
 def test_every_fault_is_one_of_the_shared_objects() -> None:
     shared("kernels/pairs/PAIRS.json")
     assert FAULTS.keys() <= {each.before.stem for each in list_pairs()}
+
+
+# Division by an argument, as LLVM computes it.
+
+
+def quotient_of(one: IntArray, by: IntArray, *, up: bool) -> IntArray:
+    """The instructions that are taken for a division, with a reciprocal that is rounded up, or down."""
+    rounded = by.astype(np.float32)
+    near = (np.float32(1) / rounded).astype(np.float32)
+    error = near.astype(np.float64) * rounded.astype(np.float64) - 1  # exact
+    off = (error < 0).astype(np.int32) if up else -(error > 0).astype(np.int32)
+    near = (near.view(np.int32) + off).view(np.float32)
+    first = (near * np.array(0x4F7FFFFE, np.uint32).view(np.float32)).astype(np.float64).astype(np.uint64)
+    first = np.minimum(first, WORD - np.uint64(1))  # v_cvt_u32_f32 saturates
+    left = np.mod(WORD - np.mod(by * first, WORD), WORD)
+    better = np.mod(first + np.right_shift(first * left, np.uint64(32)), WORD)
+    found: IntArray = np.right_shift(one * better, np.uint64(32))
+    rest = (one - found * by) % WORD
+    for _ in range(2):
+        more = rest >= by
+        found, rest = found + more.astype(np.uint64), np.where(more, rest - by, rest)
+    return found
+
+
+@pytest.mark.parametrize("up", [False, True])
+def test_what_counts_as_a_division_is_one(up: bool) -> None:
+    random = np.random.default_rng(7)
+    powers = (np.uint64(1) << np.arange(32, dtype=np.uint64)).repeat(3) + np.tile([-1, 0, 1], 32).astype(np.uint64)
+    by = np.concatenate([powers, random.integers(1, WORD, 20000), random.integers(1, 5000, 20000)]).astype(np.uint64)
+    by = np.clip(by, 1, WORD - 1).astype(np.uint64)
+    multiples = random.integers(0, WORD, len(by)).astype(np.uint64) // by * by
+    for one in (multiples, np.maximum(multiples, 1) - np.uint64(1), np.full(len(by), WORD - 1, np.uint64)):
+        assert np.array_equal(quotient_of(one, by, up=up), one // by)

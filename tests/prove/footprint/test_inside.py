@@ -22,6 +22,9 @@ extern "C" __attribute__((global, amdgpu_flat_work_group_size({block}, {block}))
 INDEX = "u i = G(x) * 64 + T(x); "
 PLANE = "u c = G(x) * 16 + T(x) % 16, r = G(y) * 4 + T(x) / 16; "
 FEW = ("n=1..1048576",)
+BUFFER = ("__builtin_amdgcn_raw_buffer_store_b32(i, __builtin_amdgcn_make_buffer_rsrc(x, 0, BYTES, 0x27000), "
+          "i * 4, 0, 0);")  # fmt: skip
+ROW_BUFFER = BUFFER.replace("rsrc(x", "rsrc(y").replace("BYTES", "n * 4")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +36,7 @@ class Twins:
     wrong: str
     extents: tuple[str, ...]
     ranges: tuple[str, ...] = FEW
+    where: tuple[str, ...] = ()
     numbers: dict[str, int] = field(default_factory=dict)
     grid: tuple[int, int, int] = (4, 1, 1)
 
@@ -105,6 +109,39 @@ TWINS = {
         wrong=INDEX + "__atomic_fetch_add(x + i, 1, __ATOMIC_RELAXED);",
         extents=("x=4*n",), numbers={"n": 100},
     ),
+    "a quotient by an argument": Twins(
+        takes="float* x, u n", right="x[T(x) / n] = 1;", wrong="x[T(x) / n + 1] = 1;",
+        extents=("x=256",), numbers={"n": 1}, grid=(1, 1, 1),
+    ),
+    "a remainder by an argument": Twins(
+        takes="float* x, u n", right=INDEX + "x[i % n] = 1;", wrong=INDEX + "x[i % (n + 1)] = 1;",
+        extents=("x=4*n",), ranges=("n=1..1048576", "group_x=0..65535"), numbers={"n": 100},
+    ),
+    "rows and columns of a number": Twins(
+        takes="float* x, u m, u n", right=INDEX + "if (i < m * n) x[i / n * n + i % n] = 1;",
+        wrong=INDEX + "if (i <= m * n) x[i / n * n + i % n] = 1;",
+        extents=("x=4*m*n",), ranges=("n=1..4096", "m=1..4096"), where=("group_x <= 65535",),
+        numbers={"n": 20, "m": 6},
+    ),
+    "a raw buffer": Twins(
+        takes="float* x, u n", right=INDEX + BUFFER.replace("BYTES", "n * 4"),
+        wrong=INDEX + BUFFER.replace("BYTES", "n * 4 + 4"),
+        extents=("x=4*n",), numbers={"n": 100},
+    ),
+    "a raw buffer of a row": Twins(
+        takes="float* x, u n, u s", right="float* y = x + (ul)G(x) * s; u i = T(x); " + ROW_BUFFER,
+        wrong="float* y = x + (ul)G(x) * s + 1; u i = T(x); " + ROW_BUFFER,
+        extents=("x=4*3*s+4*n",), ranges=("n=1..65536", "s=0..65536"), where=("group_x < 4", "s >= n"),
+        numbers={"n": 20, "s": 20},
+    ),
+    "a relation": Twins(
+        takes="float* x, u m, u n", right=INDEX + "if (i < m) x[i] = 1;", wrong=INDEX + "if (i <= m) x[i] = 1;",
+        extents=("x=4*n",), where=("m <= n",), numbers={"n": 100, "m": 100},
+    ),
+    "the grid": Twins(
+        takes="float* x, u n", right="x[G(x)] = 1;", wrong="x[G(x) + 1] = 1;",
+        extents=("x=4*n",), where=("group_x < n",), numbers={"n": 4},
+    ),
 }  # fmt: skip
 
 
@@ -114,7 +151,7 @@ def source(takes: str, body: str) -> str:
 
 def places(twins: Twins, body: str) -> set[Reach]:
     kernel = accesses_of(find_toolchain().compile(source(twins.takes, body), "gfx950"))
-    judged = judge_bounds(kernel, parse_contract(kernel, twins.extents, twins.ranges))
+    judged = judge_bounds(kernel, parse_contract(kernel, twins.extents, twins.ranges, twins.where))
     assert judged
     codes = {each.code for each in report_bounds(judged)}
     found = {each.reach for each in judged}

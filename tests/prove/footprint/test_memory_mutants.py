@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from rota.prove.footprint import bounds
+from rota.prove.footprint import known_sums
 from tests.campaigns.machine_code.memory_mutants import Subject, assemble, is_proved, judge, list_subjects, mutate
 
 SUBJECTS = {each.name: each for each in list_subjects()}
@@ -28,7 +28,7 @@ def test_a_judge_that_proves_everything_misses_mutants(monkeypatch: pytest.Monke
     subject = SUBJECTS["inside: a guard"]
     facts, lines = assemble(subject)
     assert is_proved(facts, "\n".join(lines) + "\n", subject)
-    monkeypatch.setattr(bounds, "has_no_solution", lambda _: True)
+    monkeypatch.setattr(known_sums, "has_no_solution", lambda *_, **__: True)
     found = [judge(facts, changed, subject, Random(0)) for _, changed in mutate(lines)]
     assert "MISSED" in found
 

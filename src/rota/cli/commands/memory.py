@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from rota.errors import Finding
     from rota.prove.footprint.accesses import Footprint, KernelAccesses
-    from rota.prove.footprint.bounds import Contract, Judged
+    from rota.prove.footprint.bounds import Judged
+    from rota.prove.footprint.known_sums import Contract
     from rota.prove.hand_overs import HandOverReport
 
 _MOST = 12  # formulas of a kernel that are printed without --all
@@ -35,6 +36,10 @@ _MOST = 12  # formulas of a kernel that are printed without --all
 @click.option(
     "--range", "ranges", multiple=True, metavar="NAME=LOW..HIGH", help="What an argument, or group_x, may be."
 )
+@click.option(
+    "--where", "relations", multiple=True, metavar="RELATION",
+    help="What arguments keep: 'ldc >= N', 'K % 64 == 0', 'group_x < (N + 63) // 64'.",
+)  # fmt: skip
 @click.option(
     "--launch", metavar="FILE.py:FUNCTION",
     help="A launch, as for rota run: its arrays' bytes, its numbers and its workgroups are what is promised.",
@@ -55,6 +60,7 @@ def memory(
     kernel: str,
     extents: tuple[str, ...],
     ranges: tuple[str, ...],
+    relations: tuple[str, ...],
     launch: str | None,
     same: tuple[str, ...],
     apart: bool,
@@ -65,11 +71,12 @@ def memory(
     """Print the addresses of KERNEL's accesses as formulas, and where they lose bits.
 
     KERNEL is a code object, assembly or HIP source, or FILE:name of one kernel in it.  A formula consists of
-    arguments, workgroup numbers (group_x), work items (item_x) and loaded words.  u32(...) is a number of which 32
-    bits are used, although it may have more.  Where such a number becomes an address, the finding I501 says from which
-    factors on it is a wrong one.  With --extent, accesses of that pointer are proved to lie inside, for all arguments
-    in the ranges that are stated; the others are findings I502.  With --apart, each pair of accesses of one pointer,
-    one of them a write, is proved to be of different bytes in different workgroups; the others are findings I503.
+    arguments, workgroup numbers (group_x), work items (item_x) and loaded words. u32(...) is a number of which 32
+    bits are used, although it may have more.  Where such a number becomes an address, the finding I501 says from
+    which factors on it is a wrong one.  With --extent, accesses of that pointer are proved to lie inside, for all
+    arguments in the ranges, that keep what --where states; the others are findings I502.  With --apart, each pair of
+    accesses of one pointer, one of them a write, is proved to be of different bytes in different workgroups; the
+    others are findings I503.
     Flags that hand data to another workgroup are listed, with what they lack (I305).
 
     A project states extents, ranges and same once, in [tool.rota] or for some of its kernels.  Where an access isn't
@@ -83,7 +90,7 @@ def memory(
     from rota.prove.hand_overs import find_hand_overs
 
     code, name = find_code(kernel, device=device, compiler=compiler)
-    asked = _Asked(file=kernel, extents=extents, ranges=ranges, launch=launch, same=same)
+    asked = _Asked(file=kernel, extents=extents, ranges=ranges, relations=relations, launch=launch, same=same)
     rows = []
     for each in [code.kernel(name)] if name else list(code.kernels):
         accesses = accesses_of(code, each.name)
@@ -116,6 +123,7 @@ class _Asked:
     file: str
     extents: tuple[str, ...]
     ranges: tuple[str, ...]
+    relations: tuple[str, ...]
     launch: str | None
     same: tuple[str, ...]
 
@@ -126,9 +134,10 @@ class _Asked:
 
         if self.launch is None:
             said = self._said_of(kernel)
-            return parse_contract(kernel, self.extents or said("extents"), self.ranges or said("ranges"))
-        if self.extents or self.ranges:
-            raise click.UsageError("--launch says what --extent and --range would: give one of them")
+            relations = self.relations or said("where")
+            return parse_contract(kernel, self.extents or said("extents"), self.ranges or said("ranges"), relations)
+        if self.extents or self.ranges or self.relations:
+            raise click.UsageError("--launch says what --extent, --range and --where would: give one of them")
         describe = find_object(self.launch)
         if not callable(describe):
             raise click.UsageError(f"{self.launch} is not a function")
@@ -181,11 +190,8 @@ class _Read:
         return bool(self.contract.extents) or self.overlaps is not None
 
     def describe(self, *, everything: bool) -> str:
-        groups = Counter(
-            (each.verb, each.pointer, each.size, each.formula)
-            for each in self.kernel.footprints
-            if not each.is_argument
-        )
+        accesses = [each for each in self.kernel.footprints if not each.is_argument]
+        groups = Counter((each.verb, each.pointer, each.size, each.formula) for each in accesses)
         lines = [f"{self.kernel.name}: {groups.total()} accesses of global memory"]
         shown = list(groups.items())[: None if everything else _MOST]
         width = max((len(verb) + len(pointer) for (verb, pointer, *_), _ in shown), default=0) + 1
@@ -194,6 +200,7 @@ class _Read:
             lines.append(f"  {f'{verb} {pointer}':{width}}  {size:2} bytes at {formula}{times}")
         if len(shown) < len(groups):
             lines.append(f"  and {len(groups) - len(shown)} other formulas: --all")
+        lines += self._describe_choices({formula for (*_, formula), _ in shown})
         lines += [f"  not read: {instruction.text}: {reason}" for instruction, reason in self.kernel.refused]
         lines += self._describe_bounds()
         if self.overlaps is not None:
@@ -206,6 +213,22 @@ class _Read:
         if undecided and not everything:
             lines.append(f"{len(undecided)} undecided findings more: --all")
         return "\n".join(lines)
+
+    def _describe_choices(self, formulas: set[str]) -> list[str]:
+        """What the choices in these formulas are between."""
+        from rota.prove.footprint.known_sums import inequalities_of
+        from rota.prove.footprint.polynomial import describe
+        from rota.prove.footprint.words import HeldWord, Predicate
+
+        shown = [each for each in self.kernel.footprints if each.formula in formulas]
+        atoms = dict.fromkeys(atom for each in shown for atom in (each.base + each.offset).atoms())
+        lines = []
+        for atom in (each for each in atoms if each.op == "select"):
+            words = [describe(self.kernel.words.value(each)) for each in atom.args if isinstance(each, HeldWord)]
+            facts = inequalities_of(atom.args[0]) if isinstance(atom.args[0], Predicate) else ()
+            said = " and ".join(f"{describe(each)} >= 0" for each in facts) or "a condition that isn't followed"
+            lines.append(f"  {atom.text}: {words[0]} where {said}, else {', '.join(words[1:])}")
+        return lines
 
     def _describe_workgroups(self, overlaps: tuple[Finding, ...]) -> str:
         if overlaps:

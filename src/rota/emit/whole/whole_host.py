@@ -6,8 +6,9 @@ Every precondition that the kernel rests on has a line in `NAME_check`, which sa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib.resources import files
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
@@ -57,7 +58,7 @@ def print_launcher(plan: GemmPlan, asked: WholeGemm) -> str:
         unit=PARTIAL_UNIT,
         last_of_unit=PARTIAL_UNIT - 1,
         least_tiles=2 * plan.program.tiles_outside,
-        checks=(f'if (!({condition})) return "{words}";' for condition, words in _conditions(name, tile, asked)),
+        checks=(f'if (!({each.test})) return "{each.words}";' for each in conditions_of(name, tile, asked)),
         overlaps=_overlaps(tile, asked),
         opening=launch_opening(name),
         workgroups=f"{workgroups} = (int)tiles;",
@@ -118,102 +119,238 @@ def _factors(tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[str, str, tuple
         yield "B_up", "b", tile.b_layout.sizes
 
 
-def _conditions(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[str, str]]:
+class LaunchCheck(NamedTuple):
+    """What a launcher checks: in C++, in words, and what the proof of the kernel's accesses takes from it.
+
+    The facts are stated as `rota memory --where` takes them; `of_splits` are those of a launch with several splits.
+    """
+
+    test: str
+    words: str
+    facts: tuple[str, ...] = ()
+    of_splits: tuple[str, ...] = ()
+
+
+_LONGEST = (1 << 63) - 1  # of strides that aren't negative
+
+
+def conditions_of(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[LaunchCheck]:
     """Conditions in the order in which later ones rest on earlier ones."""
-    geometry, size, out = tile.geometry, tile.element.bytes, asked.output.bytes
-    columns, threads, width = geometry.BN // asked.products, tile.waves * tile.lanes, asked.output.width
-    yield "p.M >= 1 && p.N >= 1", "M and N are at least 1"
-    yield "p.K >= 0", "K is at least 0: a sum of nothing is zero"
-    yield f"p.M <= INT_MAX - {geometry.BM} && p.N <= INT_MAX - {geometry.BN}", "M and N leave room for a tile"
-    yield f"p.K <= {_DEEPEST}", f"K is at most {_DEEPEST}"
+    geometry, out = tile.geometry, asked.output.bytes
+    threads = tile.waves * tile.lanes
+    most_m, most_n = ((1 << 31) - 1 - each for each in (geometry.BM, geometry.BN))
+    yield LaunchCheck("p.M >= 1 && p.N >= 1", "M and N are at least 1", ("M >= 1", "N >= 1"))
+    yield LaunchCheck("p.K >= 0", "K is at least 0: a sum of nothing is zero", (f"K <= {(1 << 31) - 1}",))
+    yield LaunchCheck(
+        f"p.M <= INT_MAX - {geometry.BM} && p.N <= INT_MAX - {geometry.BN}",
+        "M and N leave room for a tile",
+        (f"M <= {most_m}", f"N <= {most_n}"),
+    )
+    yield LaunchCheck(f"p.K <= {_DEEPEST}", f"K is at most {_DEEPEST}", (f"K <= {_DEEPEST}",))
     if (packed := tile.element.packed) > 1:
-        yield f"p.K % {packed} == 0", f"K is a multiple of {packed}, the elements of a byte"
-    yield f"p.batches >= 1 && p.batches <= {_MOST_Y}", f"batches are 1 to {_MOST_Y}"
-    yield f"p.splits >= 1 && p.splits <= {_MOST_Y}", f"splits are 1 to {_MOST_Y}"
-    yield f"{name}_tiles(p) * {threads} <= UINT_MAX", "the grid has less than 2^32 threads"
+        words = f"K is a multiple of {packed}, the elements of a byte"
+        yield LaunchCheck(f"p.K % {packed} == 0", words, (f"K % {packed} == 0",))
+    for count in ("batches", "splits"):
+        test, facts = f"p.{count} >= 1 && p.{count} <= {_MOST_Y}", (f"{count} >= 1", f"{count} <= {_MOST_Y}")
+        yield LaunchCheck(test, f"{count} are 1 to {_MOST_Y}", facts)
+    tiles = _count_tiles(tile, asked)
+    yield LaunchCheck(
+        f"{name}_tiles(p) * {threads} <= UINT_MAX",
+        "the grid has less than 2^32 threads",
+        (f"{tiles} * {threads} <= {(1 << 32) - 1}",),
+    )
+    yield from _factorconditions_of(tile, asked)
+    yield from _scaleconditions_of(tile, asked)
+    yield LaunchCheck("p.D != nullptr", "D is given")
+    yield LaunchCheck(f"(std::uintptr_t)p.D % {out} == 0", "D is aligned to its elements")
+    yield LaunchCheck("p.d_stride >= p.N", "rows of D are at least N elements apart", ("d_stride >= N",))
+    rows = max(geometry.BM, REDUCTION_THREADS)
+    most = (1 << 31) // (rows * out) - 1
+    yield LaunchCheck(f"p.d_stride <= {most}", f"{rows} rows of D take less than 2 GiB", (f"d_stride <= {most}",))
+    yield LaunchCheck(
+        "p.d_batch >= 0 && p.d_batch < (1LL << 56)", "strides of D don't overflow", (f"d_batch <= {(1 << 56) - 1}",)
+    )
+    yield LaunchCheck("p.batches == 1 || p.d_batch >= (p.M - 1) * p.d_stride + p.N", "matrices of D don't overlap")
+    yield from _endconditions_of(asked)
+    yield from _splitconditions_of(tile, asked)
+    if asked.persistent:
+        words = "a persistent kernel is told how many workgroups to start"
+        yield LaunchCheck("p.workgroups >= 1", words, ("workgroups >= 1",))
+
+
+def _factorconditions_of(tile: GemmTile, asked: WholeGemm) -> Iterator[LaunchCheck]:
+    geometry, size, packed = tile.geometry, tile.element.bytes, tile.element.packed
     for pointer, letter, (_, row) in _factors(tile, asked):
-        yield f"p.{pointer} != nullptr", f"{pointer} is given"
-        yield f"(std::uintptr_t)p.{pointer} % {size} == 0", f"{pointer} is aligned to its elements"
-        yield f"p.{letter}_stride >= p.{row}", f"rows of {pointer} are at least {row} elements apart"
+        stride, batch = f"{letter}_stride", f"{letter}_batch"
+        yield LaunchCheck(f"p.{pointer} != nullptr", f"{pointer} is given")
+        yield LaunchCheck(f"(std::uintptr_t)p.{pointer} % {size} == 0", f"{pointer} is aligned to its elements")
+        words = f"rows of {pointer} are at least {row} elements apart"
+        yield LaunchCheck(f"p.{stride} >= p.{row}", words, (f"{stride} >= {row}", f"{stride} <= {_LONGEST}"))
         if packed > 1:
-            yield (
-                f"p.{letter}_stride % {packed} == 0 && p.{letter}_batch % {packed} == 0",
+            yield LaunchCheck(
+                f"p.{stride} % {packed} == 0 && p.{batch} % {packed} == 0",
                 f"rows and matrices of {pointer} begin at bytes, of {packed} elements each",
+                (f"{stride} % {packed} == 0", f"{batch} % {packed} == 0"),
             )
-        rows = geometry.BM if letter == "a" else columns
+        rows = geometry.BM if letter == "a" else geometry.BN // asked.products
         if tile.by_columns(Factor(letter)):
-            most = (
-                (1 << 31) // size - geometry.BN - 1
-            ) // geometry.BK  # elements of a K-tile's rows that a split may have
-            yield (
-                f"(p.K + {geometry.BK - 1}LL) / {geometry.BK} <= {most} / p.{letter}_stride * p.splits",
+            # Elements of a K-tile's rows that a split may have.
+            most = ((1 << 31) // size - geometry.BN - 1) // geometry.BK
+            yield LaunchCheck(
+                f"(p.K + {geometry.BK - 1}LL) / {geometry.BK} <= {most} / p.{stride} * p.splits",
                 f"the rows of {pointer} that a split sums take less than 2 GiB",
+                (f"(K + {geometry.BK - 1}) // {geometry.BK} * {stride} <= {most} * splits",),
             )
         else:
-            yield (
-                f"p.{letter}_stride <= {(1 << 31) // (rows * size) * packed - 1}",
-                f"{rows} rows of {pointer} take less than 2 GiB",
-            )
-        yield f"p.{letter}_batch >= 0", f"matrices of {pointer} follow one another"
-    yield from _scale_conditions(tile, asked)
-    yield "p.D != nullptr", "D is given"
-    yield f"(std::uintptr_t)p.D % {out} == 0", "D is aligned to its elements"
-    yield "p.d_stride >= p.N", "rows of D are at least N elements apart"
-    rows = max(geometry.BM, REDUCTION_THREADS)
-    yield f"p.d_stride <= {(1 << 31) // (rows * out) - 1}", f"{rows} rows of D take less than 2 GiB"
-    yield "p.d_batch < (1LL << 56)", "strides of D don't overflow"
-    yield "p.batches == 1 || p.d_batch >= (p.M - 1) * p.d_stride + p.N", "matrices of D don't overlap"
+            most = (1 << 31) // (rows * size) * packed - 1
+            words = f"{rows} rows of {pointer} take less than 2 GiB"
+            yield LaunchCheck(f"p.{stride} <= {most}", words, (f"{stride} <= {most}",))
+        yield LaunchCheck(f"p.{batch} >= 0", f"matrices of {pointer} follow one another", (f"{batch} <= {_LONGEST}",))
+
+
+def _endconditions_of(asked: WholeGemm) -> Iterator[LaunchCheck]:
+    """Of what the epilogue reads."""
+    out = asked.output.bytes
     if EpilogueStep.BETA in asked.epilogue:
-        yield "p.C != nullptr", "C is given"
-        yield f"(std::uintptr_t)p.C % {out} == 0", "C is aligned to its elements"
-        yield "p.c_stride >= p.N && p.c_stride < (1LL << 40)", "rows of C are at least N elements apart"
-        yield "p.c_batch >= 0 && p.c_batch < (1LL << 56)", "matrices of C follow one another"
+        yield LaunchCheck("p.C != nullptr", "C is given")
+        yield LaunchCheck(f"(std::uintptr_t)p.C % {out} == 0", "C is aligned to its elements")
+        yield LaunchCheck(
+            "p.c_stride >= p.N && p.c_stride < (1LL << 40)",
+            "rows of C are at least N elements apart",
+            ("c_stride >= N", f"c_stride <= {(1 << 40) - 1}"),
+        )
+        words = "matrices of C follow one another"
+        yield LaunchCheck("p.c_batch >= 0 && p.c_batch < (1LL << 56)", words, (f"c_batch <= {(1 << 56) - 1}",))
     if {EpilogueStep.ROW_BIAS, EpilogueStep.COLUMN_BIAS} & set(asked.epilogue):
-        yield f"p.bias != nullptr && (std::uintptr_t)p.bias % {out} == 0", "bias is given, and aligned to its elements"
+        test = f"p.bias != nullptr && (std::uintptr_t)p.bias % {out} == 0"
+        yield LaunchCheck(test, "bias is given, and aligned to its elements")
     for step, pointer in ((EpilogueStep.ROW_SCALE, "row_scale"), (EpilogueStep.COLUMN_SCALE, "column_scale")):
         if step in asked.epilogue:
-            yield (
-                f"p.{pointer} != nullptr && (std::uintptr_t)p.{pointer} % 4 == 0",
-                f"{pointer} is given, and aligned to its elements",
-            )
-    yield (
+            test = f"p.{pointer} != nullptr && (std::uintptr_t)p.{pointer} % 4 == 0"
+            yield LaunchCheck(test, f"{pointer} is given, and aligned to its elements")
+
+
+def _splitconditions_of(tile: GemmTile, asked: WholeGemm) -> Iterator[LaunchCheck]:
+    rows, width = tile.geometry.BM, asked.output.width
+    yield LaunchCheck(
         "p.splits == 1 || (p.partial != nullptr && (std::uintptr_t)p.partial % 16 == 0)",
         "splits have a workspace, aligned to 16 bytes",
     )
-    yield (
-        f"p.splits == 1 || p.N <= {(1 << 31) // (geometry.BM * 4 * asked.products) - PARTIAL_UNIT}",
-        f"{geometry.BM} rows of a split's sums take less than 2 GiB",
+    most = (1 << 31) // (rows * 4 * asked.products) - PARTIAL_UNIT
+    yield LaunchCheck(
+        f"p.splits == 1 || p.N <= {most}",
+        f"{rows} rows of a split's sums take less than 2 GiB",
+        of_splits=(f"N <= {most}",),
     )
-    yield (
+    yield LaunchCheck(
         f"p.splits == 1 || p.M * ((p.N + {width - 1}LL) / {width}) + {REDUCTION_THREADS} <= UINT_MAX",
         "the sums of splits have less than 2^32 runs of columns",
+        of_splits=(f"M * ((N + {width - 1}) // {width}) + {REDUCTION_THREADS} <= {(1 << 32) - 1}",),
     )
-    if asked.persistent:
-        yield "p.workgroups >= 1", "a persistent kernel is told how many workgroups to start"
 
 
-def _scale_conditions(tile: GemmTile, asked: WholeGemm) -> Iterator[tuple[str, str]]:
+def _scaleconditions_of(tile: GemmTile, asked: WholeGemm) -> Iterator[LaunchCheck]:
     if not tile.has_scales:
         return
     scales = tile.scales
     if tile.scaled:
-        yield f"p.K % {scales.block} == 0", f"K is a multiple of {scales.block}, a block that has a scale"
+        words = f"K is a multiple of {scales.block}, a block that has a scale"
+        yield LaunchCheck(f"p.K % {scales.block} == 0", words, (f"K % {scales.block} == 0",))
     for pointer, letter, _ in _factors(tile, asked):
         operand = Factor(letter)
         rows = tile.scale_bytes(operand) // tile.geometry.scale_line  # which DMAs reach, if not get
-        scale = f"p.{letter}_scale"
-        yield f"p.{pointer}_scale != nullptr", f"{pointer}_scale is given"
+        scale = f"{letter}_scale"
+        yield LaunchCheck(f"p.{pointer}_scale != nullptr", f"{pointer}_scale is given")
         if scales.bytes > 1:
-            yield (
+            yield LaunchCheck(
                 f"(std::uintptr_t)p.{pointer}_scale % {scales.bytes} == 0",
                 f"{pointer}_scale is aligned to its elements",
             )
         least, unit = scales.columns, "floats" if tile.block_sums else "bytes"
-        yield (
-            f"{scale}_stride >= {scales.of_row('p.K')} && {scale}_stride <= {(1 << 31) // (rows * scales.bytes) - 1}",
+        most = (1 << 31) // (rows * scales.bytes) - 1
+        yield LaunchCheck(
+            f"p.{scale}_stride >= {scales.of_row('p.K')} && p.{scale}_stride <= {most}",
             f"rows of {pointer}_scale are at least {least} {unit} apart, {rows} of them less than 2 GiB",
+            (f"{scale}_stride >= {_in_python(scales.of_row('K'))}", f"{scale}_stride <= {most}"),
         )
-        yield f"{scale}_batch >= 0", f"matrices of {pointer}_scale follow one another"
+        words = f"matrices of {pointer}_scale follow one another"
+        yield LaunchCheck(f"p.{scale}_batch >= 0", words, (f"{scale}_batch <= {_LONGEST}",))
+
+
+# What is promised to the kernels, for the proof of their accesses of memory.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelPromises:
+    """The bytes that each pointer leads to, and facts about arguments and the grid, each by what promises it.
+
+    All are formulas as `rota memory` takes them.  `counts` are numbers that aren't arguments, with their ranges.
+    """
+
+    extents: tuple[str, ...]
+    counts: tuple[str, ...]
+    facts: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+THE_GRID = "the launcher starts the grid"
+_SPLITS, _ONE_SPLIT = "the launch has several splits", "the launch has one split"
+
+
+def promises_of(plan: GemmPlan, asked: WholeGemm, *, splits: bool, reduction: bool = False) -> KernelPromises:
+    """What the launcher promises to a kernel, or to the one that adds splits; with several splits or with one."""
+    tile = WholeKernel(plan, asked).tile
+    facts = {
+        each.words: (*each.facts, *(each.of_splits if splits else ()))
+        for each in conditions_of("gemm", tile, asked)
+    }  # fmt: skip
+    tiles, width = _count_tiles(tile, asked), asked.output.width
+    units = f"(M * ((N + {width - 1}) // {width}) + {REDUCTION_THREADS - 1}) // {REDUCTION_THREADS}"
+    grid = ["group_z < batches"]
+    if reduction:
+        grid.append(f"group_x < {units}")
+    elif asked.persistent:
+        grid += ["group_y < splits", "group_x < workgroups", f"workgroups <= {tiles}"]
+    else:
+        grid += ["group_y < splits", f"group_x < {tiles}"]
+    how_many = "splits >= 2" if splits else "splits == 1"
+    facts |= {THE_GRID: tuple(grid), _SPLITS if splits else _ONE_SPLIT: (how_many,)}
+    return KernelPromises(
+        extents=tuple(f"{name}={size}" for name, size in _extents(tile, asked, splits=splits)),
+        counts=("batches=1..4294967295",),
+        facts=tuple((words, each) for words, each in facts.items() if each),
+    )
+
+
+def _count_tiles(tile: GemmTile, asked: WholeGemm) -> str:
+    rows, columns = tile.geometry.BM, tile.geometry.BN // asked.products
+    return f"((M + {rows - 1}) // {rows} * ((N + {columns - 1}) // {columns}))"
+
+
+def _in_python(formula: str) -> str:
+    return formula.replace(" / ", " // ")
+
+
+def _extents(tile: GemmTile, asked: WholeGemm, *, splits: bool) -> Iterator[tuple[str, str]]:
+    """The bytes of each array, of which the last row of the last matrix has no gap after it."""
+    out, packed = asked.output.bytes, tile.element.packed
+    for pointer, letter, (rows, row) in _factors(tile, asked):
+        count = _count_elements(letter, rows, row)
+        yield pointer, f"({count}) // {packed}" if packed > 1 else f"({count}) * {tile.element.bytes}"
+    for pointer, letter, _ in _factors(tile, asked) if tile.has_scales else ():
+        rows, row = "M" if letter == "a" else "N", f"({_in_python(tile.scales.of_row('K'))})"
+        yield f"{pointer}_scale", f"({_count_elements(f'{letter}_scale', rows, row)}) * {tile.scales.bytes}"
+    yield "D", f"({_count_elements('d', 'M', 'N')}) * {out}"
+    yield "C", f"({_count_elements('c', 'M', 'N')}) * {out}"
+    yield "bias", f"{'M' if EpilogueStep.ROW_BIAS in asked.epilogue else 'N'} * {out}"
+    yield "row_scale", "batches * M * 4"
+    yield "column_scale", "batches * N * 4"
+    if splits:  # with one split there is no workspace, and nothing is said of it
+        unit = PARTIAL_UNIT
+        yield "partial", f"batches * splits * M * ((N + {unit - 1}) // {unit} * {unit * 4 * asked.products})"
+
+
+def _count_elements(letter: str, rows: str, row: str) -> str:
+    return f"(batches - 1) * {letter}_batch + ({rows} - 1) * {letter}_stride + {row}"
 
 
 def launch_opening(name: str) -> Iterator[str]:

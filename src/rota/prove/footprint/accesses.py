@@ -6,7 +6,7 @@ Its operations are followed in the order of the control flow; what a load reads 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from rota.errors import IsaError
@@ -19,9 +19,9 @@ from rota.isa.wave.operand import File, Operand, parse_operand
 from rota.prove.footprint.flow import EXEC_ROW, BlockEntries, KernelFlow, LaunchWords, State
 from rota.prove.footprint.lanes import ON_LANES, ON_MASKS, compare_operands, compares, save_exec
 from rota.prove.footprint.numbers import ON_NUMBERS, ON_WORDS
-from rota.prove.footprint.polynomial import ZERO, Atom, Bounds, Polynomial, bounds_of_bits, describe, number
+from rota.prove.footprint.polynomial import ZERO, Atom, Bounds, Polynomial, bounds_of_bits, describe, number, of_atom
 from rota.prove.footprint.step import Action, WordStep, forget
-from rota.prove.footprint.words import ANY_WORD, TRUE, HeldWord, Predicate, Words
+from rota.prove.footprint.words import ANY_WORD, TRUE, HeldWord, Predicate, Words, both, negated
 from rota.prove.operation import (
     EXEC_BITS,
     Operation,
@@ -42,7 +42,8 @@ class Footprint:
 
     `pointer` is what the address is counted from. `base` is computed in 64 bits. `offset` is a number of 32 bits where
     the instruction takes one, as buffer resources and scalar bases do, else 0. It is made by lanes for which `active`
-    holds; `known` holds on every way to it.
+    holds; `known` holds on every way to it. Of a raw buffer, words of which not all bytes are among the first `records`
+    aren't accessed; None if the resource says nothing of that kind.
     """
 
     operation: Operation
@@ -53,6 +54,7 @@ class Footprint:
     offset: Polynomial
     active: Predicate
     known: frozenset[Predicate]
+    records: Polynomial | None = None
 
     @property
     def is_argument(self) -> bool:
@@ -62,6 +64,21 @@ class Footprint:
     @property
     def formula(self) -> str:
         return describe(self.base + self.offset)
+
+
+def list_cases(access: Footprint, words: Words, most: int = 3) -> Iterator[Footprint]:
+    """The access; where its offset is a choice, one access for each of the two, where its condition holds."""
+    factors = {key[0]: factor for key, factor in access.offset.terms if len(key) == 1 and key[0].op == "select"}
+    choice = next(iter(factors), None)
+    condition = None if choice is None or not most else choice.args[0]
+    if choice is None or not isinstance(condition, Predicate):
+        yield access
+        return
+    rest = access.offset - of_atom(choice).times(factors[choice])
+    arms = [each for each in choice.args if isinstance(each, HeldWord)]
+    for arm, holds in zip(arms, (condition, negated(condition)), strict=True):
+        offset = rest + words.value(arm).times(factors[choice])
+        yield from list_cases(replace(access, offset=offset, active=both(access.active, holds)), words, most - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +201,7 @@ def _read_access(step: WordStep, flow: KernelFlow, architecture: Architecture) -
     active = TRUE if access.space is MemSpace.SCALAR else step.state.exec
     return Footprint(
         operation=operation, verb=verb, size=size, pointer=find_pointer(step.words, flow, base), base=base,
-        offset=offset, active=active, known=flow.known_at(step.at),
+        offset=offset, active=active, known=flow.known_at(step.at), records=_find_records(step),
     )  # fmt: skip
 
 
@@ -234,6 +251,21 @@ def _buffer_address(step: WordStep) -> Address:
     if "offen" in fields:
         offset = offset + step.words.value(step.row(rows[0]))
     return resource_base(step, resource), offset
+
+
+def _find_records(step: WordStep) -> Polynomial | None:
+    """The bytes of a raw buffer resource: without stride, swizzle and index, and without the lane's number."""
+    access, instruction = step.operation.access, step.operation.instruction
+    if access is None or not access.buffer or access.space is MemSpace.SCALAR or "idxen" in instruction.fields:
+        return None
+    resource = next(each for each in _vector_operands(step) if each.file is File.SCALAR and len(each.rows) == 4)
+    _, high, records, last = map(step.row, resource.rows)
+    flags = last.constant
+    plain = step.words.value(high).bounds().high < 1 << 16 and flags is not None and not flags & _ADDS_LANE
+    return step.words.value(records) if plain else None
+
+
+_ADDS_LANE = 1 << 23  # of a resource's last word: the lane's number is added to the index
 
 
 def _operand_value(step: WordStep, operand: Operand) -> Polynomial:

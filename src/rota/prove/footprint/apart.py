@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations_with_replacement, product
+from itertools import chain, combinations_with_replacement, product
 from types import MappingProxyType
 
 from rota.errors import Finding, IsaError, Severity
 from rota.prove.causes import LEVEL, UNDECIDED, EvidenceLevel
-from rota.prove.footprint.accesses import Footprint, KernelAccesses
-from rota.prove.footprint.bounds import PRIME, Contract, KnownSums, inequalities_of
+from rota.prove.footprint.accesses import Footprint, KernelAccesses, list_cases
+from rota.prove.footprint.known_sums import PRIME, Contract, KnownSums, in_range, inequalities_of
 from rota.prove.footprint.polynomial import Atom, Monomial, Polynomial, number, of_atom, substitute
 
-_SHARED = frozenset({"argument", "word of arguments", "launch", "kernarg"})  # by all workgroups
-_MADE = frozenset({"narrow", "signed", "quotient", "high", "remainder", "min", "max"})
+_SHARED = frozenset({"argument", "word of arguments", "launch", "kernarg", "stated"})  # by all workgroups
+_MADE = frozenset({"narrow", "signed", "quotient", "high", "remainder", "min", "max", "divided", "sign"})
 NOTHING_SAME: Mapping[str, str] = MappingProxyType({})
 _MOST_PAIRS = 2000
 _MOST_ROWS = 2  # products of arguments, of which each makes three cases
@@ -57,6 +57,7 @@ class _Judge:
         self._primed: dict[Atom, Polynomial] = {}
         self._axes = [each for each in kernel.words.atoms.every() if each.op == "workgroup" and each.text[-1] != PRIME]
         self._known: dict[object, bool] = {}
+        self._live: dict[Footprint, list[Footprint]] = {}
 
     def is_argument(self, pointer: str) -> bool:
         """True for a pointer that the caller gives: two of them lead to separate memory."""
@@ -76,8 +77,9 @@ class _Judge:
             if len(self._known) == _MOST_PAIRS:
                 message = f"more than {_MOST_PAIRS:,} pairs of accesses would have to be kept apart"
                 raise IsaError.of("I402", message, fixes=("ask without --apart",))
+            cases = list(product(self._list_live(one), self._list_live(other)))
             self._known[key] = bool(self._axes) and all(
-                self._apart_if(one, other, axis, sign) for axis in self._axes for sign in (1, -1)
+                self._apart_if(*case, axis, sign) for case in cases for axis in self._axes for sign in (1, -1)
             )
         return self._known[key]
 
@@ -85,7 +87,8 @@ class _Judge:
         """True if they are apart where the other workgroup is beyond this one, or before it, in an axis."""
         beyond = (self._prime(of_atom(axis)) - of_atom(axis)).times(sign) - number(1)
         mine, others = one.active.parts | one.known, other.active.parts | other.known
-        primed = tuple(self._prime(fact) for each in others for fact in inequalities_of(each, others))
+        known = chain(self._contract.relations, *(inequalities_of(each, others) for each in others))
+        primed = map(self._prime, known)
         facts = KnownSums(self._words, self._contract, mine, (beyond, *primed))
         here = facts.resolve(one.base + one.offset)
         there = facts.resolve(self._prime(other.base + other.offset))
@@ -96,10 +99,21 @@ class _Judge:
             if not (
                 case.is_never_negative(away - number(one.size))
                 or case.is_never_negative(number(0) - away - number(other.size))
-                or case.is_never_negative(number(-1))  # it doesn't happen
+                or case.is_never_negative(number(-1))
             ):
                 return False
         return True
+
+    def _list_live(self, access: Footprint) -> list[Footprint]:
+        """The cases of an access, but for those in which its buffer's range drops it."""
+        if access not in self._live:
+            self._live[access] = [each for each in list_cases(access, self._words) if not self._is_dropped(each)]
+        return self._live[access]
+
+    def _is_dropped(self, access: Footprint) -> bool:
+        facts = KnownSums(self._words, self._contract, access.active.parts | access.known)
+        kept = in_range(access, lambda room: facts.is_never_negative(facts.resolve(room)))
+        return bool(kept) and facts.with_facts(kept).is_never_negative(number(-1))
 
     def _prime(self, whole: Polynomial) -> Polynomial:
         """The number that the other workgroup has."""

@@ -1,27 +1,27 @@
 """Whether each access lies within the bytes that its pointer leads to.
 
-An extent is a polynomial of arguments.  What is known of an access (the comparisons on the way to it and in EXEC, the
-bounds of what the launch and the caller give, what remainders, minima and choices are made of) are sums that aren't
-negative; so are products of two of them.  Taking each product of unknown numbers for a number of its own, the question
-whether the access may lie outside is one of linear arithmetic, which z3 decides; "no" is a proof.
+An extent is a polynomial of arguments, which keep the ranges and the relations that are stated.  An access through a
+raw buffer resource lies inside if the resource does: words that don't lie in it aren't accessed.  Any other one lies
+inside if no numbers that satisfy what is known of it lead before the beginning or beyond the end; what a loop carries
+is what it was in the first round, or what it has become after a number of them.
 """
 
 from __future__ import annotations
 
+import ast
 import enum
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from itertools import pairwise
 
 from rota.errors import Finding, IsaError, Severity
-from rota.prove.bit_vectors import has_no_solution
 from rota.prove.causes import LEVEL, UNDECIDED, EvidenceLevel
-from rota.prove.footprint.accesses import Footprint, KernelAccesses
+from rota.prove.footprint.accesses import Footprint, KernelAccesses, list_cases
+from rota.prove.footprint.known_sums import GIVEN, Contract, KnownSums, NewNumbers, in_range, inequalities_of, leaves_of
 from rota.prove.footprint.polynomial import (
     Atom,
     Bounds,
-    Monomial,
     Polynomial,
     atoms_inside,
     bounds_of_bits,
@@ -29,10 +29,7 @@ from rota.prove.footprint.polynomial import (
     of_atom,
     substitute,
 )
-from rota.prove.footprint.words import HeldWord, Predicate, Words, negated
-
-_MOST_PRODUCTS = 400
-_MOST_ROUNDS = 4  # of numbers that are inside of others
+from rota.prove.footprint.words import HeldWord, Predicate
 
 
 class Reach(enum.Enum):
@@ -52,20 +49,18 @@ class Judged:
     side: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contract:
-    """What a caller promises: how many bytes pointers lead to, as polynomials of arguments, and arguments' ranges."""
-
-    extents: Mapping[str, Polynomial]
-    ranges: Mapping[str, Bounds]
-
-
-_TERM = re.compile(r"\s*(?:(?P<number>\d+)|(?P<name>[A-Za-z_.][\w.]*))\s*(?P<then>[*+]|$)")
 _RANGE = re.compile(r"(?P<name>[\w.]+)=(?P<low>\d+)\.\.(?P<high>\d+)")
+_GROUP = re.compile(r"group_([xyz])")
 
 
-def parse_contract(kernel: KernelAccesses, extents: Sequence[str], ranges: Sequence[str]) -> Contract:
-    """What is stated as `A=M*K*2` and `n=1..65536`."""
+def parse_contract(
+    kernel: KernelAccesses, extents: Sequence[str], ranges: Sequence[str], where: Sequence[str] = ()
+) -> Contract:
+    """What is stated as `A=M*K*2`, `n=1..65536` and `ldc >= N`.
+
+    A range may be of a number that the kernel doesn't have, such as how many workgroups there are; it has that name in
+    the other two.
+    """
     found = {}
     for text in ranges:
         said = _RANGE.fullmatch(text.replace(" ", ""))
@@ -77,22 +72,96 @@ def parse_contract(kernel: KernelAccesses, extents: Sequence[str], ranges: Seque
         name, equals, formula = text.partition("=")
         if not equals:
             raise IsaError.of("I107", f"{text!r} is no extent", fixes=("write POINTER=BYTES: A=M*K*2",))
-        stated[name.strip()] = parse_extent(formula, kernel)
-    return Contract(extents=stated, ranges=found)
+        stated[name.strip()] = parse_extent(formula, kernel, found)
+    facts = [fact for text in where for fact in _parse_relation(text, kernel, found)]
+    relations = tuple(fact for fact in facts if not _narrow_range(fact, found))
+    return Contract(extents=stated, ranges=found, relations=relations)
 
 
-def parse_extent(text: str, kernel: KernelAccesses) -> Polynomial:
-    """A sum of products of arguments and numbers: `M*K*2`, `4*n + 64`."""
-    total, product, at = number(0), number(1), 0
-    while at < len(text):
-        found = _TERM.match(text, at)
-        if found is None or (not found["then"] and found.end() < len(text)):
-            raise IsaError.of("I107", f"{text!r} is no extent: a sum of products of arguments and numbers")
-        value = number(int(found["number"])) if found["number"] else argument_of(kernel, found["name"])
-        product, at = product * value, found.end()
-        if found["then"] != "*":
-            total, product = total + product, number(1)
-    return total
+def _narrow_range(fact: Polynomial, ranges: dict[str, Bounds]) -> bool:
+    """Take a fact about one argument alone into its range."""
+    rest = fact - number(fact.offset)
+    below, above = rest.atom, rest.times(-1).atom
+    atom = below or above
+    if atom is None or atom.op not in GIVEN:
+        return False
+    low, high = ranges.get(atom.text, atom.bounds)
+    ranges[atom.text] = Bounds(max(low, -fact.offset), high) if below else Bounds(low, min(high, fact.offset))
+    return True
+
+
+def parse_extent(text: str, kernel: KernelAccesses, ranges: Mapping[str, Bounds] | None = None) -> Polynomial:
+    """Sums, products, and quotients and remainders by numbers: `M*K*2`, `4*n + 64`, `(n + 63)//64*256`."""
+    return _Formula(text, kernel, ranges or {}).read(_parse(text))
+
+
+def _parse_relation(text: str, kernel: KernelAccesses, ranges: Mapping[str, Bounds]) -> Iterator[Polynomial]:
+    formula, tree = _Formula(text, kernel, ranges), _parse(text)
+    if not isinstance(tree, ast.Compare):
+        raise formula.refuse("compare two formulas: ldc >= N, K % 64 == 0")
+    sides = [formula.read(each) for each in (tree.left, *tree.comparators)]
+    for (one, other), relation in zip(pairwise(sides), tree.ops, strict=True):
+        make = _RELATIONS.get(type(relation))
+        if make is None:
+            raise formula.refuse("relations are <, <=, ==, >= and >")
+        yield from make(one, other)
+
+
+def _parse(text: str) -> ast.expr:
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError) as error:
+        raise IsaError.of("I107", f"{text!r} is no formula") from error
+
+
+_RELATIONS: dict[type[ast.cmpop], Callable[[Polynomial, Polynomial], tuple[Polynomial, ...]]] = {
+    ast.Lt: lambda one, other: (other - one - number(1),),
+    ast.LtE: lambda one, other: (other - one,),
+    ast.Eq: lambda one, other: (other - one, one - other),
+    ast.GtE: lambda one, other: (one - other,),
+    ast.Gt: lambda one, other: (one - other - number(1),),
+}
+
+
+class _Formula:
+    """A formula over the arguments of a kernel, and what else has a range."""
+
+    def __init__(self, text: str, kernel: KernelAccesses, ranges: Mapping[str, Bounds]) -> None:
+        self._text, self._kernel, self._ranges = text, kernel, ranges
+
+    def refuse(self, fix: str) -> IsaError:
+        return IsaError.of("I107", f"{self._text!r} is no formula of arguments and numbers", fixes=(fix,))
+
+    def read(self, node: ast.expr) -> Polynomial:
+        if isinstance(node, ast.Constant) and type(node.value) is int:
+            return number(node.value)
+        if isinstance(node, ast.Name | ast.Attribute):
+            return self._named(ast.unparse(node))
+        if isinstance(node, ast.BinOp):
+            return self._combine(node.op, self.read(node.left), self.read(node.right))
+        raise self.refuse("+, -, *, and // and % by a number, are known")
+
+    def _combine(self, op: ast.operator, one: Polynomial, other: Polynomial) -> Polynomial:
+        if isinstance(op, ast.Add | ast.Sub):
+            return one + other if isinstance(op, ast.Add) else one - other
+        if isinstance(op, ast.Mult):
+            return one * other
+        by = other.constant
+        if by is None or by < 1 or not isinstance(op, ast.FloorDiv | ast.Mod):
+            raise self.refuse("+, -, *, and // and % by a number, are known")
+        quotient = self._kernel.words.quotient(one, by)
+        return quotient if isinstance(op, ast.FloorDiv) else one - quotient.times(by)
+
+    def _named(self, name: str) -> Polynomial:
+        atoms = self._kernel.words.atoms
+        if (axis := _GROUP.fullmatch(name)) is not None:
+            return atoms.make("workgroup", (axis[1],), name, bounds_of_bits(32))
+        try:
+            return argument_of(self._kernel, name)
+        except IsaError:
+            if (bounds := self._ranges.get(name)) is None:
+                raise
+            return atoms.make("stated", (name,), name, bounds)
 
 
 def argument_of(kernel: KernelAccesses, name: str) -> Polynomial:
@@ -113,57 +182,79 @@ def judge_bounds(kernel: KernelAccesses, contract: Contract) -> tuple[Judged, ..
     return tuple(judge.place(each) for each in kernel.footprints if not each.is_argument)
 
 
+def are_inside(kernel: KernelAccesses, contract: Contract) -> bool:
+    """True if each access of a pointer whose extent is stated lies inside; stops at the first that isn't proved."""
+    judge = _Judge(kernel, contract)
+    accesses = (each for each in kernel.footprints if not each.is_argument)
+    return not kernel.refused and all(judge.place(each).reach is not Reach.UNDECIDED for each in accesses)
+
+
 class _Judge:
     def __init__(self, kernel: KernelAccesses, contract: Contract) -> None:
         self._words, self._contract, self._flow = kernel.words, contract, kernel.flow
         self._proved: dict[object, bool] = {}
+        self._facts: dict[tuple[frozenset[Predicate], tuple[Polynomial, ...]], KnownSums] = {}
+        self._in_loop: dict[tuple[KnownSums, int], tuple[KnownSums, KnownSums]] = {}
         self._rounds = _Rounds(kernel, KnownSums(kernel.words, contract, frozenset()))
 
     def place(self, access: Footprint) -> Judged:
         pointer = self._pointer_of(access)
         if pointer is None:
             return Judged(access=access, reach=Reach.NO_EXTENT)
-        facts = KnownSums(self._words, self._contract, access.active.parts | access.known)
-        start, extent = access.base - pointer + access.offset, self._contract.extents[access.pointer]
-        for side, room in (("before its beginning", start), ("after its end", extent - start - number(access.size))):
-            key = (room, facts.predicates)
-            if key not in self._proved:
-                # What lanes carry is known of those that go through the loop.
-                loops = [
-                    first for first in _list_loops(room) if self._flow.headers[first].parts <= facts.predicates
-                ]  # fmt: skip
-                self._proved[key] = self._is_inside(facts, room, loops)
-            if not self._proved[key]:
+        if access.records is not None and self._is_resource_inside(access, access.base - pointer):
+            return Judged(access=access, reach=Reach.INSIDE)
+        for case in list_cases(access, self._words):
+            if side := self._find_side(case, case.base - pointer + case.offset):
                 return Judged(access=access, reach=Reach.UNDECIDED, side=side)
         return Judged(access=access, reach=Reach.INSIDE)
+
+    def _find_side(self, access: Footprint, start: Polynomial) -> str:
+        """The end of the extent beyond which an access may lie, if any."""
+        parts, extent = access.active.parts | access.known, self._contract.extents[access.pointer]
+        kept = self._in_range(access, parts)
+        rooms = (("before its beginning", start), ("after its end", extent - start - number(access.size)))
+        return next((side for side, room in rooms if not self._asks(room, parts, kept)), "")
+
+    def _in_range(self, access: Footprint, parts: frozenset[Predicate]) -> tuple[Polynomial, ...]:
+        return in_range(access, lambda room: self._asks(room, parts))
+
+    def _is_resource_inside(self, access: Footprint, start: Polynomial) -> bool:
+        """True if all bytes of its buffer resource lie within the extent: words that don't lie there are dropped."""
+        if access.records is None:
+            return False
+        room = self._contract.extents[access.pointer] - start - access.records
+        for parts in dict.fromkeys((frozenset[Predicate](), access.known, access.known | access.active.parts)):
+            if all(self._asks(each, parts) for each in (start, room)):
+                return True
+        return False
+
+    def _asks(self, room: Polynomial, parts: frozenset[Predicate], more: tuple[Polynomial, ...] = ()) -> bool:
+        """True if a number is never negative where these conditions hold, and more numbers aren't."""
+        key = (room, parts, more)
+        if key not in self._proved:
+            if (parts, more) not in self._facts:
+                self._facts[parts, more] = KnownSums(self._words, self._contract, parts, more)
+            loops = [first for first in _list_loops(room) if self._flow.headers[first].parts <= parts]
+            self._proved[key] = self._is_inside(self._facts[parts, more], room, loops)
+        return self._proved[key]
 
     def _is_inside(self, facts: KnownSums, room: Polynomial, loops: Sequence[int]) -> bool:
         """In the first round of each loop, and in every later one."""
         if not loops:
             return facts.is_never_negative(facts.resolve(room))
         first, rest = loops[0], loops[1:]
-        begun = self._rounds.begin(first)
-        if not self._is_inside(facts.with_numbers(begun), begun.apply(room), rest):
-            return False
-        counted = self._rounds.count(first)
-        later = facts.with_facts(self._rounds.go_on(first)).with_numbers(counted)
-        return self._is_inside(later, counted.apply(room), rest)
+        begun, counted = self._rounds.begin(first), self._rounds.count(first)
+        if (facts, first) not in self._in_loop:
+            later = facts.with_facts(self._rounds.go_on(first)).with_numbers(counted)
+            self._in_loop[facts, first] = facts.with_numbers(begun), later
+        in_first, later = self._in_loop[facts, first]
+        return self._is_inside(in_first, begun.apply(room), rest) and self._is_inside(later, counted.apply(room), rest)
 
     def _pointer_of(self, access: Footprint) -> Polynomial | None:
         if access.pointer not in self._contract.extents:
             return None
         found = self._words.atoms.find("argument", (access.pointer,))
         return None if found is None else of_atom(found)
-
-
-class NewNumbers:
-    """Numbers instead of atoms."""
-
-    def __init__(self, numbers: Mapping[Atom, Polynomial]) -> None:
-        self._numbers = numbers
-
-    def apply(self, whole: Polynomial) -> Polynomial:
-        return substitute(whole, lambda atom: self._numbers.get(atom, of_atom(atom)))
 
 
 class _Rounds:
@@ -193,7 +284,7 @@ class _Rounds:
         for atom, *pair in self._list_pairs(first):
             low, high = (self._flow.carried[each].arms[0] for each in pair)
             numbers[atom] = self._words.join(low, high)
-        return NewNumbers(numbers)
+        return NewNumbers(self._words, numbers)
 
     def count(self, first: int) -> NewNumbers:
         """What each carried word is after so many rounds, for those that never wrap: by induction over the rounds.
@@ -209,7 +300,7 @@ class _Rounds:
         rounds = self._words.atoms.make("rounds", (first,), f"rounds_{first}", bounds_of_bits(64))
         steps, back = self._steps(first), self._flow.latches.get(first, frozenset())
         while True:
-            counted = NewNumbers({atom: begun + step * rounds for atom, begun, step in steps})
+            counted = NewNumbers(self._words, {atom: begun + step * rounds for atom, begun, step in steps})
             later = self._nothing.elsewhere(back, self.go_on(first)).with_numbers(counted)
             begin = self._nothing.elsewhere(back, (number(0) - rounds,)).with_numbers(counted)
             kept = [
@@ -235,7 +326,7 @@ class _Rounds:
         return [
             (atom, begun.apply(of_atom(atom)), step)
             for atom, step in steps.items()
-            if all(each.op in _GIVEN for each in step.atoms())
+            if all(each.op in GIVEN for each in leaves_of(step))
         ]
 
     def go_on(self, first: int) -> tuple[Polynomial, ...]:
@@ -257,7 +348,7 @@ class _Rounds:
         for predicate in known:
             for fact in inequalities_of(predicate, known):
                 said = substitute(fact, lambda atom: renamed.get(_meaning_of(atom), of_atom(atom)))
-                if all(atom.op in _GIVEN or of_atom(atom) in kept for atom in said.atoms()):
+                if all(atom.op in GIVEN or of_atom(atom) in kept for atom in leaves_of(said)):
                     found.append(said)
         return tuple(found)
 
@@ -286,151 +377,6 @@ def _list_loops(room: Polynomial) -> tuple[int, ...]:
     return tuple(dict.fromkeys(each for each in found if isinstance(each, int)))
 
 
-class KnownSums:
-    """What is known on the way to an access, and what follows of numbers that are made of others."""
-
-    def __init__(
-        self, words: Words, contract: Contract, predicates: frozenset[Predicate], more: tuple[Polynomial, ...] = (),
-        changes: tuple[NewNumbers, ...] = (),
-    ) -> None:  # fmt: skip
-        self._words, self._contract, self.predicates = words, contract, predicates
-        self._more, self._changes = more, changes
-        self._resolved: dict[Atom, Polynomial] = {}
-
-    def with_facts(self, more: tuple[Polynomial, ...]) -> KnownSums:
-        return KnownSums(self._words, self._contract, self.predicates, (*self._more, *more), self._changes)
-
-    def elsewhere(self, predicates: frozenset[Predicate], more: tuple[Polynomial, ...]) -> KnownSums:
-        """What is known at another place, under the same contract."""
-        return KnownSums(self._words, self._contract, predicates, more)
-
-    def keeps(self, whole: Polynomial) -> bool:
-        """True if a number fits 32 bits."""
-        whole = self.resolve(whole)
-        return self.is_never_negative(whole) and self.is_never_negative(number((1 << 32) - 1) - whole)
-
-    def with_numbers(self, change: NewNumbers) -> KnownSums:
-        more = tuple(map(change.apply, self._more))
-        return KnownSums(self._words, self._contract, self.predicates, more, (*self._changes, change))
-
-    # Numbers that kept their bits.
-
-    def resolve(self, whole: Polynomial) -> Polynomial:
-        """The number, where what lost no bits here is what it was before, and with numbers instead of atoms."""
-        for change in self._changes:
-            whole = change.apply(whole)
-        return substitute(whole, self._resolve_atom)
-
-    def _resolve_atom(self, atom: Atom) -> Polynomial:
-        if atom not in self._resolved:
-            self._resolved[atom] = of_atom(atom)  # for what is asked meanwhile
-            self._resolved[atom] = self._simpler(atom)
-        return self._resolved[atom]
-
-    def _simpler(self, atom: Atom) -> Polynomial:
-        inside = atom.args[0] if atom.args else None
-        if atom.op in {"narrow", "signed"} and isinstance(inside, Polynomial) and isinstance(atom.args[1], int):
-            bits = atom.args[1]
-            low, high = bounds_of_bits(bits, signed=atom.op == "signed")
-            whole = self.resolve(inside)
-            for same in (whole, whole - number(1 << bits)):  # adding 4294967295 subtracts 1
-                if self.is_never_negative(same - number(low)) and self.is_never_negative(number(high) - same):
-                    return same
-        if atom.op == "high" and isinstance(inside, Polynomial):
-            whole = self.resolve(inside)
-            if self.is_never_negative(whole) and self.is_never_negative(number((1 << 32) - 1) - whole):
-                return number(0)
-        return of_atom(atom)
-
-    # Sums that aren't negative.
-
-    def is_never_negative(self, room: Polynomial) -> bool:
-        """True if no numbers that satisfy the facts make it negative."""
-        if self._range(room).low >= 0:
-            return True
-        if self._range(room).high < 0:
-            return False
-        facts = list(dict.fromkeys(self._collect(room)))
-        wanted = {factors for factors, _ in room.terms if len(factors) > 1}
-        products = list(self._products(facts, wanted))
-        sums = [*facts, *products, number(-1) - room]
-        return has_no_solution([_as_sum(each) for each in sums])
-
-    def _range(self, whole: Polynomial) -> Bounds:
-        return whole.bounds(self._bounds)
-
-    def _bounds(self, atom: Atom) -> Bounds:
-        return self._contract.ranges.get(atom.text.rstrip(PRIME), atom.bounds) if atom.op in _GIVEN else atom.bounds
-
-    def _collect(self, room: Polynomial) -> Iterator[Polynomial]:
-        """The facts about the atoms of a number, and about those that these facts name."""
-        seen: set[Atom] = set()
-        work = list(room.atoms())
-        predicates = list(self._read_predicates())
-        for each in predicates:
-            work += each.atoms()
-            yield each
-        for _ in range(_MOST_ROUNDS):
-            new = [each for each in dict.fromkeys(work) if each not in seen]
-            work = []
-            for atom in new:
-                seen.add(atom)
-                bounds = self._bounds(atom)
-                yield of_atom(atom) - number(bounds.low)
-                yield number(bounds.high) - of_atom(atom)
-                for fact in self._definition(atom):
-                    yield fact
-                    work += fact.atoms()
-
-    def _read_predicates(self) -> Iterator[Polynomial]:
-        for each in self.predicates:
-            yield from map(self.resolve, inequalities_of(each, self.predicates))
-        yield from map(self.resolve, self._more)
-
-    def _definition(self, atom: Atom) -> Iterator[Polynomial]:
-        """What an atom is made of, as sums that aren't negative."""
-        value, args = of_atom(atom), atom.args
-        inside = args[0] if args and isinstance(args[0], Polynomial) else None
-        if atom.op in {"quotient", "high"} and inside is not None and isinstance(args[1], int):
-            rest = self.resolve(inside) - value.times(args[1])
-            yield rest
-            yield number(args[1] - 1) - rest
-        elif atom.op == "remainder" and inside is not None and isinstance(args[1], int):
-            whole = self.resolve(inside)
-            if self._range(whole).low >= 0:
-                yield whole - value
-                quotient = self._words.quotient(inside, args[1])
-                yield whole - value - quotient.times(args[1])
-                yield value + quotient.times(args[1]) - whole
-        elif atom.op in {"min", "max"}:
-            for each in args:
-                if isinstance(each, Polynomial):
-                    other = self.resolve(each)
-                    yield other - value if atom.op == "min" else value - other
-        elif atom.op == "select":
-            yield from self._hull(value, [each for each in args if isinstance(each, HeldWord)])
-
-    def _hull(self, value: Polynomial, arms: Sequence[HeldWord]) -> Iterator[Polynomial]:
-        """A choice lies between its arms, if one of them is always the larger one."""
-        numbers = [self.resolve(self._words.value(each)) for each in arms]
-        if len(numbers) == 2:
-            for one, other in (numbers, numbers[::-1]):
-                if self._range(other - one).low >= 0:
-                    yield value - one
-                    yield other - value
-
-    def _products(self, facts: Sequence[Polynomial], wanted: set[Monomial]) -> Iterator[Polynomial]:
-        """Products of two facts in which a product is that the question has, or that another one of these has."""
-        made = 0
-        for one, other in combinations_with_replacement([each for each in facts if _is_linear(each)], 2):
-            product = one * other
-            if any(factors in wanted for factors, _ in product.terms):
-                made += 1
-                yield product
-            if made >= _MOST_PRODUCTS:
-                return
-
-
 def report_bounds(judged: Sequence[Judged]) -> tuple[Finding, ...]:
     """A finding I502 for each pointer, side and verb of accesses that aren't proved to lie inside."""
     groups: dict[tuple[str, str, str], list[Footprint]] = {}
@@ -440,13 +386,17 @@ def report_bounds(judged: Sequence[Judged]) -> tuple[Finding, ...]:
     return tuple(_report(*key, accesses) for key, accesses in groups.items())
 
 
+def describe_doubt(pointer: str, side: str, verb: str) -> str:
+    return f"nothing that is known keeps a {verb} of {pointer} from lying {side}"
+
+
 def _report(pointer: str, side: str, verb: str, accesses: Sequence[Footprint]) -> Finding:
     first = accesses[0]
     known = [f"{fact} >= 0" for each in sorted(first.active.parts | first.known, key=lambda each: each.number)
              for fact in inequalities_of(each, first.active.parts)]  # fmt: skip
     return Finding(
         "I502",
-        f"nothing that is known keeps a {verb} of {pointer} from lying {side}",
+        describe_doubt(pointer, side, verb),
         concerns=tuple(each.operation.instruction.concern() for each in accesses[:2]),
         evidence=(
             (LEVEL, EvidenceLevel.UNDECIDED.value),
@@ -459,52 +409,3 @@ def _report(pointer: str, side: str, verb: str, accesses: Sequence[Footprint]) -
         fixes=("state ranges of what the address is made of: --range n=0..65536, --range group_x=0..65535",),
         severity=Severity.WARNING,
     )
-
-
-PRIME = "'"  # ends the name of a number that another workgroup has
-_GIVEN = frozenset({"argument", "word of arguments", "workgroup", "item", "launch"})
-
-
-def _is_linear(whole: Polynomial) -> bool:
-    return all(len(factors) <= 1 for factors, _ in whole.terms)
-
-
-def _as_sum(whole: Polynomial) -> tuple[dict[Monomial, int], int]:
-    return {factors: factor for factors, factor in whole.terms if factors}, whole.offset
-
-
-def inequalities_of(predicate: Predicate, known: frozenset[Predicate] = frozenset()) -> Iterator[Polynomial]:
-    """The sums that aren't negative where a predicate holds, and others that are known."""
-    inside = predicate.args[0] if predicate.op == "not" else None
-    if isinstance(inside, Predicate):
-        yield from _inequalities_of_not(inside, known)
-    elif predicate.op == "and":
-        for each in predicate.parts:
-            yield from inequalities_of(each, known)
-    elif (sides := _sides(predicate)) is not None:
-        one, other = sides
-        if predicate.op in {"lt", "le", "eq"}:
-            yield other - one - number(int(predicate.op == "lt"))
-        if predicate.op == "eq":
-            yield one - other
-
-
-def _inequalities_of_not(predicate: Predicate, known: frozenset[Predicate]) -> Iterator[Polynomial]:
-    sides = _sides(predicate)
-    if sides is not None and predicate.op == "eq":
-        for room in (sides[0] - sides[1], sides[1] - sides[0]):
-            if room.bounds().low >= 0:
-                yield room - number(1)
-    elif sides is not None and predicate.op in {"lt", "le"}:
-        yield sides[0] - sides[1] - number(int(predicate.op == "le"))
-    elif predicate.op == "or":
-        for each in predicate.args:
-            if isinstance(each, Predicate):
-                yield from inequalities_of(negated(each), known)
-    elif predicate.op == "and" and len(rest := predicate.parts - known) == 1:  # the other parts hold
-        yield from inequalities_of(negated(next(iter(rest))), known)
-
-
-def _sides(predicate: Predicate) -> tuple[Polynomial, Polynomial] | None:
-    one, other = predicate.args[:2] if len(predicate.args) > 1 else (None, None)
-    return (one, other) if isinstance(one, Polynomial) and isinstance(other, Polynomial) else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 import numpy as np
@@ -21,15 +22,15 @@ from rota.isa.launch.kernarg import Pointer, Value
 from rota.isa.launch.run import run_dispatch
 from rota.prove.causes import LEVEL, UNDECIDED, EvidenceLevel
 from rota.prove.footprint.accesses import KernelAccesses
-from rota.prove.footprint.bounds import Contract, Judged, Reach
+from rota.prove.footprint.bounds import Judged, Reach, describe_doubt
+from rota.prove.footprint.known_sums import Contract
 from rota.prove.footprint.polynomial import Atom, Bounds, Polynomial, number
 
-_MOST_LAUNCHES = 24
+_MOST_LAUNCHES = 40
 _MOST_INSTRUCTIONS = 20_000  # of a wave
 _MOST_BYTES = 1 << 20  # of an array
 _FREE_BYTES = 1 << 16  # of an array whose extent isn't stated
 _FREE = Bounds(0, 256)  # a number without a range
-_GRIDS = (17, 1, 3)  # more workgroups than a small array has room for, first
 _OUTSIDE = "I105"
 
 
@@ -50,51 +51,54 @@ class DrawnLaunch:
 def show_outside(
     code: CodeObject, kernel: KernelAccesses, judged: Sequence[Judged], contract: Contract, findings: Sequence[Finding]
 ) -> tuple[Finding, ...]:
-    """The findings I502; where a drawn launch goes outside at their instruction, they are shown by it."""
-    places = {
-        each.access.operation.instruction.place: f"a {each.access.verb} of {each.access.pointer} lies {each.side}"
+    """The findings I502; where a drawn launch goes outside at one of their instructions, they are shown by it."""
+    doubts = {
+        each.access.operation.instruction.place: (each.access.pointer, each.side, each.access.verb)
         for each in judged
         if each.reach is Reach.UNDECIDED
     }
     shown: dict[str, _Shown] = {}
     facts = code.kernel(kernel.name)
-    for launch in draw_launches(facts, contract) if places else ():
+    for launch in draw_launches(facts, contract) if doubts else ():
         for place, where in _list_outside(code, facts, launch).items():
-            if place in places:
-                shown.setdefault(place, _Shown(launch, where, places[place]))
-        if places.keys() <= shown.keys():
+            if place in doubts:
+                shown.setdefault(describe_doubt(*doubts[place]), _Shown(launch, where, *doubts[place]))
+        if len(shown) == len(findings):
             break
-    return tuple(_show(each, shown) for each in findings)
+    return tuple(_show(each, shown.get(each.message)) for each in findings)
 
 
 class _Shown(NamedTuple):
     launch: DrawnLaunch
     where: str
-    message: str
+    pointer: str
+    side: str
+    verb: str
 
 
-def _show(finding: Finding, shown: Mapping[str, _Shown]) -> Finding:
-    found = next((shown[each.place] for each in finding.concerns if each.place in shown), None)
+def _show(finding: Finding, found: _Shown | None) -> Finding:
     if found is None:
         return finding
     kept = tuple(each for each in finding.evidence if each[0] not in {LEVEL, UNDECIDED})
     evidence = ((LEVEL, EvidenceLevel.SHOWN.value), ("for example", str(found.launch)), ("where", found.where), *kept)
-    return replace(finding, message=found.message, evidence=evidence, severity=Severity.ERROR)
+    message = f"a {found.verb} of {found.pointer} lies {found.side}"
+    return replace(finding, message=message, evidence=evidence, severity=Severity.ERROR)
 
 
 def draw_launches(facts: KernelFacts, contract: Contract) -> Iterator[DrawnLaunch]:
-    """Different launches that the contract allows, the smallest numbers first."""
+    """Different launches that the contract allows, those with the fewest numbers away from their least first."""
     seen = set[str]()
-    by_value = [each.name for each in facts.arguments if each.kind == "by_value"]
-    for attempt in range(8 * _MOST_LAUNCHES):
+    names = [each.name for each in facts.arguments if each.kind == "by_value"]
+    names += [each for each in contract.ranges if each not in names and not each.startswith("group_")]
+    for grid_step, *steps in _list_steps(len(names) + 1):
+        ranges = (contract.ranges.get(name, _FREE) for name in names)
         numbers = {
-            name: _draw(contract.ranges.get(name, _FREE), attempt * (place + 1) + attempt // len(_STEPS))
-            for place, name in enumerate(by_value)
+            name: min(bounds.low + _STEPS[step], bounds.high)
+            for name, bounds, step in zip(names, ranges, steps, strict=True)
         }
-        sizes = _sizes_of(facts, contract, numbers)
-        if sizes is None:
+        sizes, grid = _sizes_of(facts, contract, numbers), _draw_grid(facts, contract, grid_step)
+        if sizes is None or not _is_allowed(contract, numbers, grid):
             continue
-        grid = _draw_grid(facts, contract, attempt)
         launch = DrawnLaunch(numbers=numbers, sizes=sizes, grid=grid, block=_block_of(facts))
         if str(launch) not in seen:
             seen.add(str(launch))
@@ -103,19 +107,36 @@ def draw_launches(facts: KernelFacts, contract: Contract) -> Iterator[DrawnLaunc
             return
 
 
-_STEPS = (0, 1, 19, 99, 256, 1000)
+_STEPS = (0, 1, 19, 99, 255, 1015)
+_GRIDS = (17, 1, 3)  # more workgroups than a small array has room for, first
+_MOST_CHANGED = 4
 
 
-def _draw(bounds: Bounds, attempt: int) -> int:
-    return min(bounds.low + _STEPS[attempt % len(_STEPS)], bounds.high)
+def _list_steps(count: int) -> Iterator[tuple[int, ...]]:
+    """Places in the steps of so many numbers: all the same, and those whose sum is small."""
+    for step in range(len(_STEPS)):
+        yield from ((grid, *(step,) * (count - 1)) for grid in range(len(_GRIDS)))
+    for total in range(1, _MOST_CHANGED + 1):
+        for changed in combinations_with_replacement(range(count), total):
+            yield tuple(map(changed.count, range(count)))
 
 
-def _draw_grid(facts: KernelFacts, contract: Contract, attempt: int) -> tuple[int, int, int]:
+def _draw_grid(facts: KernelFacts, contract: Contract, step: int) -> tuple[int, int, int]:
     counts = []
     for place, (axis, asked) in enumerate(zip("xyz", facts.workgroup_ids, strict=True)):
         most = contract.ranges.get(f"group_{axis}", Bounds(0, max(_GRIDS))).high + 1
-        counts.append(min(_GRIDS[(attempt + place) % len(_GRIDS)], most) if asked else 1)
+        counts.append(min(_GRIDS[(step + place) % len(_GRIDS)], most) if asked else 1)
     return counts[0], counts[1], counts[2]
+
+
+def _is_allowed(contract: Contract, numbers: Mapping[str, int], grid: tuple[int, int, int]) -> bool:
+    """True if the relations hold in the first workgroup and in the last one."""
+    for last in (0, 1):
+        own = {**numbers, **{f"group_{axis}": last * (count - 1) for axis, count in zip("xyz", grid, strict=True)}}
+        values = [value_of(each, own) for each in contract.relations]
+        if any(value is None or value < 0 for value in values):
+            return False
+    return True
 
 
 def _block_of(facts: KernelFacts) -> tuple[int, int, int]:
@@ -138,7 +159,7 @@ def _sizes_of(facts: KernelFacts, contract: Contract, numbers: Mapping[str, int]
 
 
 def value_of(whole: Polynomial, numbers: Mapping[str, int]) -> int | None:
-    """A number from those of arguments; None if it has another one in it."""
+    """A number from those that have names; None if it has another one in it."""
     total = 0
     for factors, factor in whole.terms:
         for atom in factors:
@@ -151,7 +172,7 @@ def value_of(whole: Polynomial, numbers: Mapping[str, int]) -> int | None:
 
 
 def _value_of_atom(atom: Atom, numbers: Mapping[str, int]) -> int | None:
-    if atom.op == "argument":
+    if atom.op in {"argument", "stated", "workgroup"}:
         return numbers.get(atom.text)
     if atom.op == "quotient" and isinstance(atom.args[0], Polynomial) and isinstance(atom.args[1], int):
         inside = value_of(atom.args[0], numbers)

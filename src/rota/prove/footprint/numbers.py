@@ -8,15 +8,23 @@ from rota.isa.opcodes import IsaUnit
 from rota.isa.registers import SCALAR
 from rota.prove.footprint.flow import EXEC_ROW, as_word
 from rota.prove.footprint.lanes import compare
-from rota.prove.footprint.polynomial import Bounds, number
+from rota.prove.footprint.polynomial import Bounds, Polynomial, number
 from rota.prove.footprint.step import Action, WordStep, forget
-from rota.prove.footprint.words import WORD, HeldWord, Predicate, PredicateHalf, constant
+from rota.prove.footprint.words import ANY_WORD, ESTIMATE, WORD, HeldWord, Predicate, PredicateHalf, constant
 
 # Moves, sums and products.
 
 
 def _move(step: WordStep) -> None:
     step.write(step.word(1))
+
+
+def _reverse_bits(step: WordStep) -> None:
+    known = step.word(1).constant
+    if known is None:
+        forget(step)
+    else:  # as compilers write 2**31 in one word
+        step.write(constant(int(f"{known & (WORD - 1):032b}"[::-1], 2)))
 
 
 def _move_immediate(step: WordStep) -> None:
@@ -103,11 +111,7 @@ def _multiply_high(step: WordStep) -> None:
 
 
 def _multiply_high_signed(step: WordStep) -> None:
-    product = step.signed(1) * step.signed(2)
-    if product.bounds().low >= 0:
-        step.write(HeldWord(product, 1))
-    else:
-        step.write(step.opaque())
+    step.write(HeldWord(step.signed(1) * step.signed(2), 1))
 
 
 def _multiply24(step: WordStep, *, add: bool = False, high: bool = False, signed: bool = False) -> None:
@@ -179,8 +183,8 @@ def _shift_wide(step: WordStep, source: int = 1, by: int = 2) -> None:
     word = step.operation.spec.words[0]
     left, whole = word in {"lshl", "lshlrev"}, step.wide(source)
     if not left:
-        whole = step.words.narrow(whole, 64, at=step.at)
-    if amount is None or (word in {"ashr", "ashrrev"} and whole.bounds().high >> 63):
+        whole = step.words.narrow(whole, 64, at=step.at, signed=word in {"ashr", "ashrrev"})
+    if amount is None:
         forget(step)
         return
     step.write_wide(whole.times(1 << amount) if left else step.words.quotient(whole, 1 << amount))
@@ -244,6 +248,52 @@ def _add_immediate(step: WordStep) -> None:
         step.write_scc(Predicate("unknown", (step.at, "scc")))
     else:
         step.write(HeldWord((step.words.value(word) if word.part else word.whole).times(value)))
+
+
+# The reciprocal of a number in fp32, from which compilers make its quotients. Other numbers in fp32 are any bits.
+
+_FLOAT, _RECIPROCAL, _SCALED = "fp32 of", "reciprocal in fp32 of", "scaled reciprocal of"
+_BELOW_2_32 = 0x4F7FFFFE  # 2**32 - 512 in fp32
+
+
+def _make_float(step: WordStep, op: str, inside: Polynomial) -> None:
+    text = f"{op} {inside}"
+    made = step.words.atoms.make(op, (inside,), text, ANY_WORD, by_lane=inside.by_lane)
+    step.write(HeldWord(made, 0, step.at))
+
+
+def _made_from(word: HeldWord, op: str) -> Polynomial | None:
+    atom = None if word.part else word.whole.atom
+    inside = atom.args[0] if atom is not None and atom.op == op else None
+    return inside if isinstance(inside, Polynomial) else None
+
+
+def _to_float(step: WordStep) -> None:
+    _make_float(step, _FLOAT, step.value(1))
+
+
+def _byte_to_float(step: WordStep) -> None:
+    _make_float(step, _FLOAT, step.words.remainder(step.value(1), 1 << 8))
+
+
+def _reciprocal(step: WordStep) -> None:
+    inside = _made_from(step.word(1), _FLOAT)
+    forget(step) if inside is None else _make_float(step, _RECIPROCAL, inside)
+
+
+def _multiply_float(step: WordStep) -> None:
+    words = [step.word(place) for place in (1, 2)]
+    found = [_made_from(each, _RECIPROCAL) for each in words]
+    inside = next((each for each in found if each is not None), None)
+    if inside is None or _BELOW_2_32 not in [each.constant for each in words]:
+        forget(step)
+    else:
+        _make_float(step, _SCALED, inside)
+
+
+def _from_float(step: WordStep) -> None:
+    inside = _made_from(step.word(1), _SCALED)
+    forget(step) if inside is None else _make_float(step, ESTIMATE, inside)
 
 
 # Bits.
@@ -359,15 +409,7 @@ def _find_extreme(step: WordStep) -> None:
     spec = step.operation.spec
     signed, least = spec.type.startswith("i"), spec.words[0] == "min"
     values = [step.signed(place) if signed else step.value(place) for place in (1, 2)]
-    bounds = [each.bounds() for each in values]
-    pick = min if least else max
-    hull = Bounds(pick(bounds[0].low, bounds[1].low), pick(bounds[0].high, bounds[1].high))
-    text = f"{'min' if least else 'max'}({values[0]}, {values[1]})"
-    by_lane = any(each.by_lane for each in values)
-    same = values[0] == values[1]
-    step.write(
-        HeldWord(values[0] if same else step.words.atoms.make(spec.words[0], (*values,), text, hull, by_lane=by_lane))
-    )
+    step.write(HeldWord(step.words.extreme(spec.words[0], *values)))
     if spec.unit is IsaUnit.SALU:
         step.write_scc(compare("lt" if least else "gt", values[0], values[1]))
 
@@ -391,7 +433,8 @@ def _reversed(act: Callable[[WordStep, int, int], None]) -> Action:
 
 ON_NUMBERS: dict[str, Action] = {
     "s_mov_b32": _move, "v_mov_b32": _move, "v_accvgpr_read_b32": _move, "v_accvgpr_write_b32": _move,
-    "v_accvgpr_mov_b32": _move, "v_mov_b64": _move_wide, "s_movk_i32": _move_immediate, "s_add_u32": _add_scalar,
+    "v_accvgpr_mov_b32": _move, "v_mov_b64": _move_wide, "s_movk_i32": _move_immediate,
+    "v_bfrev_b32": _reverse_bits, "s_brev_b32": _reverse_bits, "s_add_u32": _add_scalar,
     "s_add_i32": _add_scalar, "s_sub_u32": _add_scalar, "s_sub_i32": _add_scalar, "s_add_co_u32": _add_scalar,
     "s_add_co_i32": _add_scalar, "s_sub_co_u32": _add_scalar, "s_sub_co_i32": _add_scalar,
     "s_addc_u32": _add_scalar_high, "s_subb_u32": _add_scalar_high, "s_add_co_ci_u32": _add_scalar_high,
@@ -421,7 +464,8 @@ ON_NUMBERS: dict[str, Action] = {
     "v_or_b32": _or_words, "v_or3_b32": _or_words, "v_xor_b32": _xor, "v_and_or_b32": _and_or, "s_bfe_u32": _extract,
     "s_bfe_i32": _extract, "v_bfe_u32": _extract, "v_bfe_i32": _extract,
     **{f"{unit}_{which}_{kind}": _find_extreme for unit in "sv" for which in ("min", "max") for kind in ("u32", "i32")},
-    "s_mov_b64": _move_wide,
+    "s_mov_b64": _move_wide, "v_cvt_f32_u32": _to_float, "v_cvt_f32_ubyte0": _byte_to_float,
+    "v_rcp_iflag_f32": _reciprocal, "v_mul_f32": _multiply_float, "v_cvt_u32_f32": _from_float,
 }  # fmt: skip
 ON_WORDS: dict[str, Action] = {
     "and": _sets_scc(_and), "or": _sets_scc(_or_words), "xor": _sets_scc(_xor),

@@ -201,6 +201,15 @@ class Words:
         text = f"({rest})%{by}"
         return self.atoms.make("remainder", (rest, by), text, Bounds(0, by - 1), by_lane=rest.by_lane, low=kept)
 
+    def extreme(self, op: str, one: Polynomial, other: Polynomial) -> Polynomial:
+        """The smaller one of two numbers, or with `max` the larger one."""
+        if one == other:
+            return one
+        bounds, pick = (one.bounds(), other.bounds()), min if op == "min" else max
+        hull = Bounds(pick(each.low for each in bounds), pick(each.high for each in bounds))
+        by_lane = one.by_lane or other.by_lane
+        return self.atoms.make(op, (one, other), f"{op}({one}, {other})", hull, by_lane=by_lane)
+
     # Two words as a number.
 
     def join(self, low: HeldWord, high: HeldWord) -> Polynomial:
@@ -361,14 +370,138 @@ class Words:
         """One of several words; by a condition, the first where it holds and the second elsewhere."""
         if all(each.same(arms[0]) for each in arms):
             return arms[0]
+        if isinstance(key, Predicate):
+            if (division := self._find_division(key, arms)) is not None:
+                return HeldWord(self.divide(*division), 0, at)
+            if (division := self._find_rest(key, arms)) is not None:
+                one, by = division
+                return HeldWord(one - self.divide(one, by) * by, 0, at)
         bounds = [self._bounds_of(each) for each in arms]
         hull = Bounds(min(each.low for each in bounds), max(each.high for each in bounds))
         by_lane = isinstance(key, Predicate) or any(each.whole.by_lane for each in arms)
         return HeldWord(self.atoms.make("select", (key, *arms), f"choice@{at}", hull, by_lane=by_lane), 0, at)
 
+    # Division by a number that isn't constant.
+    #
+    # LLVM computes x / d of 32 bits as (AMDGPUCodeGenPrepare, expandDivRem32): z is the reciprocal of d in fp32 times
+    # 2**32 - 512, as an integer; one step of Newton's method, z += high(z * u32(-d * z)); q = high(x * z) and
+    # r = x - q * d; and twice, if r >= d, q + 1 and r - d instead.  For every d from 1 on, q is then x / d, rounded
+    # down, and r what is left.
+
+    def divide(self, one: Polynomial, by: Polynomial) -> Polynomial:
+        """A number divided by another one, rounded down; any word if the other one is zero."""
+        if (known := by.constant) is not None and known > 0 and known & known - 1 == 0:
+            return self.quotient(one, known)
+        whole, least = one.bounds(), by.bounds().low
+        bounds = Bounds(0, whole.high // least) if least > 0 and whole.within(0, WORD - 1) else ANY_WORD
+        text = f"({one})/({by})"
+        return self.atoms.make("divided", (one, by), text, bounds, by_lane=one.by_lane or by.by_lane)
+
+    def _find_division(self, key: Predicate, arms: tuple[HeldWord, ...]) -> tuple[Polynomial, Polynomial] | None:
+        """What is divided and by what, if this choice is the second correction of the quotient."""
+        test = _find_at_least(key)
+        chosen, rest = arms[1].whole.atom, None if test is None else test[1].atom
+        if test is None or chosen is None or rest is None or arms[1].part or arms[0].part:
+            return None
+        if arms[0].whole - arms[1].whole != number(1):
+            return None
+        found = self._find_first_correction(chosen, rest)
+        return found if found is not None and self.congruent(test[0], found[1]) else None
+
+    def _find_first_correction(self, chosen: Atom, rest: Atom) -> tuple[Polynomial, Polynomial] | None:
+        """The same of the quotient and the rest before the second correction."""
+        if {chosen.op, rest.op} != {"select"} or chosen.args[0] != rest.args[0]:
+            return None
+        key, more, same = chosen.args
+        less, kept = rest.args[1:]
+        test = _find_at_least(key) if isinstance(key, Predicate) else None
+        words = [each for each in (more, same, less, kept) if isinstance(each, HeldWord)]
+        if test is None or [each.part for each in words] != [1, 1, 0, 0]:
+            return None
+        more, same, less, kept = words
+        found = self._find_estimate(same.whole)
+        if found is None or more.whole - same.whole != number(WORD):
+            return None
+        one, by = found
+        right = (
+            self.congruent(kept.whole, one - self.quotient(same.whole, WORD) * by)
+            and self.congruent(test[0], by)
+            and self._corrects(test, (less, kept))
+        )
+        return found if right else None
+
+    def _find_rest(self, key: Predicate, arms: tuple[HeldWord, ...]) -> tuple[Polynomial, Polynomial] | None:
+        """The same if this choice is the second correction of the rest, whose quotient is dropped."""
+        test, kept = _find_at_least(key), arms[1].whole.atom
+        if test is None or kept is None or kept.op != "select" or not self._corrects(test, arms):
+            return None
+        first, words = kept.args[0], tuple(each for each in kept.args[1:] if isinstance(each, HeldWord))
+        before = _find_at_least(first) if isinstance(first, Predicate) else None
+        if before is None or not self._corrects(before, words) or not self.congruent(before[0], test[0]):
+            return None
+        for quotient in (each for each in words[1].whole.atoms() if each.op == "high" and each.args[1] == WORD):
+            inside = quotient.args[0]
+            found = self._find_estimate(inside) if isinstance(inside, Polynomial) else None
+            if found is not None and self.congruent(found[1], test[0]):
+                one, by = found
+                return found if self.congruent(words[1].whole, one - of_atom(quotient) * by) else None
+        return None
+
+    def _corrects(self, test: tuple[Polynomial, Polynomial], arms: tuple[HeldWord, ...]) -> bool:
+        """True if a choice subtracts a number from what is at least that."""
+        by, rest = test
+        less, kept = arms
+        right = self.congruent(rest, kept.whole) and self.congruent(less.whole, kept.whole - by)
+        return right and not less.part and not kept.part
+
+    def _find_estimate(self, product: Polynomial) -> tuple[Polynomial, Polynomial] | None:
+        """What a product multiplies with the reciprocal of a number, and that number."""
+        for factor in product.terms[0][0] if product.terms else ():
+            inside = factor.args[0] if factor.op == "narrow" and factor.args[1] == 32 else None
+            by = self._find_reciprocal(inside) if isinstance(inside, Polynomial) else None
+            one = _divide_out(product, factor)
+            if by is not None and one is not None:
+                return one, by
+        return None
+
+    def _find_reciprocal(self, whole: Polynomial) -> Polynomial | None:
+        """The number whose reciprocal it is, after a step of Newton's method: z + high(z * u32(-d * z))."""
+        better = whole.atom
+        inside = better.args[0] if better is not None and better.op == "high" else None
+        if not isinstance(inside, Polynomial):
+            return None
+        first = next((each for each in inside.atoms() if each.op == ESTIMATE), None)
+        rest = None if first is None else _divide_out(inside, first)
+        lost = None if rest is None else (rest - number(WORD)).atom
+        if first is None or lost is None or lost.op != "narrow" or lost.args[1] != 32:
+            return None
+        by, wrapped = first.args[0], lost.args[0]
+        if not isinstance(by, Polynomial) or not isinstance(wrapped, Polynomial):
+            return None
+        return by if self.congruent(wrapped, by.times(-1) * of_atom(first)) else None
+
     def _bounds_of(self, word: HeldWord) -> Bounds:
         bounds = word.whole.bounds()
         return bounds if not word.part and bounds.within(0, WORD - 1) else ANY_WORD
+
+
+ESTIMATE = "reciprocal of 32 bits"  # 2**32 - 512 times the reciprocal in fp32 of a number, as an integer
+
+
+def _find_at_least(key: Predicate) -> tuple[Polynomial, Polynomial] | None:
+    """Of a condition that the second number is at least the first, both."""
+    one, other = key.args if key.op == "le" else (None, None)
+    return (one, other) if isinstance(one, Polynomial) and isinstance(other, Polynomial) else None
+
+
+def _divide_out(product: Polynomial, factor: Atom) -> Polynomial | None:
+    """The other factor of a product, if each of its terms has this one once."""
+    terms = []
+    for factors, times in product.terms:
+        if factors.count(factor) != 1:
+            return None
+        terms.append((tuple(each for each in factors if each is not factor), times))
+    return sum((Polynomial((each,)) for each in terms), ZERO)
 
 
 def _below(atom: Atom) -> Polynomial | None:
