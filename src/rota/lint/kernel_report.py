@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -24,11 +24,10 @@ from rota.isa.opcodes import MemVerb
 from rota.lift.lifted_loop import LiftedLoop, lift_kernel
 from rota.lift.natural_loops import find_bodies
 from rota.lint.bank_conflicts import BankRecorder, Certainty, LdsSite
+from rota.lint.touched_lines import LINE_BYTES, TouchedLines, find_lines
 from rota.program.kinds import OpKind, Unit
 from rota.program.lowered import LoweredProgram
 from rota.prove.advice import find_needed
-from rota.prove.footprint.accesses import KernelAccesses, read_accesses
-from rota.prove.footprint.polynomial import Atom, Monomial, Polynomial, of_atom
 from rota.prove.kernel_proof import Policies, Triple, prove
 from rota.prove.operation import Operation, OperationKind, UnknownOperationError, read_operation
 from rota.prove.slicing import derive_successors
@@ -38,7 +37,7 @@ from rota.targets.device import Device, rates_of
 from rota.targets.registry import architecture_named
 
 _MOST_SHOWN = 3  # instructions that a finding names
-_MATTERS = 0.01  # of a loop's clocks, from which on a conflict has a cost
+MATTERS = 0.01  # of a loop's clocks, from which on a conflict has a cost
 _MANY_COPIES = 10  # one copy in so many instructions
 _NEAR, _NEAR_LDS = 2, 16  # granules of registers, or a share of LDS: nearer to the next step than this is worth a word
 _WORD = 4  # bytes: a lane that moves fewer wastes a part of its request
@@ -147,136 +146,6 @@ def count_nominal(site: LdsSite, device: Device | None) -> int:
     return -(-site.width * device.lanes.value // rate)
 
 
-# Lines of global memory.
-
-_LINE = 64  # bytes of a cache line, of which the path from L2 brings one a clock
-_SCATTERED, _FEW = 2, 4  # times the lines that would hold the bytes; lines that are no matter
-_Lane = dict[Monomial, int]
-
-
-class TouchedLines(NamedTuple):
-    """The lines of global memory that the lanes of a wave touch with one access, and the fewest that hold its bytes."""
-
-    operation: Operation
-    lines: int
-    fewest: int
-
-    @property
-    def are_scattered(self) -> bool:
-        return self.lines > _FEW and self.lines >= _SCATTERED * self.fewest
-
-
-def find_lines(
-    facts: KernelFacts, instructions: Sequence[Instruction], architecture: Architecture
-) -> tuple[TouchedLines, ...]:
-    """Of each access whose lanes' addresses differ by known bytes, the lines, as long as no sum wraps.
-
-    Lanes whose addresses differ by an unknown number, such as a row's length, are taken to be on different lines.
-    """
-    if facts.workitem_ids:  # how lanes count in two dimensions, the block says
-        return ()
-    try:
-        kernel = read_accesses(facts, instructions, architecture)
-    except (RotaError, UnknownOperationError):
-        return ()
-    found, by_lane = [], _ByLane(kernel)
-    for each in kernel.footprints:
-        whole = each.base + each.offset
-        if each.operation.kind is not OperationKind.VMEM or not whole.by_lane or not each.size:
-            continue
-        at = [by_lane.evaluate(whole, lane) for lane in range(architecture.lanes.value)]
-        places = [value for value in at if value is not None]
-        if len(places) == len(at):
-            found.append(_count_lines(each.operation, each.size, places))
-    return tuple(found)
-
-
-def _count_lines(operation: Operation, size: int, places: Sequence[_Lane]) -> TouchedLines:
-    lines, octets = set[object](), set[object]()
-    for value in places:
-        start = value.pop((), 0)
-        apart = frozenset(value.items())
-        octets |= {(apart, start + more) for more in range(size)}
-        lines |= {(apart, (start + more) // _LINE) for more in range(size)}
-    return TouchedLines(operation, len(lines), -(-len(octets) // _LINE))
-
-
-@dataclass(frozen=True, slots=True)
-class _ByLane:
-    """Values of a kernel as a lane has them: products of what all lanes share, with their factors."""
-
-    kernel: KernelAccesses
-    starts: dict[Atom, Polynomial | None] = field(default_factory=dict)
-
-    def evaluate(self, value: Polynomial, lane: int) -> _Lane | None:
-        """None if what a lane adds to it isn't known."""
-        total: _Lane = {}
-        for factors, factor in value.terms:
-            product: _Lane = {(): factor}
-            for atom in factors:
-                part = self._evaluate_atom(atom, lane)
-                if part is None:
-                    return None
-                product = _multiply(product, part)
-            for key, number in product.items():
-                total[key] = total.get(key, 0) + number
-        return {key: number for key, number in total.items() if number or not key}
-
-    def _evaluate_atom(self, atom: Atom, lane: int) -> _Lane | None:
-        if not atom.by_lane:
-            return {(atom,): 1}
-        if atom.op == "item":
-            return {(): lane}
-        if atom.op in {"carried", "wide carried"}:
-            return self._evaluate_carried(atom, lane)
-        inner = atom.args[0] if atom.args else None
-        found = self.evaluate(inner, lane) if isinstance(inner, Polynomial) and atom.op in _FOLLOWED else None
-        return found if found is None or atom.op in _KEPT else _divide(atom, found)
-
-    def _evaluate_carried(self, atom: Atom, lane: int) -> _Lane | None:
-        """What a loop carries is what it began with, and what each round adds; that must be the same in all lanes."""
-        if atom not in self.starts:
-            self.starts[atom] = None  # until it is known, for loops inside of loops
-            self.starts[atom] = self._find_start(atom)
-        start = self.starts[atom]
-        found = None if start is None else self.evaluate(start, lane)
-        return None if found is None else {**found, (atom,): 1}
-
-    def _find_start(self, atom: Atom) -> Polynomial | None:
-        flow, words = self.kernel.flow, self.kernel.words
-        if atom.op == "carried":
-            arms = [words.value(each) if each.part else each.whole for each in flow.arms_of(atom)]
-        else:
-            low, high = (flow.arms_of(each) for each in atom.args if isinstance(each, Atom))
-            arms = [words.join(*each) for each in zip(low, high, strict=False)] if len(low) == len(high) else []
-        own = of_atom(atom)
-        return arms[0] if arms and not any((each - own).by_lane for each in arms[1:]) else None
-
-
-def _multiply(one: _Lane, other: _Lane) -> _Lane:
-    product: _Lane = {}
-    for left, a in one.items():
-        for right, b in other.items():
-            key = tuple(sorted((*left, *right), key=lambda atom: atom.number))
-            product[key] = product.get(key, 0) + a * b
-    return product
-
-
-_KEPT = frozenset({"narrow", "signed"})
-_FOLLOWED = _KEPT | {"remainder", "quotient"}
-
-
-def _divide(atom: Atom, inner: _Lane) -> _Lane | None:
-    """A quotient or a remainder of a sum; None unless the divisor divides all that isn't known."""
-    by, own = atom.args[1], inner.get((), 0)
-    shared = {key: number for key, number in inner.items() if key}
-    if not isinstance(by, int) or any(number % by for number in shared.values()):
-        return None
-    if atom.op == "remainder":
-        return {(): own % by}
-    return {**{key: number // by for key, number in shared.items()}, (): own // by}
-
-
 # How many workgroups fit.
 
 
@@ -373,7 +242,7 @@ class LoopClocks:
 
     @property
     def matters(self) -> bool:
-        return self.cost > _MATTERS * self.clocks
+        return self.cost > MATTERS * self.clocks
 
 
 def predict_loop(lifted: LiftedLoop, sites: Sequence[LdsSite], device: Device) -> LoopClocks:
@@ -657,7 +526,7 @@ def _report_lines(loop: CodeLoop, report: LintReport) -> Iterator[Finding]:
     for (name, lines, fewest), some in scattered.items():
         yield _make(
             "I608",
-            f"{name} in the loop {loop.place}: a wave touches {lines} lines of {_LINE} bytes, {fewest} would hold them",
+            f"{name} in the loop {loop.place}: a wave touches {lines} lines of {LINE_BYTES} bytes, {fewest} would do",
             (each.instruction for each in some),
             evidence=(("lines", lines), ("fewest lines", fewest), ("instructions", len(some))),
             fixes=("let neighbouring lanes access neighbouring bytes: each lane a column, not a row",),
@@ -779,140 +648,3 @@ def _report_unneeded(
             evidence=(("can be removed", each.describe(instructions)), together),
             fixes=("remove it, and prove the kernel again: `rota check`",),
         )
-
-
-# Two builds.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildComparison:
-    """What became worse from one build of a kernel to the next, and what couldn't be compared."""
-
-    name: str
-    findings: tuple[Finding, ...]
-    not_compared: tuple[str, ...]
-
-    @property
-    def is_worse(self) -> bool:
-        return any(each.severity is Severity.WARNING for each in self.findings)
-
-
-class _Measure(NamedTuple):
-    """A number of two builds; fewer is better unless `more` is."""
-
-    what: str
-    old: float
-    new: float
-    where: str = ""
-    more: bool = False
-    share: float = 0.0  # of the old number, by which it may become worse
-
-    @property
-    def is_worse(self) -> bool:
-        if self.more:
-            return self.new < self.old
-        return self.new > self.old * (1 + self.share)
-
-
-def compare_reports(old: LintReport, new: LintReport) -> BuildComparison:
-    """Compare two builds of a kernel; what isn't known of one of them is named, and never taken for as good."""
-    measures, unknown = [*_measure_kernel(old, new), *_measure_loops(old, new)], list[str]()
-    clocks, noted = _measure_clocks(old, new), {_REGISTERS}
-    if isinstance(clocks, str):
-        unknown.append(clocks)
-    else:
-        measures.append(clocks)
-        if clocks.new < clocks.old * (1 - _MATTERS):  # registers or LDS that a faster loop takes
-            noted |= _PLACES
-    unknown += _list_unknown(old, new)
-    found = tuple(_report_worse(each, new.name, noted) for each in measures if each.is_worse)
-    order = sorted(found, key=lambda each: each.severity is Severity.NOTE)
-    return BuildComparison(name=new.name, findings=tuple(order), not_compared=tuple(unknown))
-
-
-_REGISTERS = "registers"
-_WORKGROUPS, _WAVES = "workgroups on a compute unit, at most", "waves on a compute unit, at most"
-_PLACES = {_WORKGROUPS, _WAVES}
-
-
-def _measure_kernel(old: LintReport, new: LintReport) -> Iterator[_Measure]:
-    was, now = old.facts, new.facts
-    yield _Measure("private bytes a lane", was.private_bytes, now.private_bytes)
-    for what, before, after in (
-        ("spilled VGPRs by the notes", was.vgpr_spills, now.vgpr_spills),
-        ("spilled SGPRs by the notes", was.sgpr_spills, now.sgpr_spills),
-    ):
-        if before is not None and after is not None:
-            yield _Measure(what, before, after)
-    if old.occupancy is not None and new.occupancy is not None:
-        same = old.occupancy.waves == new.occupancy.waves
-        before, after = (each.workgroups * (1 if same else each.waves) for each in (old.occupancy, new.occupancy))
-        yield _Measure(_WORKGROUPS if same else _WAVES, before, after, more=True)
-    yield _Measure(_REGISTERS, was.vgprs, now.vgprs)
-
-
-def _measure_loops(old: LintReport, new: LintReport) -> Iterator[_Measure]:
-    """Loop by loop if both builds have as many, else all loops together; of all waves where those differ."""
-    same = old.verdict.waves == new.verdict.waves
-    waves = (1, 1) if same else (old.verdict.waves, new.verdict.waves)
-    whose = "" if same else ", of all waves,"
-    pairs: list[tuple[tuple[CodeLoop, ...], tuple[CodeLoop, ...]]]
-    pairs = [((each,), (other,)) for each, other in zip(old.loops, new.loops, strict=False)]
-    if len(old.loops) != len(new.loops) or any(a[0].depth != b[0].depth for a, b in pairs):
-        pairs = [(old.loops, new.loops)]
-    for before, after in pairs:
-        one = len(before) == len(after) == 1
-        where = f"in the loop {after[0].place}, which was {before[0].place}" if one else "in all loops"
-        for what, count in (
-            ("accesses of private memory", lambda loop: len(loop.private)),
-            ("copies between VGPRs and AGPRs", lambda loop: len(loop.copies)),
-            ("clocks that bank conflicts add to a trip", lambda loop: loop.extra_clocks),
-        ):
-            was, now = (times * sum(map(count, some)) for times, some in zip(waves, (before, after), strict=True))
-            yield _Measure(f"{what}{whose}", was, now, where)
-
-
-def _measure_clocks(old: LintReport, new: LintReport) -> _Measure | str:
-    """The predicted clocks of the main loop for the same work: products, or else bytes from memory."""
-    if old.clocks is None or new.clocks is None:
-        which, why = ("old", old.not_lifted) if old.clocks is None else ("new", new.not_lifted)
-        return f"predicted clocks: those of the {which} build aren't known: {why}"
-    for work, was, now in (
-        ("million products and sums", old.clocks.flops / 1e6, new.clocks.flops / 1e6),
-        ("KiB from memory", old.clocks.moved / 1024, new.clocks.moved / 1024),
-    ):
-        if was and now:
-            what = f"predicted clocks of the main loop for a {work}"
-            return _Measure(what, old.clocks.clocks / was, new.clocks.clocks / now, share=_MATTERS)
-    return "predicted clocks: the main loops multiply nothing and load nothing, or only one of them does"
-
-
-def _list_unknown(old: LintReport, new: LintReport) -> Iterator[str]:
-    counts = [
-        sum(not each.certainty.is_counted for loop in report.loops for each in loop.sites) for report in (old, new)
-    ]
-    if any(counts):
-        yield (
-            f"bank conflicts of {counts[0]} LDS instructions in loops of the old build and {counts[1]} of the new one "
-            "are bounded by the banks alone, or not known"
-        )
-    if None in {old.facts.spills, new.facts.spills}:
-        yield "spilled registers: the notes of a build don't state them"
-    if old.occupancy is None or new.occupancy is None:
-        yield "occupancy: the machine doesn't state how many waves a SIMD holds"
-
-
-def _report_worse(each: _Measure, kernel: str, noted: Collection[str]) -> Finding:
-    where = f" {each.where}" if each.where else ""
-    return Finding(
-        "I609",
-        f"{kernel}: {each.what}{where}: {each.new:.4g}, before {each.old:.4g}",
-        severity=Severity.NOTE if each.what in noted else Severity.WARNING,
-        evidence=(
-            ("what", each.what),
-            ("where", each.where or "the kernel"),
-            ("before", f"{each.old:.4g}"),
-            ("now", f"{each.new:.4g}"),
-        ),
-        fixes=("compare what the compilers were given: version, flags, launch bounds; `rota diff` compares the loops",),
-    )
