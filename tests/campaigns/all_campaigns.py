@@ -114,6 +114,7 @@ CAMPAIGNS = (
         r"(\d+) wrong verdicts, .* (\d+) not confirmed",
     ),
     _benchmark("proof_agreement", "--orders 6", r"^(\d+) kernels: ", r"DISAGREE"),
+    _benchmark("bank_oracle", "", r"^(\d+) instructions by a rule", r"kernels: (\d+) differ"),
     _benchmark("same_verdicts", "--slower 10 --without-core", r"^(\d+) objects, judged", r"(\d+) verdicts differ"),
     # Emitted kernels.
     _benchmark(

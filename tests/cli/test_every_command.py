@@ -66,7 +66,7 @@ def _make_kernels(folder: Path, line: str) -> None:
     """The files that an example names."""
     right = shared("kernels/compiled/races/raw_sync_ok.gfx950.hsaco").read_bytes()
     (folder / "build/kernels").mkdir(parents=True)
-    for name in ("kernel.hsaco", "build/kernels/one.hsaco", "build/kernels/two.hsaco"):
+    for name in ("kernel.hsaco", "new.hsaco", "old.hsaco", "build/kernels/one.hsaco", "build/kernels/two.hsaco"):
         (folder / name).write_bytes(right)
     (folder / "kernel.hip").write_text('extern "C" __attribute__((global)) void k(float* x) { *x = 1; }')
     if "report" in line:

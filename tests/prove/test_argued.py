@@ -13,7 +13,7 @@ import pytest
 from rota.prove.kernel_proof import prove
 from rota.prove.state import LdsUse, WaveSet
 from rota.prove.verdict import Status
-from rota.prove.widening import ProductState
+from rota.prove.widening import LaneAddresses, ProductState
 from tests.campaigns.machine_code import proof_mutants
 from tests.campaigns.machine_code.proof_agreement import compare
 from tests.campaigns.machine_code.proof_mutants import JUDGED, Subject, compiled_subject, own_subject, verdict_of
@@ -32,7 +32,9 @@ class Bytes:
     def record_checkpoint(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
         """Nothing to note."""
 
-    def record_access(self, _: ProductState, wave_set: WaveSet, access: LdsUse) -> None:
+    def record_access(
+        self, _: ProductState, wave_set: WaveSet, access: LdsUse, __: LaneAddresses | None = None
+    ) -> None:
         """Notes the bytes."""
         for wave, octets in zip(wave_set.waves, access.bytes, strict=True):
             self.used[self.texts[access.number]][wave] |= octets

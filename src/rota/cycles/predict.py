@@ -197,6 +197,12 @@ def predict(
     )
 
 
+def list_bounds(schedule: Lowerable, parameters: Parameters | None = None) -> dict[str, float]:
+    """Clocks that each unit needs for a K-tile, whatever waits for what: no loop is faster than the largest."""
+    program = program_of(schedule, None)
+    return _bounds(encode(program, parameters or nominal(device_of(program.machine))))
+
+
 def clocks_per_tile(schedule: Lowerable, parameters: Parameters | None = None) -> float:
     """The cycles of a prediction alone, with nominal parameters unless others are given."""
     program = program_of(schedule, None)

@@ -61,6 +61,7 @@ from rota.prove.operation import (
 )
 from rota.prove.slicing import derive_successors
 from rota.prove.verdict import Budget, Verdict
+from rota.prove.widening import Recorder
 from rota.targets.device import Device, MatrixRate
 from rota.targets.registry import architecture_named
 
@@ -233,13 +234,20 @@ def lift_kernel(
     *,
     block: int | Triple | None = None,
     budget: Budget | None = None,
+    dynamic_lds: int | None = None,
+    also: Recorder | None = None,
 ) -> LiftedLoop:
-    """Lift the main loop of a kernel for a device; raises T304 if it can't be lifted."""
+    """Lift the main loop of a kernel for a device; raises T304 if it can't be lifted.
+
+    `also` observes the proof beside what the lift needs of it.
+    """
     operations = _read_operations(facts, expand_vskip(instructions))
     found = find_loops(facts.name, operations, derive_successors(operations))
     device = _add_matrix_rates(device)
-    recorder = LoopRecorder(found)
-    verdict = prove(facts, instructions, block=block, budget=budget or Budget(), recorder=recorder)
+    recorder = LoopRecorder(found, also)
+    verdict = prove(
+        facts, instructions, block=block, dynamic_lds=dynamic_lds, budget=budget or Budget(), recorder=recorder
+    )
     waves = verdict.waves
     chosen, groups = _group_waves(facts.name, found, recorder, verdict)
     loops = tuple(replace(found[number], chain=_drop_loop_edge(found[number].chain)) for number in chosen)

@@ -19,7 +19,7 @@ from rota.program.kinds import OpKind
 from rota.program.loop_spec import MOST_INSTRUCTIONS
 from rota.prove.operation import Operation, OperationKind
 from rota.prove.state import LdsUse, WaveSet
-from rota.prove.widening import ProductState
+from rota.prove.widening import LaneAddresses, ProductState, Recorder
 
 _MEMORY = frozenset({OperationKind.LDS, OperationKind.VMEM, OperationKind.EXCHANGE})
 
@@ -40,7 +40,7 @@ def find_loops(
     name: str, operations: Sequence[Operation], successors: Sequence[Sequence[int]]
 ) -> tuple[NaturalLoop, ...]:
     """Find the main loop of a kernel, and others with as much work; raises T304 if none can be lifted."""
-    bodies = _find_bodies(successors)
+    bodies = find_bodies(successors)
     inner = {head: body for head, body in bodies.items() if not any(bodies[each] < body for each in body & {*bodies})}
     if not inner:
         raise refuse_lift(name, "it has no loop")
@@ -61,7 +61,7 @@ def refuse_lift(name: str, why: str, operation: Operation | None = None) -> Prog
     return ProgramError.of("T304", f"{name} is not lifted: {why}", concerns=concerns)
 
 
-def _find_bodies(successors: Sequence[Sequence[int]]) -> dict[int, set[int]]:
+def find_bodies(successors: Sequence[Sequence[int]]) -> dict[int, set[int]]:
     """The natural loops by head: all operations that reach a back edge without passing the head."""
     into: list[list[int]] = [[] for _ in successors]
     for number, following in enumerate(successors):
@@ -120,9 +120,10 @@ def _may_be_skipped(operations: Sequence[Operation], at: int, following: set[int
 
 
 class LoopRecorder:
-    """A `rota.prove.widening.Recorder` of some loops."""
+    """A `rota.prove.widening.Recorder` of some loops; passes what it sees on to another one, if there is one."""
 
-    def __init__(self, loops: Sequence[NaturalLoop]) -> None:
+    def __init__(self, loops: Sequence[NaturalLoop], also: Recorder | None = None) -> None:
+        self._also = also
         self._heads = {each.number: loop.head for loop in loops for each in loop.chain}
         self._trips: dict[Hashable, int] = {}
         self._last: tuple[ProductState, tuple[int, ...], int] | None = None
@@ -135,6 +136,8 @@ class LoopRecorder:
         self.entered: dict[int, dict[int, int]] = {loop.head: {} for loop in loops}
 
     def record_checkpoint(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
+        if self._also is not None:
+            self._also.record_checkpoint(product, head, key)
         self._last = None
         wave_set = next((each for each in product.wave_sets if head == (each.waves[0],)), None)
         if wave_set is None or wave_set.at not in self.entered:
@@ -146,7 +149,11 @@ class LoopRecorder:
         if first < trip:
             self.periods[wave_set.at].add((first, trip))
 
-    def record_access(self, product: ProductState, wave_set: WaveSet, access: LdsUse) -> None:
+    def record_access(
+        self, product: ProductState, wave_set: WaveSet, access: LdsUse, lanes: LaneAddresses | None = None
+    ) -> None:
+        if self._also is not None:
+            self._also.record_access(product, wave_set, access, lanes)
         head = self._heads.get(access.number)
         if head is None:
             return

@@ -43,7 +43,7 @@ from rota.prove.symbol import (
 )
 from rota.prove.tensor_copies import DONE, PLACE, WORD, Field, find_tile
 from rota.prove.touched_bytes import TouchedBytes
-from rota.prove.widening import ProductState, Recorder
+from rota.prove.widening import LaneAddresses, ProductState, Recorder
 
 
 class PhaseError(Exception):
@@ -299,7 +299,9 @@ class MemorySteps:
         lanes = self._touched.find_own_places(operation, address, active)
         self._judge.check_own_accesses(wave_set, operation, access, lanes, product.known)
         if self._recorder is not None:
-            self._recorder.record_access(product, wave_set, access)
+            masks = self._touched.masks
+            named = LaneAddresses(address, masks.possible(active), masks.certain(active))
+            self._recorder.record_access(product, wave_set, access, named)
         return access, lanes
 
     def _leave_out(self, address: Value, active: Mask) -> tuple[Value, Mask]:

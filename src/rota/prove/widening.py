@@ -18,7 +18,7 @@ from rota.prove.evaluation import Evaluator
 from rota.prove.named_barriers import NamedBarriers
 from rota.prove.operation import rows_of
 from rota.prove.rings import count_rounds, find_distance, find_ring, ring_of
-from rota.prove.state import Half, LdsUse, Mask, WaveSet, atoms_of
+from rota.prove.state import Half, LdsUse, Leaf, Mask, WaveSet, atoms_of
 from rota.prove.symbol import (
     GROUP,
     LANE,
@@ -388,13 +388,26 @@ def symbols_in(args: object) -> list[Symbol]:
     return atoms_of(args) if isinstance(args, Mask) else []
 
 
+class LaneAddresses(NamedTuple):
+    """The address in LDS that each lane gives, without the instruction's offset.
+
+    With it the lanes of each wave that may be active, and those that surely are.
+    """
+
+    address: Value
+    possible: Leaf
+    certain: Leaf
+
+
 class Recorder(Protocol):
     def record_checkpoint(self, product: ProductState, head: tuple[Hashable, ...], key: Hashable) -> None:
         """Record a checkpoint and the key of its state; at a loop head, `head` is the first wave that reached it."""
         ...
 
-    def record_access(self, product: ProductState, wave_set: WaveSet, access: LdsUse) -> None:
-        """Record an LDS access that a wave set issues."""
+    def record_access(
+        self, product: ProductState, wave_set: WaveSet, access: LdsUse, lanes: LaneAddresses | None = None
+    ) -> None:
+        """Record an LDS access that a wave set issues, and its lanes' addresses unless one job copies a tile."""
         ...
 
 

@@ -376,9 +376,9 @@ class ResourceLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BankRule:
-    """How LDS serves one wave's reads of `read_bytes` a lane: the lanes of a phase together.
+    """How LDS serves one wave's reads of `read_bytes` a lane, or its `writes`: the lanes of a phase together.
 
-    Each bank gives one register's worth a clock.
+    Each bank gives or takes one register's worth a clock.
     """
 
     read_bytes: int
@@ -386,6 +386,7 @@ class BankRule:
     phases: Phases
     phases_known: Confidence
     source: str
+    writes: bool = False
 
 
 _NAMEABLE = 256  # vector registers of an operand's bits
@@ -401,9 +402,10 @@ class Architecture(Machine):
     a `wait_encoding` no source is written for it.  `d16_kept` is 1 if a load of half a register (d16) leaves the other
     half as it was, 0 if that is lost.  `queues` say which counter counts which memory instructions of machine code.
     `listing` is there if its code can be listed only in a special way.  `lds_nowhere` is the address by which compilers
-    keep a lane from accessing LDS.  With `signed_lane_offsets` a lane's 32 bits beside a scalar base have a sign; with
-    `pairs_repeat_scalars` both halves of a pair of floats take the low 32 bits of a scalar.  `memory_model` is the
-    document by which caches are written back and invalidated between workgroups; without one, nobody looks at that.
+    keep a lane from accessing LDS, `waves_per_simd` how many waves a SIMD holds at most.  With `signed_lane_offsets` a
+    lane's 32 bits beside a scalar base have a sign; with `pairs_repeat_scalars` both halves of a pair of floats take
+    the low 32 bits of a scalar.  `memory_model` is the document by which caches are written back and invalidated
+    between workgroups; without one, nobody looks at that.
     What is `unmodelled` are rules of the machine that neither proof nor interpreter has yet: both refuse its kernels,
     and name them.  What is `assumed` of them, a verdict says; then the proof refuses the instructions that it knows to
     depend on more.
@@ -428,6 +430,7 @@ class Architecture(Machine):
     signed_lane_offsets: bool = False
     pairs_repeat_scalars: bool = False
     lds_nowhere: Fact | None = None
+    waves_per_simd: Fact | None = None
     memory_model: str = ""
     unmodelled: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
@@ -465,11 +468,15 @@ class Architecture(Machine):
                 return each
         raise lacks(self, f"which counter counts {traffic.value}")
 
+    def find_bank_rule(self, size: int, *, writes: bool) -> BankRule | None:
+        """How accesses of `size` bytes a lane are served; None if nobody has said so yet."""
+        return next((rule for rule in self.bank_rules if (rule.read_bytes, rule.writes) == (size, writes)), None)
+
     def bank_rule(self, read_bytes: int) -> BankRule:
-        for rule in self.bank_rules:
-            if rule.read_bytes == read_bytes:
-                return rule
-        sizes = ", ".join(str(rule.read_bytes) for rule in self.bank_rules) or "none"
+        rule = self.find_bank_rule(read_bytes, writes=False)
+        if rule is not None:
+            return rule
+        sizes = ", ".join(str(each.read_bytes) for each in self.bank_rules if not each.writes) or "none"
         raise lacks(self, f"how LDS serves reads of {read_bytes} bytes a lane", ("known for bytes a lane", sizes))
 
 

@@ -20,6 +20,7 @@ BLOG = "ROCm blog, FP8 GEMM on CDNA4, table 1"
 
 VGPRS = Fact(512, "registers per lane", Confidence.COMPILER_MODEL, "LLVM 22: VGPRs and AGPRs in one file")
 WORKGROUP = Fact(16, "waves", Confidence.DOCUMENTED, "LLVM AMDGPU usage: 1,024 threads of 64 lanes a wave")
+WAVES_PER_SIMD = Fact(8, "waves", Confidence.COMPILER_MODEL, "LLVM 22: the occupancy that it prints, 8 at most")
 LANES = Fact(64, "lanes per wave", Confidence.DOCUMENTED, f"{SPECIFICATIONS}: wavefront size")
 REGISTER_BYTES = Fact(4, "bytes per lane", Confidence.DOCUMENTED, "AMD, CDNA3 ISA manual: VGPRs of 32 bits")
 SIMDS = Fact(4, "SIMDs per compute unit", Confidence.DOCUMENTED, "AMD matrix instruction calculator: 4 per CU")
@@ -58,6 +59,14 @@ D16_KEPT = Fact(
     0, "halves of a register", Confidence.COMPILER_MODEL,
     "LLVM, GCNSubtarget: d16PreservesUnusedBits is false where SRAM-ECC may be on, as it is on these (gfx942:sramecc+)",
 )  # fmt: skip
+
+
+EIGHT_OF_FOUR = tuple(
+    tuple(half + lane for start in starts for lane in range(start, start + 4))
+    for half in (0, 32)
+    for starts in ((0, 20), (4, 16), (8, 28), (12, 24))
+)
+"""Eight groups of eight lanes, each two runs of four, in which CDNA3 serves the widest reads."""
 
 
 def elf_machine(number: int) -> Fact:

@@ -31,6 +31,7 @@ CDNA3 = Architecture(
     dma_width=Fact(4, "bytes per lane", Confidence.COMPILER_MODEL, f"{cdna.ASSEMBLER}: buffer_load_dword ... lds"),
     lanes=cdna.LANES,
     register_bytes=cdna.REGISTER_BYTES,
+    waves_per_simd=cdna.WAVES_PER_SIMD,
     d16_kept=cdna.D16_KEPT,
     float8=Float8.FNUZ,
     wait_encoding=WaitEncoding.SPLIT_VMCNT,
@@ -38,6 +39,13 @@ CDNA3 = Architecture(
     memory_model=GFX942,
     hazards=cdna.hazards("CDNA3", 37, result=3, overlap=1, double_large=11, double_large_sum=9, permlane=False),
     bank_rules=(
+        BankRule(
+            read_bytes=16,
+            banks=Fact(32, "banks of 4 bytes", Confidence.DOCUMENTED, "AMD, CDNA3 ISA manual, LDS"),
+            phases=cdna.EIGHT_OF_FOUR,
+            phases_known=Confidence.MEASURED_BY_THIRD_PARTY,
+            source="AMD's engineers in Triton's pull 11365, and the LDS padding notes of Snapkitty",
+        ),
         BankRule(
             read_bytes=8,
             banks=Fact(32, "banks of 4 bytes", Confidence.DOCUMENTED, "AMD, CDNA3 ISA manual, LDS"),

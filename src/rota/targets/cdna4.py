@@ -49,7 +49,8 @@ EXTENSIONS = tuple(
 
 _HIPKITTENS = "HipKittens, LDS phase experiments on gfx950"
 _FIRST_HALF = ((0, 12, 20, 24), (4, 8, 16, 28))  # where runs of four lanes start, for each phase of lanes 0 to 31
-_RUN, _HALF = 4, 32
+_RUN, _QUARTER, _HALF = 4, 16, 32
+_OTHER_BANKS = Fact(32, "banks of 4 bytes", Confidence.MEASURED_BY_THIRD_PARTY, _HIPKITTENS)
 
 CDNA4 = Architecture(
     name="gfx950",
@@ -63,6 +64,7 @@ CDNA4 = Architecture(
     dma_width=Fact(16, "bytes per lane", Confidence.COMPILER_MODEL, f"{cdna.ASSEMBLER}: buffer_load_dwordx4 ... lds"),
     lanes=cdna.LANES,
     register_bytes=cdna.REGISTER_BYTES,
+    waves_per_simd=cdna.WAVES_PER_SIMD,
     d16_kept=cdna.D16_KEPT,
     float8=Float8.OCP,
     wait_encoding=WaitEncoding.SPLIT_VMCNT,
@@ -87,6 +89,21 @@ CDNA4 = Architecture(
             phases=tuple(tuple(range(start, start + _HALF)) for start in range(0, cdna.LANES.value, _HALF)),
             phases_known=Confidence.MEASURED_BY_THIRD_PARTY,
             source=_HIPKITTENS,
+        ),
+        BankRule(
+            read_bytes=12,
+            banks=_OTHER_BANKS,
+            phases=cdna.EIGHT_OF_FOUR,
+            phases_known=Confidence.MEASURED_BY_THIRD_PARTY,
+            source=_HIPKITTENS,
+        ),
+        BankRule(
+            read_bytes=8,
+            banks=_OTHER_BANKS,
+            phases=tuple(tuple(range(start, start + _QUARTER)) for start in range(0, cdna.LANES.value, _QUARTER)),
+            phases_known=Confidence.MEASURED_BY_THIRD_PARTY,
+            source=_HIPKITTENS,
+            writes=True,
         ),
     ),
     extensions=EXTENSIONS,

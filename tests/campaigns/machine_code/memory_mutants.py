@@ -29,7 +29,8 @@ from rota.isa.disassembly import read_listing
 from rota.isa.launch.run import run_kernel
 from rota.prove.footprint.accesses import read_accesses
 from rota.prove.footprint.apart import find_overlaps
-from rota.prove.footprint.bounds import Contract, Reach, judge_bounds, parse_contract
+from rota.prove.footprint.bounds import Reach, judge_bounds, parse_contract
+from rota.prove.footprint.known_sums import Contract
 from rota.prove.footprint.polynomial import Bounds
 from rota.prove.operation import UnknownOperationError
 from rota.targets.registry import architecture_named

@@ -150,7 +150,7 @@ def _rows(device: Device) -> Iterator[_Row]:
         if _is_fact(states := getattr(device.hazards, field.name)):
             yield _Row(f"wait states, {field.name}", states)
     for rule in device.bank_rules:
-        yield _Row(f"LDS banks, reads of {rule.read_bytes} bytes", rule.banks)
+        yield _Row(f"LDS banks, {'writes' if rule.writes else 'reads'} of {rule.read_bytes} bytes", rule.banks)
     yield from _problem_rows(device)
     for rate in device.rates.matrix:
         yield _Row(rate.instruction, rate.passes)

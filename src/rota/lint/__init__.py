@@ -1,0 +1,1 @@
+"""What makes a compiled kernel slow, read from its machine code."""
