@@ -25,6 +25,7 @@ from rota.isa.disassembly import Instruction
 from rota.prove.hand_overs import find_hand_overs
 from rota.prove.operation import read_operation
 from rota.targets.registry import architecture_named
+from tests.campaigns.machine_code.memory_mutants import print_totals
 from tests.prove.hand_overs.kernels import KERNELS, NOTHING_HANDED_OVER, ORDERS, compiled, executed, spelled_as
 
 ARCHITECTURES = ("gfx942", "gfx950")
@@ -111,13 +112,7 @@ def main() -> int:
                 if result == "MISSED":
                     text = next(new.text for new, old in zip(changed, original, strict=True) if new.text != old.text)
                     print(f"MISSED: {name} {arch}: {kind}: {text}", flush=True)
-    results = ("flagged", "equivalent", "other proof", "MISSED")
-    print(f"{'change':12}" + "".join(f"{each:>14}" for each in results))
-    for kind, counts in sorted(totals.items()):
-        print(f"{kind:12}" + "".join(f"{counts[each]:14}" for each in results))
-    every = sum(totals.values(), Counter[str]())
-    print(f"{'all':12}" + "".join(f"{every[each]:14}" for each in results), f" {time.perf_counter() - start:.0f} s")
-    return 1 if every["MISSED"] else 0
+    return print_totals(totals, ("flagged", "equivalent", "other proof", "MISSED"), time.perf_counter() - start)
 
 
 if __name__ == "__main__":

@@ -210,12 +210,16 @@ def main() -> int:
             if result == "MISSED":
                 (new,) = set(changed) - set(lines) or {"(taken away)"}
                 print(f"MISSED: {subject.name}: {kind}: {new.strip()}", flush=True)
-    results = ("flagged", "equivalent", "not executed", "MISSED")
+    return print_totals(totals, ("flagged", "equivalent", "not executed", "MISSED"), time.perf_counter() - start)
+
+
+def print_totals(totals: dict[str, Counter[str]], results: tuple[str, ...], seconds: float) -> int:
+    """Print a line for each kind of change; 1 if a mutant is missed, else 0."""
     print(f"{'change':12}" + "".join(f"{each:>14}" for each in results))
-    for kind, counts in sorted(totals.items()):
-        print(f"{kind:12}" + "".join(f"{counts[each]:14}" for each in results))
     every = sum(totals.values(), Counter[str]())
-    print(f"{'all':12}" + "".join(f"{every[each]:14}" for each in results), f" {time.perf_counter() - start:.0f} s")
+    for kind, counts in (*sorted(totals.items()), ("all", every)):
+        print(f"{kind:12}" + "".join(f"{counts[each]:14}" for each in results))
+    print(f"{seconds:.0f} s")
     return 1 if every["MISSED"] else 0
 
 

@@ -16,7 +16,7 @@ from rota.errors import Finding, Severity
 from rota.prove.causes import LEVEL, UNDECIDED, EvidenceLevel
 from rota.prove.footprint.accesses import Footprint, KernelAccesses
 from rota.prove.footprint.flow import KernelFlow
-from rota.prove.footprint.polynomial import Atom, Monomial, Polynomial, describe, parts_of, product_bounds
+from rota.prove.footprint.polynomial import Atom, Monomial, Polynomial, atoms_inside, describe, parts_of, product_bounds
 from rota.prove.footprint.words import HeldWord, Words
 
 _OF_LAUNCH = frozenset({"workgroup", "item", "launch"})
@@ -137,17 +137,13 @@ def _is_of_one_argument(atom: Atom) -> bool:
 
 
 def _inside(atoms: Iterable[Atom]) -> Iterator[Atom]:
-    """Atoms and those that they are made of."""
-    work, seen = list(atoms), set[Atom]()
-    while work:
-        atom = work.pop()
-        if atom not in seen:
-            seen.add(atom)
-            yield atom
-            work += parts_of(atom)
-            for each in atom.args:
-                if isinstance(each, HeldWord):
-                    work += each.whole.atoms()
+    """Atoms and those that they are made of, those of a choice's arms too."""
+    return atoms_inside(atoms, _parts_and_arms)
+
+
+def _parts_and_arms(atom: Atom) -> Iterator[Atom]:
+    yield from parts_of(atom)
+    yield from (each for word in atom.args if isinstance(word, HeldWord) for each in word.whole.atoms())
 
 
 def _join(group: list[Overflow]) -> Overflow:

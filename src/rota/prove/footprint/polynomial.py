@@ -236,17 +236,6 @@ def substitute(value: Polynomial, replace: Callable[[Atom], Polynomial]) -> Poly
     return total
 
 
-def atoms_inside(atoms: Iterable[Atom]) -> Iterator[Atom]:
-    """Atoms, and those that they are made of by arithmetic; of a choice, not those of its arms."""
-    work, seen = list(atoms), set[Atom]()
-    while work:
-        atom = work.pop()
-        if atom not in seen:
-            seen.add(atom)
-            yield atom
-            work += parts_of(atom)
-
-
 def parts_of(atom: Atom) -> Iterator[Atom]:
     """The atoms that an atom is made of directly, by arithmetic."""
     for each in atom.args:
@@ -254,6 +243,17 @@ def parts_of(atom: Atom) -> Iterator[Atom]:
             yield from each.atoms()
         elif isinstance(each, Atom):
             yield each
+
+
+def atoms_inside(atoms: Iterable[Atom], parts: Callable[[Atom], Iterable[Atom]] = parts_of) -> Iterator[Atom]:
+    """Atoms, and those that they are made of by arithmetic; of a choice, not those of its arms."""
+    work, seen = list(atoms), set[Atom]()
+    while work:
+        atom = work.pop()
+        if atom not in seen:
+            seen.add(atom)
+            yield atom
+            work += parts(atom)
 
 
 def describe(value: Polynomial) -> str:
