@@ -27,6 +27,7 @@ from tests.campaigns.schedules.races import table
 
 _SEEDS = 1_000_000_000
 _ALL = r"^\| all +\| +(\d+) \|"
+_KINDS = r"^all +(\d+) +(\d+) +(\d+) +(\d+)$"
 _PASSED, _FAILED = r"(\d+) passed", r"(\d+) (?:failed|error)"
 
 
@@ -114,6 +115,9 @@ CAMPAIGNS = (
         r"(\d+) wrong verdicts, .* (\d+) not confirmed",
     ),
     _benchmark("proof_agreement", "--orders 6", r"^(\d+) kernels: ", r"DISAGREE"),
+    _benchmark("footprint_oracle", "--examples 1500 --seed {seed}", r"^(\d+) kernels, ", r"kernels, (\d+) differ"),
+    _benchmark("memory_mutants", "--seed {seed}", _KINDS, r"^MISSED: "),
+    _benchmark("hand_over_mutants", "--seed {seed}", _KINDS, r"^MISSED: "),
     _benchmark("bank_oracle", "", r"^(\d+) instructions by a rule", r"kernels: (\d+) differ"),
     _benchmark("same_verdicts", "--slower 10 --without-core", r"^(\d+) objects, judged", r"(\d+) verdicts differ"),
     # Emitted kernels.
