@@ -34,7 +34,7 @@ _MOST = 12  # formulas of a kernel that are printed without --all
     help="The bytes that a pointer leads to, as a sum of products of arguments: A=M*K*2.",
 )  # fmt: skip
 @click.option(
-    "--range", "ranges", multiple=True, metavar="NAME=LOW..HIGH", help="What an argument, or group_x, may be."
+    "--range", "ranges", multiple=True, metavar="NAME=LOW..HIGH", help="What an argument, group_x or item_x may be."
 )
 @click.option(
     "--where", "relations", multiple=True, metavar="RELATION",
@@ -142,8 +142,9 @@ class _Asked:
         if not callable(describe):
             raise click.UsageError(f"{self.launch} is not a function")
         launch = check_description(describe())
-        grid = launch.get("grid", 1)
-        return contract_of_launch(kernel, launch["args"], (grid,) if isinstance(grid, int) else tuple(grid))
+        sizes = (launch.get("grid", 1), launch["block"])
+        grid, block = ((each,) if isinstance(each, int) else tuple(each) for each in sizes)
+        return contract_of_launch(kernel, launch["args"], grid, block)
 
     def same_of(self, kernel: KernelAccesses) -> dict[str, str]:
         pairs = {}

@@ -89,7 +89,7 @@ def draw_launches(facts: KernelFacts, contract: Contract) -> Iterator[DrawnLaunc
     """Different launches that the contract allows, those with the fewest numbers away from their least first."""
     seen = set[str]()
     names = [each.name for each in facts.arguments if each.kind == "by_value"]
-    names += [each for each in contract.ranges if each not in names and not each.startswith("group_")]
+    names += [each for each in contract.ranges if each not in names and not each.startswith(("group_", "item_"))]
     for grid_step, *steps in _list_steps(len(names) + 1):
         ranges = (contract.ranges.get(name, _FREE) for name in names)
         numbers = {
@@ -99,7 +99,7 @@ def draw_launches(facts: KernelFacts, contract: Contract) -> Iterator[DrawnLaunc
         sizes, grid = _sizes_of(facts, contract, numbers), _draw_grid(facts, contract, grid_step)
         if sizes is None or not _is_allowed(contract, numbers, grid):
             continue
-        launch = DrawnLaunch(numbers=numbers, sizes=sizes, grid=grid, block=_block_of(facts))
+        launch = DrawnLaunch(numbers=numbers, sizes=sizes, grid=grid, block=_block_of(facts, contract))
         if str(launch) not in seen:
             seen.add(str(launch))
             yield launch
@@ -139,7 +139,10 @@ def _is_allowed(contract: Contract, numbers: Mapping[str, int], grid: tuple[int,
     return True
 
 
-def _block_of(facts: KernelFacts) -> tuple[int, int, int]:
+def _block_of(facts: KernelFacts, contract: Contract) -> tuple[int, int, int]:
+    stated = [contract.ranges.get(f"item_{axis}", Bounds(0, 0)).high + 1 for axis in "xyz"]
+    if any(f"item_{axis}" in contract.ranges for axis in "xyz"):
+        return stated[0], stated[1], stated[2]
     if facts.required_workgroup is not None:
         x, y, z = facts.required_workgroup
         return x, y, z
@@ -207,18 +210,22 @@ def _list_outside(code: CodeObject, facts: KernelFacts, launch: DrawnLaunch) -> 
 
 
 def _as_value(argument: Argument, value: int) -> Value:
-    return value.to_bytes(8, "little")[: argument.size]
+    return (value % (1 << 64)).to_bytes(8, "little")[: argument.size]
 
 
-def contract_of_launch(kernel: KernelAccesses, args: Sequence[object], grid: Sequence[int]) -> Contract:
-    """What one launch promises: the bytes of its arrays, its numbers, and its workgroups."""
+def contract_of_launch(
+    kernel: KernelAccesses, args: Sequence[object], grid: Sequence[int], block: Sequence[int]
+) -> Contract:
+    """What one launch promises: the bytes of its arrays, its numbers, its workgroups and its work items."""
     extents, ranges = {}, {}
     explicit = [each for each in kernel.arguments if not each.hidden]
     for argument, value in zip(explicit, args, strict=True):
         if isinstance(value, int | np.integer):
-            ranges[argument.name] = Bounds(int(value), int(value))
+            word = int(value) % (1 << 8 * argument.size)
+            ranges[argument.name] = Bounds(word, word)
         elif argument.kind == "global_buffer" and hasattr(value, "nbytes"):
             extents[argument.name] = number(int(value.nbytes))
-    for axis, count in zip("xyz", (*grid, 1, 1, 1), strict=False):
-        ranges[f"group_{axis}"] = Bounds(0, count - 1)
+    for name, counts in (("group", grid), ("item", block)):
+        for axis, count in zip("xyz", (*counts, 1, 1, 1), strict=False):
+            ranges[f"{name}_{axis}"] = Bounds(0, count - 1)
     return Contract(extents=extents, ranges=ranges)
