@@ -159,8 +159,8 @@ def conditions_of(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[Launc
         "the grid has less than 2^32 threads",
         (f"{tiles} * {threads} <= {(1 << 32) - 1}",),
     )
-    yield from _factorconditions_of(tile, asked)
-    yield from _scaleconditions_of(tile, asked)
+    yield from _conditions_of_factors(tile, asked)
+    yield from _conditions_of_scales(tile, asked)
     yield LaunchCheck("p.D != nullptr", "D is given")
     yield LaunchCheck(f"(std::uintptr_t)p.D % {out} == 0", "D is aligned to its elements")
     yield LaunchCheck("p.d_stride >= p.N", "rows of D are at least N elements apart", ("d_stride >= N",))
@@ -171,14 +171,14 @@ def conditions_of(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[Launc
         "p.d_batch >= 0 && p.d_batch < (1LL << 56)", "strides of D don't overflow", (f"d_batch <= {(1 << 56) - 1}",)
     )
     yield LaunchCheck("p.batches == 1 || p.d_batch >= (p.M - 1) * p.d_stride + p.N", "matrices of D don't overlap")
-    yield from _endconditions_of(asked)
-    yield from _splitconditions_of(tile, asked)
+    yield from _conditions_of_end(asked)
+    yield from _conditions_of_splits(tile, asked)
     if asked.persistent:
         words = "a persistent kernel is told how many workgroups to start"
         yield LaunchCheck("p.workgroups >= 1", words, ("workgroups >= 1",))
 
 
-def _factorconditions_of(tile: GemmTile, asked: WholeGemm) -> Iterator[LaunchCheck]:
+def _conditions_of_factors(tile: GemmTile, asked: WholeGemm) -> Iterator[LaunchCheck]:
     geometry, size, packed = tile.geometry, tile.element.bytes, tile.element.packed
     for pointer, letter, (_, row) in _factors(tile, asked):
         stride, batch = f"{letter}_stride", f"{letter}_batch"
@@ -208,7 +208,7 @@ def _factorconditions_of(tile: GemmTile, asked: WholeGemm) -> Iterator[LaunchChe
         yield LaunchCheck(f"p.{batch} >= 0", f"matrices of {pointer} follow one another", (f"{batch} <= {_LONGEST}",))
 
 
-def _endconditions_of(asked: WholeGemm) -> Iterator[LaunchCheck]:
+def _conditions_of_end(asked: WholeGemm) -> Iterator[LaunchCheck]:
     """Of what the epilogue reads."""
     out = asked.output.bytes
     if EpilogueStep.BETA in asked.epilogue:
@@ -230,7 +230,7 @@ def _endconditions_of(asked: WholeGemm) -> Iterator[LaunchCheck]:
             yield LaunchCheck(test, f"{pointer} is given, and aligned to its elements")
 
 
-def _splitconditions_of(tile: GemmTile, asked: WholeGemm) -> Iterator[LaunchCheck]:
+def _conditions_of_splits(tile: GemmTile, asked: WholeGemm) -> Iterator[LaunchCheck]:
     rows, width = tile.geometry.BM, asked.output.width
     yield LaunchCheck(
         "p.splits == 1 || (p.partial != nullptr && (std::uintptr_t)p.partial % 16 == 0)",
@@ -249,7 +249,7 @@ def _splitconditions_of(tile: GemmTile, asked: WholeGemm) -> Iterator[LaunchChec
     )
 
 
-def _scaleconditions_of(tile: GemmTile, asked: WholeGemm) -> Iterator[LaunchCheck]:
+def _conditions_of_scales(tile: GemmTile, asked: WholeGemm) -> Iterator[LaunchCheck]:
     if not tile.has_scales:
         return
     scales = tile.scales
