@@ -1,4 +1,4 @@
-"""Small kernels in HIP or assembly: takes their source, gives what `rota lint` says of them."""
+"""Small kernels in HIP or assembly, and what `rota lint` says of them."""
 
 from __future__ import annotations
 

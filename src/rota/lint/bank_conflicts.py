@@ -224,11 +224,10 @@ def _is_whole(address: Linear, word: int) -> bool:
 
 def count_conflicts(rule: BankRule, word: int, places: Sequence[int], active: int) -> BankClocks:
     """What conflicts add to one wave's access at these places, of the active lanes."""
-    extra, ways, banks = 0, 1, rule.banks.value
+    extra, ways = 0, 1
     reach = range(0, rule.read_bytes, word)
     for phase in rule.phases:
-        words = {(places[lane] + more) // word for lane in phase if active >> lane & 1 for more in reach}
-        most = max(Counter(each % banks for each in words).values(), default=1)
+        most = rule.count_turns((places[lane] + more) // word for lane in phase if active >> lane & 1 for more in reach)
         extra, ways = extra + most - 1, max(ways, most)
     return BankClocks(extra, ways)
 

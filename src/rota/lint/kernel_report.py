@@ -482,7 +482,7 @@ def _weigh(around: CodeLoop | None, report: LintReport) -> tuple[Severity, str]:
     said = f"predicted: {found.cost:.0f} of {found.clocks:.0f} clocks a trip, with all conflicts of the loop"
     if found.matters:
         return Severity.WARNING, said
-    return Severity.NOTE, f"{said}; they are hidden behind {found.bound_by}"
+    return Severity.NOTE, f"{said}; {found.bound_by} hides them"
 
 
 def _is_main(loop: CodeLoop, report: LintReport) -> bool:

@@ -6,6 +6,8 @@ A code object names its architecture and no device; this is all that can be know
 from __future__ import annotations
 
 import enum
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -387,6 +389,10 @@ class BankRule:
     phases_known: Confidence
     source: str
     writes: bool = False
+
+    def count_turns(self, words: Iterable[int]) -> int:
+        """Clocks of a phase whose lanes want these words: a bank serves one a clock, and lanes may share a word."""
+        return max(Counter(word % self.banks.value for word in set(words)).values(), default=1)
 
 
 _NAMEABLE = 256  # vector registers of an operand's bits

@@ -44,7 +44,7 @@ from tests.campaigns.shared_folder import shared_folder
 from tests.isa.corpus.cases import Case, cases
 
 FOLDER = "kernels"
-_ROOM = 1 << 20  # bytes behind each pointer of a kernel whose launch nobody knows
+_ROOM = 1 << 20  # bytes that each pointer leads to, of a kernel whose launch nobody knows
 _SIZE = 64  # what its numbers are
 _MOST = 6_000  # instructions of a wave
 _WORD = 4
@@ -143,7 +143,7 @@ def record_addresses(program: KernelProgram, launch: Launch) -> Addresses:
 
 
 def guess_launch(facts: KernelFacts) -> Launch:
-    """Zeros behind each pointer, a small number for all else."""
+    """Zeros that each pointer leads to, a small number for all else."""
     args: list[Any] = []
     for each in facts.arguments:
         if each.hidden:

@@ -6,7 +6,6 @@ chunk that belongs at its place.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -43,7 +42,7 @@ def bank_conflicts(tile: GemmTile, layout: LdsLayout) -> int:
     """Clocks that bank conflicts add to the LDS reads of one part of the tile, all its pieces together."""
     rule, word = architecture_of(tile.machine).bank_rule(tile.read_bytes), tile.register_bytes
     return sum(
-        extra_clocks([address // word for lane in phase for address in addresses[lane]], rule.banks.value)
+        rule.count_turns(address // word for lane in phase for address in addresses[lane]) - 1
         for addresses in _reads(tile, layout)
         for phase in rule.phases
     )
@@ -76,12 +75,6 @@ def _reads(tile: GemmTile, layout: LdsLayout) -> Iterator[list[range]]:
             for lane in range(tile.lanes)
         ]
         yield [range(start, start + tile.read_bytes, tile.register_bytes) for start in starts]
-
-
-def extra_clocks(words: list[int], banks: int) -> int:
-    """A bank serves one address a clock; lanes that want the same one share it."""
-    wanted = Counter(word % banks for word in set(words))
-    return max(wanted.values()) - 1
 
 
 # B as K x N in LDS.
@@ -224,8 +217,8 @@ class ColumnPanels:
         ]
         lost = 0
         for phase in rule.phases:
-            words = [at // word for lane in phase for at in range(starts[lane], starts[lane] + width, word)]
-            lost += extra_clocks(words, rule.banks.value)
+            words = (at // word for lane in phase for at in range(starts[lane], starts[lane] + width, word))
+            lost += rule.count_turns(words) - 1
         return lost * tile.steps * self.step_reads
 
 

@@ -174,7 +174,7 @@ def conditions_of(name: str, tile: GemmTile, asked: WholeGemm) -> Iterator[Launc
     yield from _conditions_of_end(asked)
     yield from _conditions_of_splits(tile, asked)
     if asked.persistent:
-        words = "a persistent kernel is told how many workgroups to start"
+        words = "a persistent kernel needs at least one workgroup"
         yield LaunchCheck("p.workgroups >= 1", words, ("workgroups >= 1",))
 
 

@@ -15,11 +15,10 @@ from types import MappingProxyType
 from rota.errors import Finding, IsaError, Severity
 from rota.prove.causes import LEVEL, UNDECIDED, EvidenceLevel
 from rota.prove.footprint.accesses import Footprint, KernelAccesses, list_cases
-from rota.prove.footprint.known_sums import PRIME, Contract, KnownSums, in_range, inequalities_of
+from rota.prove.footprint.known_sums import MADE, PRIME, Contract, KnownSums, in_range, inequalities_of, rebuild
 from rota.prove.footprint.polynomial import Atom, Monomial, Polynomial, number, of_atom, substitute
 
 _SHARED = frozenset({"argument", "word of arguments", "launch", "kernarg", "stated"})  # by all workgroups
-_MADE = frozenset({"narrow", "signed", "quotient", "high", "remainder", "min", "max", "divided", "sign"})
 NOTHING_SAME: Mapping[str, str] = MappingProxyType({})
 _MOST_PAIRS = 2000
 _MOST_ROWS = 2  # products of arguments, of which each makes three cases
@@ -99,7 +98,7 @@ class _Judge:
             if not (
                 case.is_never_negative(away - number(one.size))
                 or case.is_never_negative(number(0) - away - number(other.size))
-                or case.is_never_negative(number(-1))
+                or case.is_never_negative(number(-1))  # it doesn't happen
             ):
                 return False
         return True
@@ -123,12 +122,13 @@ class _Judge:
         if atom.op in _SHARED:
             return of_atom(atom)
         if atom not in self._primed:
-            args: tuple[object, ...] = (*atom.args, PRIME)
-            if atom.op in _MADE:
-                args = tuple(self._prime(each) if isinstance(each, Polynomial) else each for each in atom.args)
-            op = atom.op if atom.op in _MADE or atom.op in {"workgroup", "item"} else f"{atom.op}{PRIME}"
-            self._primed[atom] = self._words.atoms.make(op, args, atom.text + PRIME, atom.bounds, by_lane=atom.by_lane)
+            is_made = atom.op in MADE
+            self._primed[atom] = rebuild(self._words, atom, self._prime) if is_made else self._prime_leaf(atom)
         return self._primed[atom]
+
+    def _prime_leaf(self, atom: Atom) -> Polynomial:
+        op = atom.op if atom.op in {"workgroup", "item"} else f"{atom.op}{PRIME}"
+        return self._words.atoms.make(op, (*atom.args, PRIME), atom.text + PRIME, atom.bounds, by_lane=atom.by_lane)
 
 
 def _rows_of(away: Polynomial) -> Iterator[Polynomial]:

@@ -4,7 +4,7 @@ Facts are what a caller promises, the comparisons on the way to the place, and w
 choices are made of.  Taking each product of unknown numbers for a number of its own, the question whether a number may
 be negative is one of linear arithmetic, which z3 decides; "no" is a proof.  Products of facts are facts: of two of
 them, and of one with numbers that aren't negative, where the product is one that the question or another fact has.  A
-minimum is one of its two numbers, and a choice, too: each case is asked about by itself.
+minimum, or maximum, is one of its two numbers: each case is asked about by itself.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_PRODUCTS = 400
 _MOST_ROUNDS = 4  # of numbers that are inside of others
 _PARTS = frozenset({"quotient", "high", "remainder"})
 _MOST_NEW = 2  # products of a product of facts that neither the question nor a fact has
-_MOST_CASES = 3  # minima and choices of which each is taken apart
+_MOST_CASES = 3  # minima and maxima of which each is taken apart
 PRIME = "'"  # ends the name of a number that another workgroup has
 GIVEN = frozenset({"argument", "word of arguments", "workgroup", "item", "launch", "stated"})
 
@@ -69,7 +69,7 @@ class NewNumbers:
 def rebuild(words: Words, atom: Atom, change: Callable[[Polynomial], Polynomial]) -> Polynomial:
     """A number that is made of others by arithmetic, made of changed ones."""
     inside = [each for each in atom.args if isinstance(each, Polynomial)]
-    make = _MADE.get(atom.op)
+    make = MADE.get(atom.op)
     if make is None or not inside:
         return of_atom(atom)
     new = [change(each) for each in inside]
@@ -81,7 +81,7 @@ def _last_number(atom: Atom) -> int:
     return next(each for each in atom.args[1:] if isinstance(each, int))
 
 
-_MADE: dict[str, Callable[[Words, list[Polynomial], Atom], Polynomial]] = {
+MADE: dict[str, Callable[[Words, list[Polynomial], Atom], Polynomial]] = {
     "divided": lambda words, new, _: words.divide(*new),
     "sign": lambda words, new, _: words.sign_of(HeldWord(new[0]), -1).whole,
     "remainder": lambda words, new, atom: words.remainder(new[0], _last_number(atom)),
@@ -110,7 +110,7 @@ def leaves_of(whole: Polynomial) -> Iterator[Atom]:
         if atom in seen:
             continue
         seen.add(atom)
-        inside = [each for each in atom.args if isinstance(each, Polynomial)] if atom.op in _MADE else []
+        inside = [each for each in atom.args if isinstance(each, Polynomial)] if atom.op in MADE else []
         if inside:
             work += [each for one in inside for each in one.atoms()]
         else:
