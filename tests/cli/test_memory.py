@@ -87,6 +87,7 @@ def test_pointers_that_are_the_same(tmp_path: Path) -> None:
     (kernel,) = data(f"memory {file} --apart --same y=x {ranges}", status=1)["kernels"]
     assert "I503" in {each["code"] for each in kernel["findings"]}
     assert rota(f"memory {file} --apart --same y=q").exit_code == 1
+    assert rota(f"memory {file} --same y=x").exit_code == 2
 
 
 def test_without_an_extent_nothing_is_said_of_bounds(tmp_path: Path) -> None:

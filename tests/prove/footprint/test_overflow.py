@@ -11,7 +11,7 @@ from rota.isa.binary.kernel_facts import Argument
 from rota.isa.decoded import load_program
 from rota.isa.disassembly import read_listing
 from rota.prove.footprint.accesses import KernelAccesses, read_accesses
-from rota.prove.footprint.overflow import Loss, Overflow, find_overflows, report_overflow
+from rota.prove.footprint.overflow import Doubt, Loss, Overflow, find_overflows, report_overflow
 from rota.targets.registry import architecture_named
 from tests.campaigns.machine_code.footprint_oracle import Meaning
 from tests.campaigns.machine_code.value_record import Launch, recorded
@@ -37,6 +37,10 @@ BY_BUFFER = BUFFER + "buffer_load_dword v9, v1, s[12:15], 0 offen"
 PRODUCT = "s_mul_i32 s16, s2, s8\n"
 HIGH = "s_mul_hi_u32 s17, s2, s8\n"
 ADD, ADD_HIGH, ADD_ZERO = "s_add_u32 s10, s4, s16\n", "s_addc_u32 s11, s5, s17\n", "s_addc_u32 s11, s5, 0\n"
+FIRST = "s_mul_i32 s18, s8, s9\ns_mul_hi_u32 s17, s8, s9\n"  # another product
+MASK, LATE_MASK = "s_and_b32 s17, s17, 0xffff\n", "s_and_b32 s19, s19, 0xffff\n"
+CARRIED = "s_add_u32 s16, s18, s16\ns_addc_u32 s17, s17, 0\n"
+LATE_HIGH, LATE_ADD = "s_mul_hi_u32 s19, s2, s8\n", "s_add_u32 s17, s17, s19\n"
 ROWS = "v_mov_b32_e32 v4, s2\n"
 
 
@@ -142,6 +146,16 @@ TWINS = {
         "v_add_co_u32_e32 v2, vcc, s4, v5\nv_mov_b32_e32 v6, s5\nv_addc_co_u32_e32 v3, vcc, v7, v6, vcc\n" + BY_VECTOR,
         bits=32, product="group_x*stride", least=1 << 32,
     ),
+    "a high word that is masked and added after the carry": Wrong(
+        text=FIRST + MASK + PRODUCT + CARRIED + ADD + ADD_HIGH + BY_SCALAR,
+        right=FIRST + MASK + PRODUCT + CARRIED + LATE_HIGH + LATE_MASK + LATE_ADD + ADD + ADD_HIGH + BY_SCALAR,
+        bits=32, product="group_x*stride", least=1 << 32,
+    ),
+    "a high word that is added after the carry": Wrong(
+        text=FIRST + PRODUCT + CARRIED + ADD + ADD_HIGH + BY_SCALAR,
+        right=FIRST + PRODUCT + CARRIED + LATE_HIGH + LATE_ADD + ADD + ADD_HIGH + BY_SCALAR,
+        bits=32, product="group_x*stride", least=1 << 32,
+    ),
 }  # fmt: skip
 
 
@@ -163,7 +177,9 @@ def test_bits_that_are_lost_are_found_and_the_right_twin_has_none(name: str) -> 
 
 
 EXECUTED = ("a product without its high word", "a multiple", "a product with a sign", "a product of lanes",
-            "low words added without their carry", "one way of two", "the lanes of a branch")  # fmt: skip
+            "low words added without their carry", "one way of two", "the lanes of a branch",
+            "a high word that is masked and added after the carry",
+            "a high word that is added after the carry")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", EXECUTED)
@@ -219,6 +235,49 @@ def test_numbers_that_fit_are_no_findings() -> None:
     assert found("s_mov_b64 s[10:11], s[4:5]\n" + BY_SCALAR) == ()
     small = "s_and_b32 s16, s2, 0xffff\ns_and_b32 s18, s8, 0xffff\ns_mul_i32 s16, s16, s18\n"
     assert found(small + ADD + ADD_ZERO + BY_SCALAR) == ()
+
+
+# s7 is s2 divided by s9, as LLVM computes it.
+DIVISION = """
+s_sub_i32 s20, 0, s9
+v_cvt_f32_u32_e32 v5, s9
+v_rcp_iflag_f32_e32 v5, v5
+v_mul_f32_e32 v5, 0x4f7ffffe, v5
+v_cvt_u32_f32_e32 v5, v5
+v_readfirstlane_b32 s21, v5
+s_mul_i32 s20, s20, s21
+s_mul_hi_u32 s20, s21, s20
+s_add_i32 s21, s21, s20
+s_mul_hi_u32 s7, s2, s21
+s_mul_i32 s22, s7, s9
+s_sub_i32 s22, s2, s22
+s_add_i32 s23, s7, 1
+s_sub_i32 s24, s22, s9
+s_cmp_ge_u32 s22, s9
+s_cselect_b32 s7, s23, s7
+s_cselect_b32 s22, s24, s22
+s_add_i32 s23, s7, 1
+s_sub_i32 s24, s22, s9
+s_cmp_ge_u32 s22, s9
+s_cselect_b32 s7, s23, s7
+"""
+
+
+@pytest.mark.parametrize(("text", "doubt"), [
+    ("s_and_b32 s2, s2, 0xffff\n" + DIVISION + "s_lshl_b32 s16, s7, 12\n", Doubt.DIVISION_BY_ZERO),
+    (DIVISION + "s_lshl_b32 s16, s7, 12\n", Doubt.LAUNCH),
+    ("s_mul_hi_u32 s16, s8, s9\ns_lshl_b32 s16, s16, 2\n", Doubt.HIGH_WORD),
+])  # fmt: skip
+def test_what_no_caller_is_known_to_reach_is_undecided(text: str, doubt: Doubt) -> None:
+    """A quotient is at most what is divided; and a product that needs more than 64 bits has no wider form."""
+    (overflow,) = found(text + ADD + ADD_ZERO + BY_SCALAR)
+    assert overflow.doubt is doubt
+
+
+def test_a_quotient_times_an_argument_is_required() -> None:
+    (overflow,) = found(DIVISION + "s_mul_i32 s16, s7, s8\n" + ADD + ADD_ZERO + BY_SCALAR)
+    assert overflow.required
+    assert overflow.boundaries[0].formula == "stride*(group_x)/(count)"
 
 
 def test_formulas_are_what_the_interpreter_computes() -> None:

@@ -89,6 +89,8 @@ def memory(
     from rota.prove.footprint.overflow import find_overflows, report_overflow
     from rota.prove.hand_overs import find_hand_overs
 
+    if same and not apart:
+        raise click.UsageError("--same is about --apart, which isn't asked for")
     code, name = find_code(kernel, device=device, compiler=compiler)
     asked = _Asked(file=kernel, extents=extents, ranges=ranges, relations=relations, launch=launch, same=same)
     rows = []

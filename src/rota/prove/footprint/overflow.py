@@ -16,7 +16,17 @@ from rota.errors import Finding, Severity
 from rota.prove.causes import LEVEL, UNDECIDED, EvidenceLevel
 from rota.prove.footprint.accesses import Footprint, KernelAccesses
 from rota.prove.footprint.flow import KernelFlow
-from rota.prove.footprint.polynomial import Atom, Monomial, Polynomial, atoms_inside, describe, parts_of, product_bounds
+from rota.prove.footprint.polynomial import (
+    Atom,
+    Bounds,
+    Monomial,
+    Polynomial,
+    atoms_inside,
+    bounds_of,
+    describe,
+    parts_of,
+    product_bounds,
+)
 from rota.prove.footprint.words import HeldWord, Words
 
 _OF_LAUNCH = frozenset({"workgroup", "item", "launch"})
@@ -44,12 +54,24 @@ class Loss(enum.Enum):
     CARRY = "a carry into the bits above is dropped"
 
 
+class Doubt(enum.Enum):
+    """Why a number may not be too large, or may be meant so."""
+
+    DIVISION_BY_ZERO = "only the quotient of a division by zero reaches it"
+    LAUNCH = "the size of the launch alone reaches it"
+    ONE_ARGUMENT = "one argument reaches it alone: its caller knows how large it is"
+    HIGH_WORD = "it is a high word: the number would have more than 64 bits"
+    LOOP = "what a loop counts isn't bounded here"
+    UNKNOWN = "it depends on a number that isn't followed"
+    OFFSET = "the access takes an offset of 32 bits"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overflow:
     """A number that is used in `bits`, although it may have more, in the address of some accesses.
 
-    `at` is the number of the instruction that made or used it so, -1 if several did. `undecided` says why it may be
-    meant or may not happen; it is empty where a wider number was possible and is missing.
+    `at` is the number of the instruction that made or used it so, -1 if several did. Without a `doubt` a wider
+    number was possible and is missing.
     """
 
     whole: Polynomial
@@ -57,13 +79,13 @@ class Overflow:
     signed: bool
     loss: Loss
     at: int
-    undecided: str
+    doubt: Doubt | None
     boundaries: tuple[Boundary, ...]
     accesses: tuple[Footprint, ...]
 
     @property
     def required(self) -> bool:
-        return not self.undecided
+        return self.doubt is None
 
 
 def find_overflows(kernel: KernelAccesses) -> tuple[Overflow, ...]:
@@ -75,24 +97,44 @@ def find_overflows(kernel: KernelAccesses) -> tuple[Overflow, ...]:
             found.setdefault(lost, []).append((is_offset, each))
     groups: dict[tuple[object, ...], list[Overflow]] = {}
     for lost, uses in found.items():
-        boundaries = tuple(sorted(_boundaries(lost.whole, lost.bits - lost.signed), key=_is_of_launch))
+        boundaries = _list_boundaries(lost, _bounds_by_one_or_more) or _list_boundaries(lost, bounds_of)
         if not boundaries or any(_is_pointer(each) for each in lost.whole.atoms()):
             continue
-        undecided = _doubt(lost, boundaries, walk.counts, is_offset=all(is_offset for is_offset, _ in uses))
+        doubt = _find_doubt(lost, boundaries, walk.counts, is_offset=all(is_offset for is_offset, _ in uses))
         made = Overflow(
-            whole=lost.whole, bits=lost.bits, signed=lost.signed, loss=lost.loss, at=lost.at, undecided=undecided,
+            whole=lost.whole, bits=lost.bits, signed=lost.signed, loss=lost.loss, at=lost.at, doubt=doubt,
             boundaries=boundaries, accesses=tuple(dict.fromkeys(each for _, each in uses)),
         )  # fmt: skip
         products = frozenset(tuple(map(_name, each.factors)) for each in boundaries)
-        key = (lost.bits, lost.signed, lost.loss, undecided, products)
+        key = (lost.bits, lost.signed, lost.loss, doubt, products)
         groups.setdefault(key, []).append(made)
     overflows = [_join(each) for each in groups.values()]
     return tuple(sorted(overflows, key=lambda each: (not each.required, each.at)))
 
 
+def _list_boundaries(lost: _Lost, of: Callable[[Atom], Bounds]) -> tuple[Boundary, ...]:
+    return tuple(sorted(_boundaries(lost.whole, lost.bits - lost.signed, of), key=_is_of_launch))
+
+
+def _bounds_by_one_or_more(atom: Atom) -> Bounds:
+    """The bounds of an atom, where no divisor is zero: a quotient is at most what is divided."""
+    inside = atom.args[0] if atom.op == "divided" else None
+    if not isinstance(inside, Polynomial) or inside.bounds().low < 0:
+        return atom.bounds
+    return Bounds(0, min(inside.bounds().high, atom.bounds.high))
+
+
 def _is_of_launch(boundary: Boundary) -> bool:
     """True for a product that the size of the launch alone makes too large: the last ones to be named."""
-    return all(each.op in _OF_LAUNCH or each.text.startswith("packet[") for each in _leaves_of(boundary.factors))
+    dividends = atoms_inside(boundary.factors, lambda atom: _dividend_of(atom) or _parts_and_arms(atom))
+    leaves = (each for each in dividends if each.op in _LEAVES)
+    return all(each.op in _OF_LAUNCH or each.text.startswith("packet[") for each in leaves)
+
+
+def _dividend_of(atom: Atom) -> tuple[Atom, ...]:
+    """What a quotient is large by: not its divisor."""
+    inside = atom.args[0] if atom.op == "divided" else None
+    return tuple(inside.atoms()) if isinstance(inside, Polynomial) else ()
 
 
 def _name(atom: Atom) -> str:
@@ -107,19 +149,21 @@ def _is_pointer(atom: Atom) -> bool:
     return atom.op in {"argument", "kernarg", "packet"} and atom.bounds.high >= 1 << 32
 
 
-def _doubt(lost: _Lost, boundaries: tuple[Boundary, ...], counts: Callable[[Atom], bool], *, is_offset: bool) -> str:
+def _find_doubt(
+    lost: _Lost, boundaries: tuple[Boundary, ...], counts: Callable[[Atom], bool], *, is_offset: bool
+) -> Doubt | None:
+    if not _list_boundaries(lost, _bounds_by_one_or_more):
+        return Doubt.DIVISION_BY_ZERO
     factors = [each for boundary in boundaries for each in boundary.factors]
-    if all(map(_is_of_launch, boundaries)):
-        return "the size of the launch alone reaches it"
-    if all(len(each.factors) == 1 and _is_of_one_argument(each.factors[0]) for each in boundaries):
-        return "one argument reaches it alone: its caller knows how large it is"
-    if any(map(counts, _inside(lost.whole.atoms()))):
-        return "what a loop counts isn't bounded here"
-    if any(each.op == "unknown" and not _is_loaded(each) for each in _inside(factors)):
-        return "it depends on a number that isn't followed"
-    if is_offset and lost.bits == 32 and lost.loss is Loss.BITS:
-        return "the access takes an offset of 32 bits"
-    return ""
+    doubts = {
+        Doubt.LAUNCH: all(map(_is_of_launch, boundaries)),
+        Doubt.ONE_ARGUMENT: all(len(each.factors) == 1 and _is_of_one_argument(each.factors[0]) for each in boundaries),
+        Doubt.HIGH_WORD: all(any(factor.op == "high" for factor in each.factors) for each in boundaries),
+        Doubt.LOOP: any(map(counts, _inside(lost.whole.atoms()))),
+        Doubt.UNKNOWN: any(each.op == "unknown" and not _is_loaded(each) for each in _inside(factors)),
+        Doubt.OFFSET: is_offset and lost.bits == 32 and lost.loss is Loss.BITS,
+    }
+    return next((doubt for doubt, holds in doubts.items() if holds), None)
 
 
 def _leaves_of(atoms: Iterable[Atom]) -> Iterator[Atom]:
@@ -153,36 +197,32 @@ def _join(group: list[Overflow]) -> Overflow:
     return replace(first, accesses=tuple(sorted(accesses, key=lambda each: each.operation.number)))
 
 
-def _boundaries(whole: Polynomial, bits: int) -> Iterator[Boundary]:
+def _boundaries(whole: Polynomial, bits: int, of: Callable[[Atom], Bounds]) -> Iterator[Boundary]:
     """The products of a sum that alone reach the limit."""
     limit = 1 << bits
     for factors, factor in whole.terms:
-        unbounded = [each for each in factors if not _is_small(each)]
-        if factor <= 0 or not unbounded or product_bounds(factors).high * factor < limit:
+        unbounded = [each for each in factors if not of(each).within(0, _SMALL)]
+        if factor <= 0 or not unbounded or product_bounds(factors, of).high * factor < limit:
             continue
         if bits >= 31 and len(unbounded) == 1 and factor == 1 and len(factors) == 1:
             continue  # a word by itself: what a sum adds to it isn't followed
-        bounded = math.prod(each.bounds.high for each in factors if _is_small(each))
+        bounded = math.prod(of(each).high for each in factors if each not in unbounded)
         least = -(-limit // (factor * max(bounded, 1)))
-        yield Boundary(factors=tuple(unbounded), least=least, example=_example(unbounded, least))
+        yield Boundary(factors=tuple(unbounded), least=least, example=_example(unbounded, least, of))
 
 
-def _is_small(atom: Atom) -> bool:
-    """True for numbers of lanes, waves and the like, which the block bounds."""
-    return atom.bounds.within(0, _SMALL)
+_ADDRESS = 48  # bits of an address: no memory is where a number has more
+_SMALL = 1 << 12  # numbers of lanes, waves and the like, which the block bounds
 
 
-_SMALL = 1 << 12
-
-
-def _example(factors: list[Atom], least: int) -> tuple[tuple[str, int], ...]:
+def _example(factors: list[Atom], least: int, of: Callable[[Atom], Bounds]) -> tuple[tuple[str, int], ...]:
     """Factors whose product is at least `least`: powers of two, of about equal size."""
     found: dict[str, int] = {}
     left = least
     for place, each in enumerate(factors):
         count = len(factors) - place
         chosen = left if count == 1 else 1 << max(round(math.log2(max(left, 1)) / count), 0)
-        chosen = min(chosen, each.bounds.high)
+        chosen = min(chosen, of(each).high)
         found[_name(each)] = max(found.get(_name(each), 1), chosen)
         left = -(-left // max(chosen, 1))
     return tuple(found.items())
@@ -216,7 +256,8 @@ class _Walk:
                     continue
                 if each.op in {"narrow", "signed"}:
                     _, bits, at = each.args
-                    yield _Lost(inside, _int(bits), each.op == "signed", Loss.BITS, _int(at)), is_offset
+                    if _int(bits) < _ADDRESS:
+                        yield _Lost(inside, _int(bits), each.op == "signed", Loss.BITS, _int(at)), is_offset
                 elif each.op == "lost carry" and isinstance(each.args[1], Polynomial):
                     yield _Lost(inside + each.args[1], 32, signed=False, loss=Loss.CARRY, at=-1), is_offset
 
@@ -272,9 +313,9 @@ def report_overflow(kernel: KernelAccesses, each: Overflow) -> Finding:
     ]  # fmt: skip
     example = ", ".join(f"{name} = {value:,}" for name, value in each.boundaries[0].example)
     evidence += [("for example", example), ("accesses", len(each.accesses))]
-    if each.undecided:
-        evidence.append((UNDECIDED, each.undecided))
-    level = EvidenceLevel.UNDECIDED if each.undecided else EvidenceLevel.REQUIRED
+    if each.doubt:
+        evidence.append((UNDECIDED, each.doubt.value))
+    level = EvidenceLevel.UNDECIDED if each.doubt else EvidenceLevel.REQUIRED
     fix = "add the high word of the product, too" if each.loss is Loss.BITS else "add the low words with their carry"
     return Finding(
         "I501",
@@ -282,5 +323,5 @@ def report_overflow(kernel: KernelAccesses, each: Overflow) -> Finding:
         concerns=tuple(concerns),
         evidence=((LEVEL, level.value), *evidence),
         fixes=(fix,),
-        severity=Severity.WARNING if each.undecided else Severity.ERROR,
+        severity=Severity.WARNING if each.doubt else Severity.ERROR,
     )

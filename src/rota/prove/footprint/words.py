@@ -173,7 +173,7 @@ class Words:
             return whole
         op = "signed" if signed else "narrow"
         text = f"{'i' if signed else 'u'}{bits}({whole})"
-        kept = whole if bits == 32 else None
+        kept = whole if bits >= 32 else None
         return self.atoms.make(
             op, (whole, bits, at), text, fits, by_lane=whole.by_lane, low=kept
         )  # fmt: skip
@@ -287,7 +287,10 @@ class Words:
 
     def add(self, one: HeldWord, other: HeldWord, at: int, sign: int = 1) -> HeldWord:
         highs = [self._high_of(each) for each in (one, other)]
-        if sign > 0 and highs[0] is not None and highs[1] is not None:  # a carry into them may be added later
+        if sign > 0 and highs[0] is not None and highs[1] is not None:
+            if (total := self._add_above_low(one, other)) is not None:
+                return HeldWord(total, 1, at)
+            # A carry into them may be added later.
             by_lane = any(each.by_lane for each in highs if each is not None)
             text = f"high words of {highs[0]} and {highs[1]}"
             return HeldWord(self.atoms.make("high sum", tuple(highs), text, ANY_WORD, by_lane=by_lane), 0, at)
@@ -299,9 +302,17 @@ class Words:
             return HeldWord(self.atoms.limit(self.value(one) + self.value(other).times(sign)), 0, at)
         return HeldWord(self.atoms.limit(one.whole + other.whole.times(sign)), 0, at)
 
+    def _add_above_low(self, one: HeldWord, other: HeldWord) -> Polynomial | None:
+        """The number of two high words, if the low word of one was added to the number of the other one before."""
+        for above, below in ((one, other), (other, one)):
+            total = above.whole + self.value(below).times(WORD)
+            if above.part == 1 and (whole := self._restore_low(total)) != total:
+                return whole
+        return None
+
     def _restore_low(self, whole: Polynomial) -> Polynomial:
         """The same number, where products of a low word and of the high one above it are products of both."""
-        highs = [(each, inside) for each in whole.atoms() if (inside := _below(each)) is not None]
+        highs = [(each, inside) for each in whole.atoms() if (inside := self._with_low(each)) is not None]
         changed: dict[Atom, Polynomial] = {}
         above = set[Atom]()
         for each in whole.atoms() if highs else ():
@@ -312,6 +323,13 @@ class Words:
                     above.add(high)
         found = substitute(whole, lambda atom: changed.get(atom, of_atom(atom)))
         return found if changed and not above & set(found.atoms()) else whole
+
+    def _with_low(self, high: Atom) -> Polynomial | None:
+        """The number whose bits from 32 on an atom is; of a masked high word, what the mask leaves of the number."""
+        inside, bits = high.args if high.op == "field" else (None, None)
+        return (
+            self.narrow(inside, 32 + bits) if isinstance(inside, Polynomial) and isinstance(bits, int) else _below(high)
+        )
 
     def carry(self, one: HeldWord, other: HeldWord, sign: int = 1) -> Predicate:
         return Predicate("carry", (one.whole, other.whole, one.part, other.part, sign))
