@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 from random import Random
 from typing import Any
 
@@ -31,7 +32,7 @@ from rota.prove.footprint.accesses import read_accesses
 from rota.prove.footprint.apart import find_overlaps
 from rota.prove.footprint.bounds import Reach, judge_bounds, parse_contract
 from rota.prove.footprint.known_sums import Contract
-from rota.prove.footprint.polynomial import Bounds
+from rota.prove.footprint.polynomial import Bounds, Polynomial
 from rota.prove.operation import UnknownOperationError
 from rota.targets.registry import architecture_named
 from tests.prove.footprint.test_apart import RANGES, TWINS as APART
@@ -56,12 +57,13 @@ class Subject:
     extents: tuple[str, ...]
     ranges: tuple[str, ...]
     apart: bool
+    where: tuple[str, ...] = ()
 
 
 def list_subjects() -> list[Subject]:
     inside = [
         Subject(name=f"inside: {name}", takes=each.takes, body=each.right, extents=each.extents, ranges=each.ranges,
-                apart=False)
+                apart=False, where=each.where)
         for name, each in INSIDE.items()
     ]  # fmt: skip
     apart = [
@@ -117,7 +119,7 @@ def is_proved(facts: KernelFacts, text: str, subject: Subject) -> bool:
     kernel = read_accesses(facts, read_listing(text, facts.name), architecture)
     if kernel.refused:
         return False
-    contract = parse_contract(kernel, subject.extents, subject.ranges)
+    contract = parse_contract(kernel, subject.extents, subject.ranges, subject.where)
     if subject.apart:
         return not find_overlaps(kernel, contract)
     return all(each.reach is Reach.INSIDE for each in judge_bounds(kernel, contract))
@@ -144,20 +146,29 @@ def shows(facts: KernelFacts, text: str, subject: Subject, random: Random) -> se
 def draw_launch(
     facts: KernelFacts, text: str, subject: Subject, random: Random
 ) -> tuple[list[Any], tuple[int, int, int]]:
-    """Arguments in their ranges, small ones first, with arrays of the promised sizes."""
+    """Arguments in their ranges that keep what is promised of several, with arrays of the promised sizes."""
     architecture = architecture_named("gfx950")
     assert architecture is not None
     kernel = read_accesses(facts, read_listing(text, facts.name), architecture)
-    contract = parse_contract(kernel, subject.extents, subject.ranges)
-    numbers = {each.name: _draw(contract, each.name, random) for each in facts.arguments if each.kind == "by_value"}
+    contract = parse_contract(kernel, subject.extents, subject.ranges, subject.where)
+    rows = random.choice((1, 2)) if facts.workgroup_ids[1] else 1  # in an axis that isn't read, there is one
+    values = [each.name for each in facts.arguments if each.kind == "by_value"]
+    while True:
+        numbers = {name: _draw(contract, name, random) for name in values}
+        groups = random.choice((1, 2, 4))
+        if all(_is_kept(relation, {**numbers, "group_x": groups - 1}) for relation in contract.relations):
+            break
     args: list[Any] = []
     for each in facts.arguments:
         if each.kind == "by_value":
             args.append(np.uint32(numbers[each.name]))
         elif each.kind == "global_buffer":
             args.append(np.ones(_size(contract, each.name, numbers) // 4, np.float32))
-    rows = random.choice((1, 2)) if facts.workgroup_ids[1] else 1  # in an axis that isn't read, there is one
-    return args, (random.choice((1, 2, 4)), rows, 1)
+    return args, (groups, rows, 1)
+
+
+def _is_kept(relation: Polynomial, numbers: dict[str, int]) -> bool:
+    return sum(factor * prod(numbers[each.text] for each in factors) for factors, factor in relation.terms) >= 0
 
 
 def _draw(contract: Contract, name: str, random: Random) -> int:
@@ -168,13 +179,8 @@ def _draw(contract: Contract, name: str, random: Random) -> int:
 def _size(contract: Contract, name: str, numbers: dict[str, int]) -> int:
     if name not in contract.extents:
         return 4 * _MOST_ITEMS
-    total = 0
-    for factors, factor in contract.extents[name].terms:
-        product = factor
-        for atom in factors:
-            product *= numbers[atom.text]
-        total += product
-    return total
+    terms = contract.extents[name].terms
+    return sum(factor * prod(numbers[atom.text] for atom in factors) for factors, factor in terms)
 
 
 def judge(facts: KernelFacts, lines: list[str], subject: Subject, random: Random) -> str:
