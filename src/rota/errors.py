@@ -181,6 +181,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "I607": "an instruction sets a priority without effect",
         "I608": "a loop accesses global memory in pieces that are too small, or too far apart",
         "I609": "a build is worse than an earlier one",
+        "I610": "no better order of a loop is handed over",
         "M101": "a kernel is not a GEMM whose whole time could be predicted",
         "M102": "a device or a kernel doesn't multiply elements of a type",
         "M201": "a file of measured runs is malformed or truncated",

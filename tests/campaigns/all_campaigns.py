@@ -118,6 +118,10 @@ CAMPAIGNS = (
     _benchmark("footprint_oracle", "--examples 1500 --seed {seed}", r"^(\d+) kernels, ", r"kernels, (\d+) differ"),
     _benchmark("memory_mutants", "--seed {seed}", _KINDS, r"^MISSED: "),
     _benchmark("hand_over_mutants", "--seed {seed}", _KINDS, r"^MISSED: "),
+    _benchmark(
+        "improved_kernels", "--problems 3", r"^(\d+) of \d+ kernels handed", r"executions, (\d+) differ| (\d+) more$"
+    ),
+    _benchmark("wrong_orders", "--seed {seed}", r"^(\d+) drawn", r"drawn, (\d+) missed"),
     _benchmark("bank_oracle", "", r"^(\d+) instructions by a rule", r"kernels: (\d+) differ"),
     _benchmark("same_verdicts", "--slower 10 --without-core", r"^(\d+) objects, judged", r"(\d+) verdicts differ"),
     # Emitted kernels.

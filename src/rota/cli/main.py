@@ -21,7 +21,7 @@ FINDINGS, USAGE, INTERNAL, INTERRUPTED = 1, 2, 3, 130
 DEBUG = "ROTA_DEBUG"
 GROUPS = {
     "Make a schedule, prove it, look at it": ("kernels", "check", "show", "diff", "predict", "trace"),
-    "Ship it": ("emit", "audit", "run", "memory", "lint"),
+    "Ship it": ("emit", "audit", "run", "memory", "lint", "improve"),
     "Judge many": ("report",),
     "Choose among many": ("tune", "calibrate"),
     "Look up": ("explain", "targets"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import PurePosixPath
@@ -124,6 +124,19 @@ def read_elf(contents: bytes) -> ElfFile:
         raise
     except Exception as error:  # pyelftools says nowhere all that it may raise
         raise unreadable(f"the ELF file is cut short or damaged: {error!r:.200}") from error
+
+
+def replace_words(contents: bytes, address: int, words: Sequence[int]) -> bytes:
+    """The file with other words at a loaded address; raises T103 if it has no bytes for them."""
+    from elftools.elf.elffile import ELFFile
+
+    made = struct.pack(f"<{len(words)}I", *words)
+    for segment in ELFFile(io.BytesIO(contents)).iter_segments("PT_LOAD"):
+        start = address - segment["p_vaddr"]
+        if 0 <= start <= segment["p_filesz"] - len(made):
+            at = segment["p_offset"] + start
+            return contents[:at] + made + contents[at + len(made) :]
+    raise damaged(f"no segment loads {address:#x}")
 
 
 def unreadable(why: str) -> ToolchainError:

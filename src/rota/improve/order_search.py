@@ -1,0 +1,197 @@
+"""Looks for an order of a loop's block that the cycle model predicts to be faster.
+
+First orders come from lists: of what may be issued next, the one with the longest way to the end of the block, by the
+latencies of the device, with memory instructions at several distances.  Then one instruction at a time, memory, wait
+or barrier, is moved as far as its dependences let it, and stays where the model predicts fewer clocks.  Nothing is
+drawn: the same loop has the same order each time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from rota.cycles.predict import predict
+from rota.improve.loop_block import LoopBlock, make_nop, respell_wait
+from rota.isa.disassembly import Instruction
+from rota.lift.lifted_loop import LiftedLoop, OperationPlaces, derive_ops
+from rota.lift.natural_loops import is_matrix
+from rota.program.entry import Entry
+from rota.program.kinds import Phase
+from rota.program.lowered import LoweredProgram
+from rota.prove.operation import OperationKind, read_operation
+from rota.targets.device import device_of, rates_of
+
+Order = tuple[int, ...]
+_LATENCY = {OperationKind.LDS: 32, OperationKind.EXCHANGE: 32, OperationKind.VMEM: 128, OperationKind.SMEM: 64}
+_DISTANCES = (0, 1, 2, 3, 4, 6, 8)  # instructions between two of memory
+_SCALES = (0, 1, 4)  # of latencies
+_HEAVY = frozenset({*_LATENCY, OperationKind.WAIT, OperationKind.BARRIER})
+_STEPS = (1.0, 0.5, 0.25, 0.1)  # shares of the way that an instruction may move
+_ISSUE = 4  # clocks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundOrder:
+    """An order and its predicted clocks."""
+
+    order: Order
+    clocks: float
+
+
+class ScoredLoop:
+    """The lifted loop in any order of its block, as the cycle model predicts it."""
+
+    def __init__(self, lifted: LiftedLoop, block: LoopBlock) -> None:
+        self._program, self._block = lifted.program, block
+        self.tried = 0
+        self._known: dict[Order, float] = {}
+        chain = lifted.loops[0].chain
+        self._chain = [each.number for each in chain]
+        entries = iter(lifted.program.kernel)
+        self._entries: list[dict[int, tuple[Entry, ...]]] = []
+        for _ in range(lifted.program.tiles_per_trip):
+            made = {}
+            for each in chain:
+                count = sum(1 for _ in derive_ops(each, OperationPlaces(), lifted.program.machine, None))
+                made[each.number] = tuple(next(entries) for _ in range(count))
+            self._entries.append(made)
+
+    @property
+    def before(self) -> float:
+        """The clocks of the loop as it is, its s_nop among them."""
+        return predict(self._program, band=False).cycles
+
+    def arrange(self, order: Order, states: dict[int, int] | None = None) -> LoweredProgram:
+        """The program with the block in this order; `states` are those of an s_nop before an instruction."""
+        kernel: list[Entry] = []
+        for copy, made in enumerate(self._entries):
+            for number in self._chain:
+                if number == self._block.first:
+                    kernel += self._arrange_block(order, states or {}, copy, made)
+                elif not self._block.first <= number < self._block.last:
+                    kernel += made[number]
+        return replace(self._program, kernel=tuple(kernel))
+
+    def _arrange_block(
+        self, order: Order, states: dict[int, int], copy: int, made: dict[int, tuple[Entry, ...]]
+    ) -> Iterator[Entry]:
+        block, waits = self._block, self._block.count_waits(order)
+        for number in order:
+            operation = block.operations[number]
+            if number in states:
+                yield from self._make(make_nop(operation.instruction, states[number] - 1), copy)
+            if number in waits:
+                wait = respell_wait(operation, waits[number], block.architecture)
+                yield from () if wait is None else self._make(wait, copy)
+            else:
+                yield from made.get(number, ())  # what counts the trips has none
+
+    def _make(self, instruction: Instruction, copy: int) -> Iterator[Entry]:
+        operation = read_operation(instruction, 0, self._block.architecture)
+        which = copy if self._program.tiles_per_trip > 1 else None
+        for op, effect in derive_ops(operation, OperationPlaces(), self._program.machine, which):
+            yield Entry(op=op, effect=effect, time_slot=0, phase=Phase.KERNEL)
+
+    def predict(self, order: Order, states: dict[int, int] | None = None) -> float:
+        if states:
+            return predict(self.arrange(order, states), band=False).cycles
+        if order not in self._known:
+            self.tried += 1
+            self._known[order] = predict(self.arrange(order), band=False).cycles
+        return self._known[order]
+
+
+def find_orders(loop: ScoredLoop, lifted: LiftedLoop, block: LoopBlock, most: int) -> tuple[FoundOrder, ...]:
+    """Orders with fewer predicted clocks, the best one first, after predicting at most `most`."""
+    lists = _Lists(lifted, block)
+    starts = dict.fromkeys((block.items, *(lists.make(scale, far) for scale in _SCALES for far in _DISTANCES)))
+    scored = sorted((loop.predict(order), place, order) for place, order in enumerate(starts))
+    found = [FoundOrder(order=order, clocks=clocks) for clocks, _, order in scored]
+    better = list(_move_each(loop, block, found[0], most))
+    return (*reversed(better), *found)
+
+
+class _Lists:
+    """Orders of a block by the longest ways to its end."""
+
+    def __init__(self, lifted: LiftedLoop, block: LoopBlock) -> None:
+        rates = rates_of(device_of(lifted.program.machine))
+        self._block = block
+        self._busy = {  # clocks of the matrix unit
+            number: _ISSUE * rates.mfma_passes[each.name].value
+            for number, each in block.operations.items() if is_matrix(each) and each.name in rates.mfma_passes
+        }  # fmt: skip
+        self._after: defaultdict[int, list[int]] = defaultdict(list)
+        for number in block.items:
+            for each in block.before[number]:
+                self._after[each].append(number)
+
+    def _lasts(self, number: int, scale: int) -> int:
+        """Clocks until what depends on an instruction may follow."""
+        operation = self._block.operations[number]
+        return self._busy.get(number, _ISSUE + scale * _LATENCY.get(operation.kind, 0))
+
+    def make(self, scale: int, far: int) -> Order:
+        """With latencies by `scale`, and at least `far` other instructions between two of memory, if there are any."""
+        ways: dict[int, int] = {}
+        for number in reversed(self._block.items):
+            rest = max((ways[each] for each in self._after[number]), default=0)
+            ways[number] = rest + self._lasts(number, scale)
+        missing = {number: len(self._block.before[number]) for number in self._block.items}
+        ready = {number: 0 for number, count in missing.items() if not count}
+        order: list[int] = []
+        now = unit = quiet = 0
+        while ready:
+            number = min(ready, key=lambda each: self._rank(each, max(ready[each], now), unit, far - quiet, ways))
+            now = max(now, ready.pop(number), unit if number in self._busy else 0) + _ISSUE
+            unit = now + self._busy[number] - _ISSUE if number in self._busy else unit
+            quiet = 0 if self._is_memory(number) else quiet + 1
+            order.append(number)
+            for each in self._after[number]:
+                missing[each] -= 1
+                if not missing[each]:
+                    last = max(self._block.before[each], key=order.index)
+                    ready[each] = now - _ISSUE + self._lasts(last, scale)
+        return tuple(order)
+
+    def _rank(self, number: int, start: int, unit: int, left: int, ways: dict[int, int]) -> tuple[bool, int, int, int]:
+        if number in self._busy:
+            start = max(start, unit)
+        return (left > 0 and self._is_memory(number), start, -ways[number], number)
+
+    def _is_memory(self, number: int) -> bool:
+        return self._block.operations[number].kind in _LATENCY
+
+
+def _move_each(loop: ScoredLoop, block: LoopBlock, best: FoundOrder, most: int) -> Iterator[FoundOrder]:
+    """Move one instruction after the other while that helps: each order that is better than those before."""
+    heavy = [number for number in block.items if block.operations[number].kind in _HEAVY]
+    moved = True
+    while moved and loop.tried < most:
+        moved = False
+        for number in heavy:
+            for order in _list_moves(block, best.order, number):
+                if loop.tried >= most:
+                    return
+                if (clocks := loop.predict(order)) < best.clocks - _LEAST_GAIN:
+                    best, moved = FoundOrder(order=order, clocks=clocks), True
+                    yield best
+
+
+_LEAST_GAIN = 0.5  # clocks
+
+
+def _list_moves(block: LoopBlock, order: Order, number: int) -> Iterator[Order]:
+    """The order with one instruction farther up or down, as far as those that it depends on let it."""
+    place, before = order.index(number), block.before[number]
+    first, last = place, place
+    while first and order[first - 1] not in before:
+        first -= 1
+    while last + 1 < len(order) and number not in block.before[order[last + 1]]:
+        last += 1
+    rest = order[:place] + order[place + 1 :]
+    places = [place + round(share * (end - place)) for end in (first, last) for share in _STEPS]
+    for each in dict.fromkeys(each for each in places if each != place):
+        yield (*rest[:each], number, *rest[each:])

@@ -1,0 +1,95 @@
+"""A code object with another order of instructions in one of its loops: no byte outside of the loop changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+
+from rota.improve.loop_block import LoopBlock, make_nop, refuse, respell_wait, words_of
+from rota.isa.binary.code_object import CodeObject
+from rota.isa.binary.elf import replace_words
+from rota.isa.binary.toolchain import read_object
+from rota.isa.disassembly import Instruction
+from rota.isa.hazards.wait_states import SpacingWalk
+
+_MOST_ROUNDS = 64
+_MOST_STATES = 16  # of one s_nop
+
+
+class Arrangement:
+    """The instructions of a kernel with its block in another order, and `states` of s_nop before some of them."""
+
+    def __init__(self, instructions: Sequence[Instruction], block: LoopBlock, order: Sequence[int]) -> None:
+        self._instructions, self._block = instructions, block
+        waits = block.count_waits(order)
+        self._items: list[tuple[int, Instruction]] = []
+        for number in order:
+            operation = block.operations[number]
+            found: Instruction | None = operation.instruction
+            if number in waits:
+                found = respell_wait(operation, waits[number], block.architecture)
+            if found is not None:
+                self._items.append((number, found))
+        self.states: dict[int, int] = {}
+        for _ in range(_MOST_ROUNDS):
+            if not self._add_states():
+                return
+        raise refuse("the kernel", "the distances of the new order aren't met by s_nop", instructions[block.first])
+
+    def _add_states(self) -> bool:
+        listing, numbers = self._list()
+        walk = SpacingWalk(listing, self._block.architecture)
+        first = self._block.first
+        early = walk.early(range(first, min(first + len(numbers) + _MOST_STATES, len(listing))))
+        if not early:
+            return False
+        worst = min(early, key=lambda each: (each.then, -each.short))
+        place = min(worst.then - first, len(numbers) - 1)
+        number = numbers[place]
+        self.states[number] = self.states.get(number, 0) + worst.short
+        return True
+
+    def _list(self) -> tuple[list[Instruction], list[int]]:
+        """The whole kernel, and by place of the block the instruction that it is, or stands before."""
+        made: list[Instruction] = []
+        numbers: list[int] = []
+        for number, each in self._items:
+            for states in _split(self.states.get(number, 0)):
+                made.append(make_nop(each, states - 1))
+                numbers.append(number)
+            made.append(replace(each, address=None))
+            numbers.append(number)
+        block, more = self._block, len(made) - (self._block.last - self._block.first)
+        rest = (*self._instructions[: block.first], *made, *self._instructions[block.last :])
+        moved = (
+            each if each.target is None or each.target < block.last else replace(each, target=each.target + more)
+            for each in rest
+        )
+        return list(moved), numbers
+
+    def encode(self) -> tuple[int, ...]:
+        """The words of the block and of the branch after it; raises I610 if they need more room than they have."""
+        block = self._block
+        made = self._list()[0][block.first :]
+        count = next(place for place, each in enumerate(made) if each.address is not None)
+        words = list(chain.from_iterable(each.encoding for each in made[:count]))
+        spare = words_of(self._instructions[block.first : block.last]) - len(words)
+        start = self._instructions[block.first]
+        if spare < 0:
+            raise refuse("the kernel", f"the new order needs {-spare} words more than the loop has", start)
+        after = self._instructions[block.last]
+        nop = make_nop(start, 0).encoding
+        if after.target is None or after.target > block.first:
+            return (*words, *nop * spare)
+        back = (after.encoding[0] & 0xFFFF) + spare & 0xFFFF  # the branch closes the loop: what is left follows it
+        return (*words, after.encoding[0] & ~0xFFFF | back, *nop * spare)
+
+
+def _split(states: int) -> list[int]:
+    return [_MOST_STATES] * (states // _MOST_STATES) + [states % _MOST_STATES] * (states % _MOST_STATES > 0)
+
+
+def patch(code: CodeObject, address: int, words: Sequence[int]) -> CodeObject:
+    """The object with other words at an address, read again."""
+    return read_object(replace_words(code.hsaco, address, words))

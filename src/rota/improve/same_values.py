@@ -1,0 +1,186 @@
+"""Whether a kernel with another order of instructions computes the same values.
+
+This check shares no code with the search, nor with the proof.  It reads the two listings.  Outside one straight stretch
+they must be the same, word for word and place for place.  Inside, the new one must have the instructions of the old
+one, and two that depend on each other must be in the old order: then each has the operands that it had, and what the
+stretch leaves is the same.  What an instruction reads and writes is taken from its text, and too much rather than too
+little: its first operand counts as read, too, scalar arithmetic as both using and setting SCC, and what isn't
+recognised keeps its place among all others.
+
+Waits and s_nop compute nothing and may differ.  Whether results are there when they are used, and no other wave is
+disturbed, is for the proof of the new kernel to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rota.isa.disassembly import Instruction
+
+_REGISTERS = re.compile(
+    r"(?<![\w.])([vsa])(?:(\d+)|\[(\d+):(\d+)\])(?!\w)|\b(vcc|exec|m0|scc|flat_scratch|xnack_mask|ttmp)"
+)
+_TIMING = ("s_nop", "s_waitcnt")
+_WITHOUT_SCC = re.compile(
+    r"s_(?:mov_|movk|mul_i32|mul_hi|mulk|load|buffer_load|bitset|sext|pack|setprio|brev|ff1|flbit_i32_b)"
+)
+_STORES = re.compile(r"(?:global|buffer|flat|scratch)_(?:store|atomic)|ds_(?!read|bpermute|permute|swizzle)")
+_COMPARES = re.compile(r"s_(?:cmp|bitcmp)")
+_TWO_TARGETS = re.compile(r"v_(?:\w*_co_|div_scale|mad_[ui]64|\w*swap)")
+_LDS, _MEMORY = re.compile(r"ds_"), re.compile(r"(?:global|buffer|scratch)_(?:load|store|atomic)")
+_VECTOR, _SCALAR = re.compile(r"v_"), re.compile(r"s_")
+_SCALAR_LOADS = ("s_load", "s_buffer_load")
+_FIXED = re.compile(
+    r"s_(?:setreg|getreg|set_gpr|sleep|sendmsg|trap|endpgm|branch|cbranch|call|setpc|swappc|getpc|rfe|icache|dcache|"
+    r"inst|ttrace|sethalt|barrier_|wakeup|memtime|memrealtime|atc|atomic|store|scratch|buffer_store|buffer_atomic)|"
+    r"v_(?:movrel|nop)|ds_(?:gws|append|consume|ordered|nop)|buffer_(?:wbl2|inv|wbinvl1)"
+)
+_NOTHING: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Why two kernels aren't known to be equal, and the places."""
+
+    why: str
+    one: Instruction
+    other: Instruction
+
+    def __str__(self) -> str:
+        return f"{self.why}: `{self.one.text}` at {self.one.place}, `{self.other.text}` at {self.other.place}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uses:
+    """What an instruction may read and write, by name; `fixed` if nothing may change places with it."""
+
+    reads: frozenset[str]
+    writes: frozenset[str]
+    lds: str = ""  # read or write
+    memory: str = ""
+    meets: bool = False
+    fixed: bool = False
+
+    def depends(self, other: Uses) -> bool:
+        if self.fixed or other.fixed:
+            return True
+        if self.writes & (other.reads | other.writes) or self.reads & other.writes:
+            return True
+        if (self.meets and (other.lds or other.memory or other.meets)) or (other.meets and (self.lds or self.memory)):
+            return True
+        return any(a and b and "write" in {a, b} for a, b in ((self.lds, other.lds), (self.memory, other.memory)))
+
+
+def uses_of(instruction: Instruction) -> Uses:
+    opcode = instruction.opcode
+    if opcode == "s_barrier":
+        return Uses(reads=_NOTHING, writes=_NOTHING, meets=True)
+    kinds = (_VECTOR, _SCALAR, _LDS, _MEMORY)
+    if _FIXED.match(opcode) or not any(each.match(opcode) for each in kinds):
+        return Uses(reads=_NOTHING, writes=_NOTHING, fixed=True)
+    reads = {name for each in (*instruction.operands, *instruction.modifiers) for name in _names(each)}
+    writes = {name for each in instruction.operands[: _count_targets(instruction)] for name in _names(each)}
+    implied_reads, implied_writes = _find_implied(opcode)
+    to_lds = _goes_to_lds(instruction)
+    effect = "write" if _STORES.match(opcode) else "read"
+    exchanges = "permute" in opcode or "swizzle" in opcode
+    return Uses(
+        reads=frozenset(reads | implied_reads), writes=frozenset(writes | implied_writes),
+        lds="write" if to_lds else effect if _LDS.match(opcode) and not exchanges else "",
+        memory=effect if _MEMORY.match(opcode) else "read" if opcode.startswith(_SCALAR_LOADS) else "",
+    )  # fmt: skip
+
+
+def _find_implied(opcode: str) -> tuple[set[str], set[str]]:
+    """What an instruction reads and writes that its operands don't name."""
+    if _SCALAR.match(opcode):
+        sets = set() if _WITHOUT_SCC.match(opcode) else {"scc"}
+        sets |= {"exec"} if "saveexec" in opcode or "wrexec" in opcode else set()
+        return sets, sets
+    reads = {"exec"} if _VECTOR.match(opcode) else {"exec", "m0"}
+    reads |= {"vcc"} if opcode.startswith("v_div_fmas") else set()
+    return reads, {"exec"} if opcode.startswith("v_cmpx") else set()
+
+
+def _count_targets(instruction: Instruction) -> int:
+    opcode = instruction.opcode
+    if _COMPARES.match(opcode) or _goes_to_lds(instruction) or (_STORES.match(opcode) and not _returns(instruction)):
+        return 0
+    return 2 if _TWO_TARGETS.match(opcode) else 1
+
+
+def _goes_to_lds(instruction: Instruction) -> bool:
+    return "lds" in instruction.modifiers or "_lds_" in instruction.opcode
+
+
+def _returns(instruction: Instruction) -> bool:
+    opcode = instruction.opcode
+    return "_rtn" in opcode or ("atomic" in opcode and bool({"glc", "sc0"} & set(instruction.modifiers)))
+
+
+def _names(operand: str) -> Iterator[str]:
+    for kind, single, first, last, named in _REGISTERS.findall(operand):
+        if named:
+            yield named
+        elif single:
+            yield kind + single
+        else:
+            yield from (f"{kind}{number}" for number in range(int(first), int(last) + 1))
+
+
+def find_difference(old: Sequence[Instruction], new: Sequence[Instruction]) -> Difference | None:
+    """Why the new kernel may compute something else; None if it computes the same."""
+    first, last = _find_same_ends(old, new)
+    if first == len(old) == len(new):
+        return None
+    end, new_end = len(old) - last, len(new) - last
+    for listing, stop in ((old, end), (new, new_end)):
+        for each in listing:
+            if each.target is not None and first < each.target < stop:
+                return Difference("a branch goes into what differs", each, listing[each.target])
+    return _compare_stretches(old[first:end], new[first:new_end])
+
+
+def _find_same_ends(old: Sequence[Instruction], new: Sequence[Instruction]) -> tuple[int, int]:
+    """How many instructions are the same before and after what differs."""
+    shorter = min(len(old), len(new))
+    first = next((place for place in range(shorter) if not _is_same(old[place], new[place])), shorter)
+    rest = shorter - first
+    last = next((place for place in range(rest) if not _is_same(old[-1 - place], new[-1 - place])), rest)
+    return first, last
+
+
+def _is_same(one: Instruction, other: Instruction) -> bool:
+    return (one.encoding, one.address) == (other.encoding, other.address)
+
+
+def _compare_stretches(old: Sequence[Instruction], new: Sequence[Instruction]) -> Difference | None:
+    kept = [each for each in old if not each.opcode.startswith(_TIMING)]
+    moved = [each for each in new if not each.opcode.startswith(_TIMING)]
+    if len(kept) != len(moved) or Counter(map(_identity, kept)) != Counter(map(_identity, moved)):
+        return Difference("not the same instructions", (kept or [*old])[0], (moved or [*new])[0])
+    places: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
+    for place, each in enumerate(kept):
+        places[_identity(each)].append(place)
+    was = [places[_identity(each)].pop(0) for each in moved]  # the same ones keep their order
+    uses = [uses_of(each) for each in kept]
+    for place, one in enumerate(was):
+        for other in was[place + 1 :]:
+            if other < one and uses[one].depends(uses[other]):
+                return Difference("two that depend on each other changed places", kept[other], kept[one])
+    return None
+
+
+def _identity(instruction: Instruction) -> tuple[object, ...]:
+    """Its words; of a branch what it does and the address that it goes to."""
+    if instruction.opcode.startswith(("s_branch", "s_cbranch")):
+        return (instruction.opcode, _goes_to(instruction))
+    return instruction.encoding
+
+
+def _goes_to(branch: Instruction) -> int:
+    words = branch.encoding[0] & 0xFFFF
+    return (branch.address or 0) + 4 + 4 * (words - (1 << 16) * (words >> 15))
