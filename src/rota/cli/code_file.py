@@ -145,6 +145,12 @@ def block_option(command: Command) -> Command:
     )(command)
 
 
+def dynamic_lds_option(command: Command) -> Command:
+    return click.option(
+        "--dynamic-lds", type=click.IntRange(0), help="Bytes of LDS that the launch adds, as Triton's do."
+    )(command)
+
+
 def device_option(command: Command) -> Command:
     return click.option(
         "--device", metavar="DEVICE", help="What source is compiled for, or machine code is predicted for."

@@ -14,7 +14,7 @@ from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction
 from rota.prove.hand_overs import find_hand_overs
 from rota.prove.operation import Operation, OperationKind, read_operation
-from rota.prove.slicing import derive_successors
+from rota.prove.slicing import derive_successors, find_reached
 from rota.targets.architecture import Architecture
 
 _PUBLISHES = frozenset({"store", "atomic", "cache"})
@@ -62,12 +62,5 @@ def _make_nothing(like: Instruction) -> Instruction:
 
 def _find_after(operations: Sequence[Operation]) -> set[int]:
     """The instructions that may follow one that publishes something."""
-    successors = derive_successors(operations)
-    work = [each.number for each in operations if each.verb in _PUBLISHES and each.kind is not OperationKind.LDS]
-    found: set[int] = set()
-    while work:
-        for each in successors[work.pop()]:
-            if each not in found:
-                found.add(each)
-                work.append(each)
-    return found
+    publish = [each.number for each in operations if each.verb in _PUBLISHES and each.kind is not OperationKind.LDS]
+    return find_reached(derive_successors(operations), publish)

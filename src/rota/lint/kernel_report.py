@@ -30,7 +30,7 @@ from rota.program.lowered import LoweredProgram
 from rota.prove.advice import find_needed
 from rota.prove.kernel_proof import Policies, Triple, prove
 from rota.prove.operation import Operation, OperationKind, UnknownOperationError, read_operation
-from rota.prove.slicing import derive_successors
+from rota.prove.slicing import derive_successors, find_reached
 from rota.prove.verdict import BARRIERS, Budget, Verdict
 from rota.targets.architecture import Architecture
 from rota.targets.device import Device, rates_of
@@ -101,7 +101,7 @@ def find_code_loops(
 ) -> tuple[CodeLoop, ...]:
     """All loops, in the order of the listing; an instruction is of the smallest loop around it."""
     successors = derive_successors(operations)
-    bodies = {head: body & _reach(successors, head) for head, body in find_bodies(successors).items()}
+    bodies = {head: body & find_reached(successors, [head]) for head, body in find_bodies(successors).items()}
     by_number = {each.number: each for each in sites}
     owner: dict[int, int] = {}
     for head, body in sorted(bodies.items(), key=lambda pair: (len(pair[1]), pair[0])):
@@ -117,17 +117,6 @@ def find_code_loops(
                 extra_clocks=sum(count_lost(each, device) for each in mine),
             ))  # fmt: skip
     return tuple(found)
-
-
-def _reach(successors: Sequence[Sequence[int]], head: int) -> set[int]:
-    """What can be executed after the head: where several ways lead into a loop, only that is in it."""
-    found, work = {head}, [head]
-    while work:
-        for each in successors[work.pop()]:
-            if each not in found:
-                found.add(each)
-                work.append(each)
-    return found
 
 
 def count_lost(site: LdsSite, device: Device | None) -> float:

@@ -5,7 +5,7 @@ A proof evaluates only operations on which LDS addresses, branches or EXEC depen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
@@ -58,6 +58,18 @@ def find_call_targets(operations: Sequence[Operation]) -> frozenset[int]:
         if number and each.instruction.symbol != operations[number - 1].instruction.symbol:
             targets.add(number)
     return frozenset(targets)
+
+
+def find_reached(successors: Sequence[Sequence[int]], starts: Iterable[int]) -> set[int]:
+    """What can be executed after some operations; they themselves only if it comes back to them."""
+    found: set[int] = set()
+    work = list(starts)
+    while work:
+        for each in successors[work.pop()]:
+            if each not in found:
+                found.add(each)
+                work.append(each)
+    return found
 
 
 def derive_successors(operations: Sequence[Operation]) -> list[list[int]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.cli.arguments import find_object
-from rota.cli.code_file import Block, block_option, compiler_option, device_option, find_code
+from rota.cli.code_file import Block, block_option, compiler_option, device_option, dynamic_lds_option, find_code
 from rota.cli.output import give, json_option, progress
 from rota.errors import RotaError, several
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "--launch", metavar="FILE.py:FUNCTION",
     help="A launch, as for rota run: both kernels are executed with it, and must leave the same bits.",
 )  # fmt: skip
-@click.option("--dynamic-lds", type=click.IntRange(0), help="Bytes of LDS that the launch adds, as Triton's do.")
+@dynamic_lds_option
 @block_option
 @device_option
 @compiler_option

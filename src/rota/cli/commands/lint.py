@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rota.cli.code_file import Block, block_option, compiler_option, device_option, find_code
+from rota.cli.code_file import Block, block_option, compiler_option, device_option, dynamic_lds_option, find_code
 from rota.cli.commands.check_code import shorten_paths
 from rota.cli.output import give, json_option, progress
 from rota.errors import Finding, RotaError, Severity, several
@@ -46,7 +46,7 @@ class FailOn(enum.Enum):
     "--fail-on", type=click.Choice([each.value for each in FailOn]), default=FailOn.NEVER.value, show_default=True,
     help="The least findings that fail the run.",
 )  # fmt: skip
-@click.option("--dynamic-lds", type=click.IntRange(0), help="Bytes of LDS that the launch adds, as Triton's do.")
+@dynamic_lds_option
 @block_option
 @device_option
 @compiler_option
