@@ -8,11 +8,14 @@ little: its first operand counts as read, too, scalar arithmetic as both using a
 recognised keeps its place among all others.
 
 Waits and s_nop compute nothing and may differ.  Whether results are there when they are used, and no other wave is
-disturbed, is for the proof of the new kernel to say.
+disturbed in LDS, is for the proof of the new kernel to say.  That proof says nothing of what others see in global
+memory: where a store may come before, whatever a wait covered at a barrier, a store or a write-back has to be covered
+there in the new order, too.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -38,6 +41,11 @@ _FIXED = re.compile(
     r"inst|ttrace|sethalt|barrier_|wakeup|memtime|memrealtime|atc|atomic|store|scratch|buffer_store|buffer_atomic)|"
     r"v_(?:movrel|nop)|ds_(?:gws|append|consume|ordered|nop)|buffer_(?:wbl2|inv|wbinvl1)"
 )
+_INDIRECT = ("s_setpc", "s_swappc", "s_rfe", "s_cbranch_g", "s_cbranch_i", "s_cbranch_join")
+_PUBLISHES = re.compile(
+    r"(?:global|buffer|flat)_(?:store|atomic)|buffer_(?:wbl2|inv|wbinvl1)|s_(?:store|atomic|dcache)"
+)
+_LEFT = re.compile(r"\bvmcnt\((\d+)\)")
 _NOTHING: frozenset[str] = frozenset()
 
 
@@ -141,7 +149,13 @@ def find_difference(old: Sequence[Instruction], new: Sequence[Instruction]) -> D
         for each in listing:
             if each.target is not None and first < each.target < stop:
                 return Difference("a branch goes into what differs", each, listing[each.target])
-    return _compare_stretches(old[first:end], new[first:new_end])
+            if each.opcode.startswith(_INDIRECT):
+                return Difference("a jump may go into what differs", each, listing[first])
+    one, other = old[first:end], new[first:new_end]
+    found = _compare_stretches(one, other)
+    if found is None and _may_publish_before(old, range(first, end)) and not _covers_as_much(one, other):
+        return Difference("others may see memory before it is written", one[0], other[0])
+    return found
 
 
 def _find_same_ends(old: Sequence[Instruction], new: Sequence[Instruction]) -> tuple[int, int]:
@@ -172,6 +186,41 @@ def _compare_stretches(old: Sequence[Instruction], new: Sequence[Instruction]) -
             if other < one and uses[one].depends(uses[other]):
                 return Difference("two that depend on each other changed places", kept[other], kept[one])
     return None
+
+
+def _may_publish_before(listing: Sequence[Instruction], stretch: range) -> bool:
+    """True if something that others see in global memory may be executed before the end of the stretch."""
+    work = [number for number, each in enumerate(listing) if _PUBLISHES.match(each.opcode)]
+    seen = set(work)
+    while work:
+        number = work.pop()
+        each = listing[number]
+        ways = [] if each.opcode.startswith(("s_branch", "s_endpgm")) else [number + 1]
+        for following in (*ways, *([] if each.target is None else [each.target])):
+            if following < len(listing) and following not in seen:
+                seen.add(following)
+                work.append(following)
+    return any(number in seen for number in stretch)
+
+
+def _covers_as_much(old: Sequence[Instruction], new: Sequence[Instruction]) -> bool:
+    """True if vector memory keeps its order, and each barrier, store and end has as much of it complete before."""
+    queues = [[_identity(each) for each in listing if _MEMORY.match(each.opcode)] for listing in (old, new)]
+    before, now = _list_covered(old), _list_covered(new)
+    return queues[0] == queues[1] and len(before) == len(now) and all(b <= n for b, n in zip(before, now, strict=True))
+
+
+def _list_covered(stretch: Sequence[Instruction]) -> list[float]:
+    """At each barrier, store and the end, the place in the stretch's queue up to which waits have covered."""
+    issued, covered = 0, -math.inf
+    found = []
+    for each in stretch:
+        if each.opcode == "s_waitcnt" and (left := _LEFT.search(each.text)) is not None:
+            covered = max(covered, issued - 1 - int(left[1]))
+        if each.opcode == "s_barrier" or _PUBLISHES.match(each.opcode):
+            found.append(covered)
+        issued += bool(_MEMORY.match(each.opcode))
+    return [*found, covered]
 
 
 def _identity(instruction: Instruction) -> tuple[object, ...]:
