@@ -3,8 +3,9 @@
 `rota.triton.use("gfx950")` installs a driver through Triton's own `driver.set_active`; kernels, grids and launches stay
 as they are.  Arguments are CPU tensors of torch or NumPy arrays, written in place.  What a launch does wrong is raised.
 `rota.triton.check(kernel, signature=...)` compiles a kernel of Triton or Gluon and proves its machine code, for every
-launch.  `rota.triton.judge()` proves every kernel that Triton compiles from then on and launches nothing, and
-`python -m rota.triton SCRIPT` runs a script like that.
+launch.  `rota.triton.improve(handle)` gives a compiled kernel a better order, proved.  `rota.triton.judge()` proves
+every kernel that Triton compiles from then on and launches nothing, and `python -m rota.triton SCRIPT` runs a script
+like that.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rota.errors import DeclarationError, Finding, IsaError, ToolchainError, several
+from rota.improve.improved_kernel import ImprovedKernel, improve_kernel
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import read_object
 from rota.isa.launch.loaded_kernel import LoadedKernel, load_kernel
@@ -40,7 +42,7 @@ from rota.prove.verdict import STEPS_PER_SECOND, Budget, Verdict
 from rota.targets.architecture import Architecture
 from rota.targets.device import Device
 from rota.targets.devices import DEFAULT
-from rota.targets.registry import machine_named
+from rota.targets.registry import device_named, machine_named
 
 _CONSTANT, _DESCRIPTOR = "constexpr", "tensordesc"
 _MOST_THREADS = 1024
@@ -173,6 +175,26 @@ def check(
     made = compile_kernel(kernel, signature=signature, constants=constants, device=device, **options)
     (verdict,) = prove_object(made.code, block=made.threads, dynamic_lds=made.dynamic_lds, budget=budget)
     return verdict
+
+
+def improve(kernel: Any) -> ImprovedKernel:  # noqa: ANN401  # of Triton
+    """Give the loop of a compiled kernel a better order, and let its further launches run that.
+
+    `kernel` is what `kernel[grid](...)` returned: Triton keeps it, and launches it when it is called alike.  If no
+    better order is handed over, the kernel stays as it is, and I610 is raised with the reason.
+    """
+    metadata = kernel.metadata
+    made = improve_kernel(
+        read_object(kernel.asm["hsaco"]), kernel.name, device_named(metadata.target.arch),
+        block=metadata.num_warps * metadata.warp_size, dynamic_lds=metadata.shared,
+    )  # fmt: skip
+    if kernel.module is not None:
+        from triton.runtime import driver
+
+        driver.active.utils.unload_module(kernel.module)
+    kernel.asm["hsaco"] = made.code.hsaco
+    vars(kernel).update(kernel=made.code.hsaco, module=None, function=None, _run=None)  # loaded by the next launch
+    return made
 
 
 class KernelFindingWarning(UserWarning):

@@ -30,7 +30,7 @@ from tests.isa.corpus.hip_cases import hip_problem
 from tests.isa.corpus.problem import Problem
 from tests.isa.corpus.triton_cases import triton_problem
 
-FOLDERS = ("kernels/compiled", "kernels/aiter")
+FOLDERS = ("kernels/compiled", "kernels/compiled/triton-3.8.0", "kernels/aiter")
 _LEAST_SHARE = 0.05
 
 
