@@ -30,7 +30,8 @@ from rota.prove.verdict import STEPS_PER_SECOND, Budget, Status, Verdict
 from rota.targets.device import Device
 from rota.targets.registry import architecture_named
 
-_MOST_PREDICTED = 150
+_ENTRIES = 60_000  # that are predicted in all, so that a search takes less than a minute
+_FEWEST, _MOST = 60, 600  # orders
 _MOST_ORDERS = 4  # that are written and proved
 _LEAST_GAIN = 0.5  # clocks
 _LEAST_STEPS = 2 * STEPS_PER_SECOND
@@ -64,9 +65,12 @@ class ImprovedKernel:
 
 def improve_kernel(
     code: CodeObject, name: str, device: Device, *, block: int | Triple | None = None, dynamic_lds: int | None = None,
-    most: int = _MOST_PREDICTED,
+    most: int | None = None,
 ) -> ImprovedKernel:  # fmt: skip
-    """A kernel with a better order of its main loop; raises I610 with the reason if none is found."""
+    """A kernel with a better order of its main loop; raises I610 with the reason if none is found.
+
+    `most` orders are predicted, by default fewer of larger loops.
+    """
     return _Improvement(code, code.kernel(name), device, _Launch(block, dynamic_lds), most).run()
 
 
@@ -78,7 +82,7 @@ class _Launch(NamedTuple):
 
 
 class _Improvement:
-    def __init__(self, code: CodeObject, facts: KernelFacts, device: Device, launch: _Launch, most: int) -> None:
+    def __init__(self, code: CodeObject, facts: KernelFacts, device: Device, launch: _Launch, most: int | None) -> None:
         architecture = architecture_named(facts.arch)
         if architecture is None or architecture.wait_encoding is None:
             raise refuse(facts.name, f"the waits of {facts.arch} aren't written")
@@ -101,7 +105,8 @@ class _Improvement:
             name=name, code=self._code, before=before, clocks=before, place=self._instructions[loop.first].place,
             instructions=len(loop.items), moved=0, weaker=(), verdict=lifted.verdict, tried=0,
         )  # fmt: skip
-        orders = [each for each in find_orders(scored, lifted, loop, self._most) if each.clocks < before - _LEAST_GAIN]
+        most = self._most or min(max(_ENTRIES // len(lifted.program.kernel), _FEWEST), _MOST)
+        orders = [each for each in find_orders(scored, lifted, loop, most) if each.clocks < before - _LEAST_GAIN]
         written = ((each, words) for each in orders if (words := self._write(each, loop)) is not None)
         tries = (
             self._hand_over(replace(as_it_is, moved=count_moved(each.order)), loop, words)
