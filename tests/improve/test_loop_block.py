@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.errors import IsaError
-from rota.improve.loop_block import LoopBlock, count_moved, read_block, respell_wait
+from rota.improve.loop_block import LoopBlock, count_moved, may_be_repeated, read_block, respell_wait
 from rota.improve.weaker_waits import find_weaker_waits
 from rota.isa.disassembly import read_listing
 from rota.prove.operation import read_operation
@@ -90,6 +90,18 @@ def test_the_words_of_a_wait() -> None:
     assert made is not None
     assert made.encoding == (0xBF8C0000 | 2 << 14 | 1 << 8 | 7 << 4 | 3,)
     assert respell_wait(operation, {"vmcnt": 63, "lgkmcnt": 15}, ARCH) is None
+
+
+def test_memory_instructions_that_are_executed_again_together() -> None:
+    first, then = "buffer_load_dword v4, v8, s[4:7], 0 offen", "buffer_load_dword v8, v9, s[4:7], 0 offen"
+    other, store = "buffer_load_dword v5, v9, s[4:7], 0 offen", "buffer_store_dword v5, v9, s[4:7], 0 offen"
+    found = block("\n".join((first, then, other, store, *["v_mov_b32_e32 v21, v12"] * 6)))
+    one, overwrites, reads, stores = (found.operations[found.first + place] for place in range(4))
+    assert not may_be_repeated([one], overwrites)
+    assert may_be_repeated([], overwrites)
+    assert may_be_repeated([one], reads)
+    assert not may_be_repeated([one], stores)
+    assert not may_be_repeated([overwrites], one)
 
 
 def test_the_fewest_moves() -> None:

@@ -123,6 +123,19 @@ def test_what_others_may_see_stays_covered(old: tuple[str, ...], new: tuple[str,
     assert find_difference(listed(*STORED, "s_waitcnt vmcnt(1)", "s_barrier"), listed(*moved)) is None
 
 
+FIRST, THEN = "buffer_load_dwordx4 v[4:7], v8, s[4:7], 0 offen", "buffer_load_dwordx4 v[8:11], v9, s[4:7], 0 offen"
+STORE, SCALARS = "global_store_dword v1, v2, s[4:5]", ("s_load_dword s6, s[4:5], 0x0", "s_load_dword s4, s[8:9], 0x0")
+
+
+@pytest.mark.parametrize(("one", "other"), [(FIRST, THEN), (FIRST, STORE), SCALARS])
+def test_memory_instructions_that_may_be_executed_again_together(one: str, other: str) -> None:
+    """With XNACK: an s_nop between them stays, or something else comes there."""
+    rest = ("v_mov_b32_e32 v21, v22", "s_waitcnt vmcnt(0)")
+    old = listed(one, "s_nop 0", other, *rest)
+    assert find_difference(old, listed(one, other, *rest, "s_nop 0")) is not None
+    assert find_difference(old, listed(one, rest[0], other, "s_nop 0", rest[1])) is None
+
+
 def test_a_jump_that_may_go_anywhere() -> None:
     lines = ("v_mov_b32_e32 v1, v2", "v_mov_b32_e32 v3, v4", "s_setpc_b64 s[4:5]")
     assert find_difference(listed(*lines), listed(lines[1], lines[0], lines[2])) is not None

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
-from rota.improve.loop_block import LoopBlock, make_nop, refuse, respell_wait, words_of
+from rota.improve.loop_block import LoopBlock, make_nop, may_be_repeated, refuse, respell_wait, words_of
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.elf import replace_words
 from rota.isa.binary.toolchain import read_object
 from rota.isa.disassembly import Instruction
 from rota.isa.hazards.wait_states import SpacingWalk
+from rota.prove.operation import Operation, OperationKind, read_operation
 
+_REPEATED = frozenset({OperationKind.VMEM, OperationKind.SMEM})
 _MOST_ROUNDS = 64
 _MOST_STATES = 16  # of one s_nop
 
@@ -31,11 +33,29 @@ class Arrangement:
                 found = respell_wait(operation, waits[number], block.architecture)
             if found is not None:
                 self._items.append((number, found))
-        self.states: dict[int, int] = {}
+        self.states = self._part_clauses()
         for _ in range(_MOST_ROUNDS):
             if not self._add_states():
                 return
         raise refuse("the kernel", "the distances of the new order aren't met by s_nop", instructions[block.first])
+
+    def _part_clauses(self) -> dict[int, int]:
+        """An s_nop before each memory instruction that those right before it keep from being executed again."""
+        block, found = self._block, dict[int, int]()
+        run: list[Operation] = []
+        before = reversed(self._instructions[max(block.first - _MOST_STATES, 0) : block.first])
+        for each in before:
+            operation = read_operation(each, 0, block.architecture)
+            if operation.kind not in _REPEATED:
+                break
+            run.insert(0, operation)
+        for number, _ in self._items:
+            operation = block.operations[number]
+            run = [each for each in run if each.kind is operation.kind and operation.kind in _REPEATED]
+            if not may_be_repeated(run, operation):
+                found[number], run = 1, []
+            run.append(operation)
+        return found
 
     def _add_states(self) -> bool:
         listing, numbers = self._list()

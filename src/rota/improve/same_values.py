@@ -10,7 +10,8 @@ recognised keeps its place among all others.
 Waits and s_nop compute nothing and may differ.  Whether results are there when they are used, and no other wave is
 disturbed in LDS, is for the proof of the new kernel to say.  That proof says nothing of what others see in global
 memory: where a store may come before, whatever a wait covered at a barrier, a store or a write-back has to be covered
-there in the new order, too.
+there in the new order, too.  Nor does it know that memory instructions which follow one another are executed again
+together where a page is missing (XNACK): none of them may write what one of them reads.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rota.isa.disassembly import Instruction
 
@@ -152,6 +153,9 @@ def find_difference(old: Sequence[Instruction], new: Sequence[Instruction]) -> D
             if each.opcode.startswith(_INDIRECT):
                 return Difference("a jump may go into what differs", each, listing[first])
     one, other = old[first:end], new[first:new_end]
+    faults = _list_clause_faults(new) - _list_clause_faults(old)
+    if faults:
+        return Difference("executed again after a page fault, one reads what another one wrote", *min(faults, key=str))
     found = _compare_stretches(one, other)
     if found is None and _may_publish_before(old, range(first, end)) and not _covers_as_much(one, other):
         return Difference("others may see memory before it is written", one[0], other[0])
@@ -186,6 +190,35 @@ def _compare_stretches(old: Sequence[Instruction], new: Sequence[Instruction]) -
             if other < one and uses[one].depends(uses[other]):
                 return Difference("two that depend on each other changed places", kept[other], kept[one])
     return None
+
+
+def _list_clause_faults(listing: Sequence[Instruction]) -> set[tuple[Instruction, Instruction]]:
+    """Pairs of memory instructions, with nothing but such in between, that can't be executed again together.
+
+    LLVM puts an s_nop between them (GCNHazardRecognizer, checkSoftClauseHazards), and before a store.
+    """
+    found: set[tuple[Instruction, Instruction]] = set()
+    run: list[Instruction] = []
+    for each in listing:
+        kind = _kind_of_clause(each)
+        run = [one for one in run if kind and _kind_of_clause(one) == kind]
+        uses = uses_of(each)
+        for one in run:
+            before = uses_of(one)
+            if _STORES.match(each.opcode) or uses.lds or uses.writes & before.reads or before.writes & uses.reads:
+                found.add((_without_place(one), _without_place(each)))
+        run = [*run, each] if kind else []
+    return found
+
+
+def _kind_of_clause(instruction: Instruction) -> str:
+    if instruction.opcode.startswith(_SCALAR_LOADS):
+        return "scalar"
+    return "vector" if _MEMORY.match(instruction.opcode) else ""
+
+
+def _without_place(instruction: Instruction) -> Instruction:
+    return replace(instruction, line=0, address=None, target=None, source=None)
 
 
 def _may_publish_before(listing: Sequence[Instruction], stretch: range) -> bool:
