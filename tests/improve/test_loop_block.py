@@ -102,6 +102,10 @@ def test_memory_instructions_that_are_executed_again_together() -> None:
     assert may_be_repeated([one], reads)
     assert not may_be_repeated([one], stores)
     assert not may_be_repeated([overwrites], one)
+    own = block("\n".join(("buffer_load_dword v8, v8, s[4:7], 0 offen", *["v_mov_b32_e32 v21, v12"] * 8)))
+    overwrites_own = own.operations[own.first]
+    assert may_be_repeated([], overwrites_own)
+    assert not may_be_repeated([overwrites_own], reads)
 
 
 def test_the_fewest_moves() -> None:

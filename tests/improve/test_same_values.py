@@ -127,7 +127,10 @@ FIRST, THEN = "buffer_load_dwordx4 v[4:7], v8, s[4:7], 0 offen", "buffer_load_dw
 STORE, SCALARS = "global_store_dword v1, v2, s[4:5]", ("s_load_dword s6, s[4:5], 0x0", "s_load_dword s4, s[8:9], 0x0")
 
 
-@pytest.mark.parametrize(("one", "other"), [(FIRST, THEN), (FIRST, STORE), SCALARS])
+OWN = tuple(f"buffer_load_dwordx4 v[{at}:{at + 3}], v{at}, s[4:7], 0 offen" for at in (4, 8))  # over its address
+
+
+@pytest.mark.parametrize(("one", "other"), [(FIRST, THEN), (FIRST, STORE), SCALARS, OWN])
 def test_memory_instructions_that_may_be_executed_again_together(one: str, other: str) -> None:
     """With XNACK: an s_nop between them stays, or something else comes there."""
     rest = ("v_mov_b32_e32 v21, v22", "s_waitcnt vmcnt(0)")

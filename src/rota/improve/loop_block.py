@@ -217,13 +217,13 @@ def _meet_in_memory(first: Operation, then: Operation) -> bool:
 def may_be_repeated(run: Sequence[Operation], then: Operation) -> bool:
     """True if a memory instruction may follow others at once.
 
-    Where a page is missing (XNACK), all of them are executed again: none may write what one of them reads, and LLVM has
-    no store among them (GCNHazardRecognizer, checkSoftClauseHazards).
+    Where a page is missing (XNACK), all of them are executed again: none may write what one of them reads, itself
+    included, and LLVM has no store among them (GCNHazardRecognizer, checkSoftClauseHazards).
     """
     if run and (then.verb not in {"load", "read"} or then.to_lds or then.copies):
         return False
-    written, read = then.writes | then.data, then.reads
-    return not any(written & each.reads or (each.writes | each.data) & read for each in run)
+    every = (*run, then)
+    return not run or not any((one.writes | one.data) & other.reads for one in every for other in every)
 
 
 def respell_wait(operation: Operation, counts: Mapping[str, int], arch: Architecture) -> Instruction | None:

@@ -11,7 +11,7 @@ Waits and s_nop compute nothing and may differ.  Whether results are there when 
 disturbed in LDS, is for the proof of the new kernel to say.  That proof says nothing of what others see in global
 memory: where a store may come before, whatever a wait covered at a barrier, a store or a write-back has to be covered
 there in the new order, too.  Nor does it know that memory instructions which follow one another are executed again
-together where a page is missing (XNACK): none of them may write what one of them reads.
+together where a page is missing (XNACK): none of them may write what one of them reads, itself included.
 """
 
 from __future__ import annotations
@@ -202,13 +202,20 @@ def _list_clause_faults(listing: Sequence[Instruction]) -> set[tuple[Instruction
     for each in listing:
         kind = _kind_of_clause(each)
         run = [one for one in run if kind and _kind_of_clause(one) == kind]
-        uses = uses_of(each)
         for one in run:
-            before = uses_of(one)
-            if _STORES.match(each.opcode) or uses.lds or uses.writes & before.reads or before.writes & uses.reads:
+            (targets, sources), (more_targets, more_sources) = _split_operands(one), _split_operands(each)
+            overwrites = (targets | more_targets) & (sources | more_sources)
+            if overwrites or _STORES.match(each.opcode) or _goes_to_lds(each):
                 found.add((_without_place(one), _without_place(each)))
         run = [*run, each] if kind else []
     return found
+
+
+def _split_operands(instruction: Instruction) -> tuple[set[str], set[str]]:
+    """The registers that its operands name: what it writes, and what it reads."""
+    count = _count_targets(instruction)
+    targets, sources = instruction.operands[:count], instruction.operands[count:]
+    return {name for each in targets for name in _names(each)}, {name for each in sources for name in _names(each)}
 
 
 def _kind_of_clause(instruction: Instruction) -> str:
