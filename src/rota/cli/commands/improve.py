@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from rota.improve.improved_kernel import ImprovedKernel
 
 
-@click.command(
-    epilog="\b\nExamples:\n  rota improve kernel.hsaco -o better.hsaco\n  rota improve kernel.hip --device mi355x"
-)
+@click.command(epilog="\b\nExample:\n  rota improve kernel.hsaco -o better.hsaco")
 @click.argument("kernel")
 @click.option(
     "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
