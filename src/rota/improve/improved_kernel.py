@@ -14,16 +14,15 @@ from typing import NamedTuple
 from rota.cycles.predict import predict
 from rota.errors import IsaError, ProgramError
 from rota.improve.loop_block import LoopBlock, count_moved, make_nop, read_block, refuse
-from rota.improve.order_search import FoundOrder, ScoredLoop, find_orders
+from rota.improve.order_search import LEAST_GAIN, FoundOrder, ScoredLoop, find_orders
 from rota.improve.patched_code import Arrangement, patch
 from rota.improve.same_values import find_difference
 from rota.improve.weaker_waits import find_weaker_waits
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import KernelFacts
-from rota.isa.decoded import load_program
 from rota.isa.disassembly import Instruction
-from rota.isa.launch.loaded_kernel import check_description
-from rota.isa.launch.run import run_kernel
+from rota.isa.launch.loaded_kernel import check_description, launch_described, load_kernel
+from rota.isa.launch.orders import is_array, regions_of, span_of
 from rota.lift.lifted_loop import LiftedLoop, lift_kernel
 from rota.prove.kernel_proof import Triple, prove
 from rota.prove.verdict import STEPS_PER_SECOND, Budget, Status, Verdict
@@ -33,7 +32,6 @@ from rota.targets.registry import architecture_named
 _ENTRIES = 60_000  # that are predicted in all, so that a search takes less than a minute
 _FEWEST, _MOST = 60, 600  # orders
 _MOST_ORDERS = 4  # that are written and proved
-_LEAST_GAIN = 0.5  # clocks
 _LEAST_STEPS = 2 * STEPS_PER_SECOND
 _PROVED = frozenset({Status.PROVED, Status.ONE_SOURCE})
 
@@ -106,7 +104,7 @@ class _Improvement:
             instructions=len(loop.items), moved=0, weaker=(), verdict=lifted.verdict, tried=0,
         )  # fmt: skip
         most = self._most or min(max(_ENTRIES // len(lifted.program.kernel), _FEWEST), _MOST)
-        orders = [each for each in find_orders(scored, lifted, loop, most) if each.clocks < before - _LEAST_GAIN]
+        orders = [each for each in find_orders(scored, loop, most) if each.clocks < before - LEAST_GAIN]
         written = ((each, words) for each in orders if (words := self._write(each, loop)) is not None)
         tries = (
             self._hand_over(replace(as_it_is, moved=count_moved(each.order)), loop, words)
@@ -170,7 +168,7 @@ class _Improvement:
             self._wrong.append(f"the new order isn't proved: {lifted.verdict.status.value}")
             return None
         clocks = predict(lifted.program, band=False).cycles
-        is_better = clocks < was.clocks - _LEAST_GAIN or (was.weaker and clocks <= was.clocks)
+        is_better = clocks < was.clocks - LEAST_GAIN or (was.weaker and clocks <= was.clocks)
         return replace(was, code=code, clocks=clocks, verdict=lifted.verdict) if is_better else None
 
 
@@ -192,21 +190,9 @@ def compare_runs(old: CodeObject, new: CodeObject, name: str, describe: object) 
     left = []
     for code in (old, new):
         launch = check_description(describe())
-        program = load_program(code.kernel(name), code.instructions(name), image=code.image())
-        grid, block = (_triple(each) for each in (launch.get("grid", 1), launch["block"]))
-        ended = run_kernel(
-            program, args=launch["args"], grid=grid, block=block, dynamic_lds=launch.get("dynamic_lds", 0)
-        )
-        left.append((ended.buffers, [each.code for each in ended.findings]))
-    (arrays, codes), (others, other_codes) = left
-    same = len(arrays) == len(others) and all(
-        one.tobytes() == other.tobytes() for one, other in zip(arrays, others, strict=True)
-    )
-    if not same or codes != other_codes:
+        ended = launch_described(load_kernel(code.hsaco, name), launch, orders=1)
+        spans = (span_of(each, str(number)) for number, each in enumerate(launch["args"]) if is_array(each))
+        arrays = [region.octets.tobytes() for span in spans for region in regions_of([span])]
+        left.append((arrays, [each.code for each in ended.findings]))
+    if left[0] != left[1]:
         raise refuse(name, "executed, both leave other bits or other findings")
-
-
-def _triple(sizes: int | Sequence[int]) -> Triple:
-    given = (sizes,) if isinstance(sizes, int) else tuple(sizes)
-    x, y, z = (*given, 1, 1)[:3]
-    return x, y, z

@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from rota.cycles.predict import predict
-from rota.improve.loop_block import LoopBlock, make_nop, respell_wait
+from rota.improve.loop_block import LoopBlock, respell_wait
 from rota.isa.disassembly import Instruction
 from rota.lift.lifted_loop import LiftedLoop, OperationPlaces, derive_ops
 from rota.lift.natural_loops import is_matrix
 from rota.program.entry import Entry
 from rota.program.kinds import Phase
 from rota.program.lowered import LoweredProgram
+from rota.program.machine import Machine
 from rota.prove.operation import OperationKind, read_operation
 from rota.targets.device import device_of, rates_of
 
@@ -30,6 +31,7 @@ _SCALES = (0, 1, 4)  # of latencies
 _HEAVY = frozenset({*_LATENCY, OperationKind.WAIT, OperationKind.BARRIER})
 _STEPS = (1.0, 0.5, 0.25, 0.1)  # shares of the way that an instruction may move
 _ISSUE = 4  # clocks
+LEAST_GAIN = 0.5  # clocks, below which an order counts as no better
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,29 +61,29 @@ class ScoredLoop:
             self._entries.append(made)
 
     @property
+    def machine(self) -> Machine:
+        return self._program.machine
+
+    @property
     def before(self) -> float:
         """The clocks of the loop as it is, its s_nop among them."""
         return predict(self._program, band=False).cycles
 
-    def arrange(self, order: Order, states: dict[int, int] | None = None) -> LoweredProgram:
-        """The program with the block in this order; `states` are those of an s_nop before an instruction."""
+    def _arrange(self, order: Order) -> LoweredProgram:
+        """The program with the block in this order, without s_nop."""
         kernel: list[Entry] = []
         for copy, made in enumerate(self._entries):
             for number in self._chain:
                 if number == self._block.first:
-                    kernel += self._arrange_block(order, states or {}, copy, made)
+                    kernel += self._arrange_block(order, copy, made)
                 elif not self._block.first <= number < self._block.last:
                     kernel += made[number]
         return replace(self._program, kernel=tuple(kernel))
 
-    def _arrange_block(
-        self, order: Order, states: dict[int, int], copy: int, made: dict[int, tuple[Entry, ...]]
-    ) -> Iterator[Entry]:
+    def _arrange_block(self, order: Order, copy: int, made: dict[int, tuple[Entry, ...]]) -> Iterator[Entry]:
         block, waits = self._block, self._block.count_waits(order)
         for number in order:
             operation = block.operations[number]
-            if number in states:
-                yield from self._make(make_nop(operation.instruction, states[number] - 1), copy)
             if number in waits:
                 wait = respell_wait(operation, waits[number], block.architecture)
                 yield from () if wait is None else self._make(wait, copy)
@@ -94,18 +96,16 @@ class ScoredLoop:
         for op, effect in derive_ops(operation, OperationPlaces(), self._program.machine, which):
             yield Entry(op=op, effect=effect, time_slot=0, phase=Phase.KERNEL)
 
-    def predict(self, order: Order, states: dict[int, int] | None = None) -> float:
-        if states:
-            return predict(self.arrange(order, states), band=False).cycles
+    def predict(self, order: Order) -> float:
         if order not in self._known:
             self.tried += 1
-            self._known[order] = predict(self.arrange(order), band=False).cycles
+            self._known[order] = predict(self._arrange(order), band=False).cycles
         return self._known[order]
 
 
-def find_orders(loop: ScoredLoop, lifted: LiftedLoop, block: LoopBlock, most: int) -> tuple[FoundOrder, ...]:
+def find_orders(loop: ScoredLoop, block: LoopBlock, most: int) -> tuple[FoundOrder, ...]:
     """Orders with fewer predicted clocks, the best one first, after predicting at most `most`."""
-    lists = _Lists(lifted, block)
+    lists = _Lists(block, loop.machine)
     starts = dict.fromkeys((block.items, *(lists.make(scale, far) for scale in _SCALES for far in _DISTANCES)))
     scored = sorted((loop.predict(order), place, order) for place, order in enumerate(starts))
     found = [FoundOrder(order=order, clocks=clocks) for clocks, _, order in scored]
@@ -116,8 +116,8 @@ def find_orders(loop: ScoredLoop, lifted: LiftedLoop, block: LoopBlock, most: in
 class _Lists:
     """Orders of a block by the longest ways to its end."""
 
-    def __init__(self, lifted: LiftedLoop, block: LoopBlock) -> None:
-        rates = rates_of(device_of(lifted.program.machine))
+    def __init__(self, block: LoopBlock, machine: Machine) -> None:
+        rates = rates_of(device_of(machine))
         self._block = block
         self._busy = {  # clocks of the matrix unit
             number: _ISSUE * rates.mfma_passes[each.name].value
@@ -175,12 +175,9 @@ def _move_each(loop: ScoredLoop, block: LoopBlock, best: FoundOrder, most: int) 
             for order in _list_moves(block, best.order, number):
                 if loop.tried >= most:
                     return
-                if (clocks := loop.predict(order)) < best.clocks - _LEAST_GAIN:
+                if (clocks := loop.predict(order)) < best.clocks - LEAST_GAIN:
                     best, moved = FoundOrder(order=order, clocks=clocks), True
                     yield best
-
-
-_LEAST_GAIN = 0.5  # clocks
 
 
 def _list_moves(block: LoopBlock, order: Order, number: int) -> Iterator[Order]:

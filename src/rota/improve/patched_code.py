@@ -20,7 +20,7 @@ _MOST_STATES = 16  # of one s_nop
 
 
 class Arrangement:
-    """The instructions of a kernel with its block in another order, and `states` of s_nop before some of them."""
+    """The instructions of a kernel with its block in another order, and s_nop before some of them."""
 
     def __init__(self, instructions: Sequence[Instruction], block: LoopBlock, order: Sequence[int]) -> None:
         self._instructions, self._block = instructions, block
@@ -33,7 +33,7 @@ class Arrangement:
                 found = respell_wait(operation, waits[number], block.architecture)
             if found is not None:
                 self._items.append((number, found))
-        self.states = self._part_clauses()
+        self._states = self._part_clauses()
         for _ in range(_MOST_ROUNDS):
             if not self._add_states():
                 return
@@ -67,7 +67,7 @@ class Arrangement:
         worst = min(early, key=lambda each: (each.then, -each.short))
         place = min(worst.then - first, len(numbers) - 1)
         number = numbers[place]
-        self.states[number] = self.states.get(number, 0) + worst.short
+        self._states[number] = self._states.get(number, 0) + worst.short
         return True
 
     def _list(self) -> tuple[list[Instruction], list[int]]:
@@ -75,7 +75,7 @@ class Arrangement:
         made: list[Instruction] = []
         numbers: list[int] = []
         for number, each in self._items:
-            for states in _split(self.states.get(number, 0)):
+            for states in _split(self._states.get(number, 0)):
                 made.append(make_nop(each, states - 1))
                 numbers.append(number)
             made.append(replace(each, address=None))

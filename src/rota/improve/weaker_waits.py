@@ -7,9 +7,8 @@ an instruction of caches may have been issued before it, and in kernels that han
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
-from rota.improve.loop_block import respell_wait
+from rota.improve.loop_block import make_nop, respell_wait
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction
 from rota.prove.hand_overs import find_hand_overs
@@ -40,7 +39,7 @@ def find_weaker_waits(
             for count in _list_counts(counts[counter], architecture.no_wait(counter)):
                 weaker = respell_wait(operations[number], counts | {counter: count}, architecture)
                 tried = [*now]
-                tried[number] = weaker or _make_nothing(instructions[number])
+                tried[number] = weaker or make_nop(instructions[number], 0)
                 if not is_proved(tried):
                     break
                 now, counts[counter], found[number] = tried, count, weaker
@@ -54,10 +53,6 @@ def _list_counts(count: int, most: int) -> Iterator[int]:
         count = min(count + step, most)
         yield count
         step *= 4
-
-
-def _make_nothing(like: Instruction) -> Instruction:
-    return replace(like, opcode="s_nop", operands=("0",), modifiers=(), text="s_nop 0", encoding=(0xBF800000,))
 
 
 def _find_after(operations: Sequence[Operation]) -> set[int]:

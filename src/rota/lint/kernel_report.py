@@ -101,6 +101,7 @@ def find_code_loops(
 ) -> tuple[CodeLoop, ...]:
     """All loops, in the order of the listing; an instruction is of the smallest loop around it."""
     successors = derive_successors(operations)
+    # Where several ways lead into a loop, only what can be executed after its head is in it.
     bodies = {head: body & find_reached(successors, [head]) for head, body in find_bodies(successors).items()}
     by_number = {each.number: each for each in sites}
     owner: dict[int, int] = {}
