@@ -8,7 +8,8 @@ from random import Random
 import pytest
 
 from rota.improve import same_values
-from rota.improve.same_values import find_difference, uses_of
+from rota.improve.same_kernel import find_difference
+from rota.improve.same_values import uses_of
 from rota.isa.disassembly import Instruction, read_listing
 from rota.isa.registers import ACC, NAMED, SCALAR
 from rota.prove.operation import SCC_BIT, UnknownOperationError, read_operation, rows_of

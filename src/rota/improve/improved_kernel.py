@@ -6,17 +6,19 @@ was: the same status, and no assumption that wasn't made before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from rota.cycles.predict import predict
 from rota.errors import IsaError, ProgramError
 from rota.improve.loop_block import LoopBlock, count_moved, make_nop, read_block, refuse
-from rota.improve.order_search import LEAST_GAIN, FoundOrder, ScoredLoop, find_orders
+from rota.improve.order_search import LEAST_GAIN, Order, ScoredLoop, find_orders, sketch
 from rota.improve.patched_code import Arrangement, patch
-from rota.improve.same_values import find_difference
+from rota.improve.rotated_loop import list_cuts, rotate
+from rota.improve.same_kernel import find_difference
 from rota.improve.weaker_waits import find_weaker_waits
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import KernelFacts
@@ -29,8 +31,9 @@ from rota.prove.verdict import STEPS_PER_SECOND, Budget, Status, Verdict
 from rota.targets.device import Device
 from rota.targets.registry import architecture_named
 
-_ENTRIES = 60_000  # that are predicted in all, so that a search takes less than a minute
-_FEWEST, _MOST = 60, 600  # orders
+_ENTRIES = 40_000  # that are predicted in all of one form, so that a search takes less than a minute
+_FEWEST, _MOST = 40, 400  # orders
+_MOST_FORMS = 2  # of the loop that are searched, after a few orders of each were predicted
 _MOST_ORDERS = 4  # that are written and proved
 _LEAST_STEPS = 2 * STEPS_PER_SECOND
 _PROVED = frozenset({Status.PROVED, Status.ONE_SOURCE})
@@ -40,7 +43,8 @@ _PROVED = frozenset({Status.PROVED, Status.ONE_SOURCE})
 class ImprovedKernel:
     """The object with the better loop, and what was found of both.
 
-    `clocks` are predicted for one trip, `moved` are the fewest instructions that make the new order of the old one.
+    `clocks` are predicted for one trip, `moved` are the fewest instructions that make the new order of the old one;
+    `ahead` of them are executed one trip ahead of the rest.
     `weaker` are waits that leave more in flight, with their texts before and after.
     """
 
@@ -51,6 +55,7 @@ class ImprovedKernel:
     place: str
     instructions: int
     moved: int
+    ahead: int = 0
     weaker: tuple[tuple[str, str], ...]
     verdict: Verdict
     tried: int
@@ -79,6 +84,23 @@ class _Launch(NamedTuple):
     dynamic_lds: int | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Form:
+    """The kernel as it is, or with its loop cut so that `ahead` instructions are a trip ahead of the rest."""
+
+    code: CodeObject
+    instructions: Sequence[Instruction]
+    lifted: LiftedLoop
+    loop: LoopBlock
+    scored: ScoredLoop
+    ahead: int
+
+
+class _Written(NamedTuple):
+    form: _Form
+    words: Sequence[int]
+
+
 class _Improvement:
     def __init__(self, code: CodeObject, facts: KernelFacts, device: Device, launch: _Launch, most: int | None) -> None:
         architecture = architecture_named(facts.arch)
@@ -91,30 +113,60 @@ class _Improvement:
 
     def run(self) -> ImprovedKernel:
         name = self._facts.name
-        lifted = self._lift(self._code, self._instructions)
-        if lifted.verdict.status not in _PROVED:
-            raise refuse(name, f"as it is, its proof ends with: {lifted.verdict.status.value}")
-        if len(lifted.loops) > 1:
-            raise refuse(name, "its waves run several loops")
-        loop = read_block(name, self._instructions, lifted.loops[0].chain, self._architecture)
-        scored = ScoredLoop(lifted, loop)
-        before = scored.before
+        form = self._read(self._code)
+        if form.lifted.verdict.status not in _PROVED:
+            raise refuse(name, f"as it is, its proof ends with: {form.lifted.verdict.status.value}")
+        before = form.scored.before
         as_it_is = ImprovedKernel(
-            name=name, code=self._code, before=before, clocks=before, place=self._instructions[loop.first].place,
-            instructions=len(loop.items), moved=0, weaker=(), verdict=lifted.verdict, tried=0,
+            name=name, code=self._code, before=before, clocks=before, place=form.instructions[form.loop.first].place,
+            instructions=len(form.loop.items), moved=0, weaker=(), verdict=form.lifted.verdict, tried=0,
         )  # fmt: skip
-        most = self._most or min(max(_ENTRIES // len(lifted.program.kernel), _FEWEST), _MOST)
-        orders = [each for each in find_orders(scored, loop, most) if each.clocks < before - LEAST_GAIN]
-        written = ((each, words) for each in orders if (words := self._write(each, loop)) is not None)
-        tries = (
-            self._hand_over(replace(as_it_is, moved=count_moved(each.order)), loop, words)
-            for each, words in islice(written, _MOST_ORDERS)
-        )
-        better = next((each for each in tries if each is not None), as_it_is)
-        found = self._weaken(replace(better, tried=scored.tried), loop)
-        if found.code is self._code:
+        found = next(self._reorder(form, as_it_is), None)
+        better = self._weaken(*(found or (form, as_it_is)))
+        if better.code is self._code:
             raise refuse(name, self._wrong[0] if self._wrong else "none of those tried is predicted to be faster")
-        return found
+        return better
+
+    def _reorder(self, form: _Form, as_it_is: ImprovedKernel) -> Iterator[tuple[_Form, ImprovedKernel]]:
+        """Kernels with better orders, the best one first."""
+        most = self._most or min(max(_ENTRIES // len(form.lifted.program.kernel), _FEWEST), _MOST)
+        forms = [form, *self._rotate(form)]
+        moved = next((each for each in forms[1:] if not each.ahead), None)  # the same loop where it has more room
+        cut = sorted((each for each in forms if each is not moved), key=lambda each: sketch(each.scored, each.loop))
+        orders = [
+            (found.clocks, place, found.order, each) for place, each in enumerate(cut[:_MOST_FORMS])
+            for found in find_orders(each.scored, each.loop, most)[:_MOST_ORDERS]
+        ]  # fmt: skip
+        as_it_is = replace(as_it_is, tried=sum(each.scored.tried for each in forms))
+        better = (each for each in sorted(orders, key=itemgetter(0, 1, 2)) if each[0] < as_it_is.before - LEAST_GAIN)
+        for _, _, order, each in islice(better, _MOST_ORDERS):
+            written = self._write(order, each)
+            if written is None and each is form and moved is not None:
+                written = self._write(each.loop.renumber(order, moved.loop), moved)
+            if written is not None:
+                was = replace(as_it_is, code=written.form.code, moved=count_moved(order), ahead=each.ahead)
+                if (made := self._hand_over(was, *written)) is not None:
+                    yield written.form, made
+
+    def _read(self, code: CodeObject, ahead: int = 0) -> _Form:
+        instructions = code.instructions(self._facts.name)
+        lifted = self._lift(code, instructions)
+        if len(lifted.loops) > 1:
+            raise refuse(self._facts.name, "its waves run several loops")
+        loop = read_block(self._facts.name, instructions, lifted.loops[0].chain, self._architecture)
+        scored = ScoredLoop(lifted, loop)
+        return _Form(code=code, instructions=instructions, lifted=lifted, loop=loop, scored=scored, ahead=ahead)
+
+    def _rotate(self, form: _Form) -> Iterator[_Form]:
+        """The loop with a part of it a trip ahead, as far as that is proved as it was."""
+        for cut in list_cuts(form.instructions, form.loop):
+            try:
+                code = rotate(form.code, form.instructions, form.loop, cut)
+                made = None if code is None else self._read(code, len(cut.head))
+            except IsaError:  # it can't be lifted any more
+                continue
+            if made is not None and is_as_good(made.lifted.verdict, form.lifted.verdict):
+                yield made
 
     def _lift(self, code: CodeObject, instructions: Sequence[Instruction]) -> LiftedLoop:
         try:
@@ -125,15 +177,15 @@ class _Improvement:
         except ProgramError as error:
             raise refuse(self._facts.name, error.findings[0].message.partition(": ")[2]) from error
 
-    def _write(self, found: FoundOrder, loop: LoopBlock) -> tuple[int, ...] | None:
+    def _write(self, order: Order, form: _Form) -> _Written | None:
         """The words of the loop in another order; None if they don't fit."""
         try:
-            return Arrangement(self._instructions, loop, found.order).encode()
+            return _Written(form, Arrangement(form.instructions, form.loop, order).encode())
         except IsaError as error:
             self._wrong.append(str(dict(error.findings[0].evidence)["reason"]))
             return None
 
-    def _weaken(self, was: ImprovedKernel, loop: LoopBlock) -> ImprovedKernel:
+    def _weaken(self, form: _Form, was: ImprovedKernel) -> ImprovedKernel:
         """The kernel with waits that leave more in flight, if the model doesn't predict more clocks with them."""
         made = was.code.instructions(was.name)
         budget = Budget(steps=max(4 * was.verdict.statistics.effort, _LEAST_STEPS))
@@ -142,7 +194,7 @@ class _Improvement:
             found = prove(self._facts, instructions, **self._launch._asdict(), budget=budget, stops=True)
             return is_as_good(found, was.verdict)
 
-        first, last = (self._instructions[each].address for each in (loop.first, loop.last))
+        first, last = (form.instructions[each].address for each in (form.loop.first, form.loop.last))
         numbers = [place for place, each in enumerate(made) if (first or 0) <= (each.address or 0) < (last or 0)]
         inside = range(numbers[0], numbers[-1] + 1)
         weaker = find_weaker_waits(self._facts, made, inside, self._architecture, is_proved)
@@ -153,11 +205,11 @@ class _Improvement:
             for word in (made[number] if number not in weaker else weaker[number] or make_nop(made[number], 0)).encoding
         ]  # fmt: skip
         texts = [(made[number].text, "nothing" if each is None else each.text) for number, each in weaker.items()]
-        return self._hand_over(replace(was, weaker=tuple(texts)), loop, words) or was
+        return self._hand_over(replace(was, weaker=tuple(texts)), form, words) or was
 
-    def _hand_over(self, was: ImprovedKernel, loop: LoopBlock, words: Sequence[int]) -> ImprovedKernel | None:
+    def _hand_over(self, was: ImprovedKernel, form: _Form, words: Sequence[int]) -> ImprovedKernel | None:
         """The kernel with these words, unless something says that it isn't better, equal or proved."""
-        code = patch(was.code, self._instructions[loop.first].address or 0, words)
+        code = patch(was.code, form.instructions[form.loop.first].address or 0, words)
         made = code.instructions(was.name)
         difference = find_difference(self._instructions, made)
         if difference is not None:

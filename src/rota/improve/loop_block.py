@@ -70,6 +70,11 @@ class LoopBlock:
                 issued[counter] += 1
         return found
 
+    def renumber(self, order: Sequence[int], other: LoopBlock) -> tuple[int, ...]:
+        """The order by the numbers that the same block has elsewhere."""
+        numbers = dict(zip(self.items, other.items, strict=True))
+        return tuple(numbers[each] for each in order)
+
     def is_legal(self, order: Sequence[int]) -> bool:
         seen: set[int] = set()
         for number in order:
@@ -110,7 +115,9 @@ def _closes(instructions: Sequence[Instruction], number: int, arch: Architecture
 def _is_movable(operation: Operation) -> bool:
     if operation.name in {NOP, PRIORITY}:
         return True
-    return operation.kind in _MOVABLE and not operation.unmodelled and Trait.SETS_MODE not in operation.spec.traits
+    if operation.unmodelled and operation.kind is not OperationKind.VALUE:  # of values, only the registers matter here
+        return False
+    return operation.kind in _MOVABLE and not operation.indexed and Trait.SETS_MODE not in operation.spec.traits
 
 
 class _Reader:

@@ -103,10 +103,20 @@ class ScoredLoop:
         return self._known[order]
 
 
+def sketch(loop: ScoredLoop, block: LoopBlock) -> float:
+    """The fewest clocks of a few orders: what to expect of a search."""
+    lists = _Lists(block, loop.machine)
+    orders = (
+        lists.make(scale, far, ahead=ahead) for scale in _SCALES[1:] for far in _DISTANCES[1:4:2] for ahead in (0, 1)
+    )
+    return min(loop.predict(order) for order in dict.fromkeys((block.items, *orders)))
+
+
 def find_orders(loop: ScoredLoop, block: LoopBlock, most: int) -> tuple[FoundOrder, ...]:
     """Orders with fewer predicted clocks, the best one first, after predicting at most `most`."""
     lists = _Lists(block, loop.machine)
-    starts = dict.fromkeys((block.items, *(lists.make(scale, far) for scale in _SCALES for far in _DISTANCES)))
+    made = (lists.make(scale, far, ahead=ahead) for ahead in (0, 1) for scale in _SCALES for far in _DISTANCES)
+    starts = dict.fromkeys((block.items, *made))
     scored = sorted((loop.predict(order), place, order) for place, order in enumerate(starts))
     found = [FoundOrder(order=order, clocks=clocks) for clocks, _, order in scored]
     better = list(_move_each(loop, block, found[0], most))
@@ -127,18 +137,39 @@ class _Lists:
         for number in block.items:
             for each in block.before[number]:
                 self._after[each].append(number)
+        self._next = {number: self._list_users(place, number) for place, number in enumerate(block.items)}
+
+    def _list_users(self, place: int, number: int) -> list[int]:
+        """What uses the result of a memory instruction in the next trip."""
+        operation = self._block.operations[number]
+        if not self._is_memory(number):
+            return []
+        if operation.to_lds:
+            return [each for each in self._block.items if self._block.operations[each].kind is OperationKind.LDS]
+        made = operation.writes | operation.data * (not operation.holds_data)
+        later = self._block.items[place + 1 :]
+        if any(self._block.operations[each].reads & made for each in later):
+            return []
+        return [each for each in self._block.items[:place] if self._block.operations[each].reads & made]
 
     def _lasts(self, number: int, scale: int) -> int:
         """Clocks until what depends on an instruction may follow."""
         operation = self._block.operations[number]
         return self._busy.get(number, _ISSUE + scale * _LATENCY.get(operation.kind, 0))
 
-    def make(self, scale: int, far: int) -> Order:
-        """With latencies by `scale`, and at least `far` other instructions between two of memory, if there are any."""
+    def make(self, scale: int, far: int, *, ahead: int) -> Order:
+        """With latencies by `scale`, and at least `far` other instructions between two of memory, if there are any.
+
+        Ways go on through `ahead` more trips.
+        """
         ways: dict[int, int] = {}
-        for number in reversed(self._block.items):
-            rest = max((ways[each] for each in self._after[number]), default=0)
-            ways[number] = rest + self._lasts(number, scale)
+        for trip in range(1 + ahead):
+            then = dict(ways)
+            for number in reversed(self._block.items):
+                rest = max((ways[each] for each in self._after[number]), default=0)
+                if trip:
+                    rest = max(rest, max((then[each] for each in self._next[number]), default=0))
+                ways[number] = rest + self._lasts(number, scale)
         missing = {number: len(self._block.before[number]) for number in self._block.items}
         ready = {number: 0 for number, count in missing.items() if not count}
         order: list[int] = []

@@ -1,8 +1,10 @@
 """Wrong changes of loops of others, drawn: `rota.improve` has to refuse every one.
 
 An instruction is moved over one that it depends on, by what the proof reads of both; a register is another one; a
-branch goes one instruction too far; a wait leaves one more in flight. The first three are for the comparison of values,
-the last one for the proof, after which both kernels are executed where it lets one through.
+branch goes one instruction too far; of a loop whose trips are cut in two, an instruction is missing or another one, two
+that depend on each other change places, or a branch has another target or condition; a wait leaves one more in flight.
+All but the last one are for the comparison of values, the last one for the proof, after which both kernels are executed
+where it lets one through.
 """
 
 from __future__ import annotations
@@ -12,28 +14,32 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from random import Random
 
 from rota.errors import RotaError
-from rota.improve.loop_block import LoopBlock, depends, read_block, respell_wait
-from rota.improve.same_values import find_difference
+from rota.improve.loop_block import LoopBlock, depends, make_nop, read_block, respell_wait
+from rota.improve.rotated_loop import list_cuts, rotate
+from rota.improve.same_kernel import find_difference
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import read_object
 from rota.isa.disassembly import Instruction
 from rota.lift.natural_loops import find_loops
 from rota.prove.kernel_proof import prove
-from rota.prove.operation import OperationKind, read_operation
+from rota.prove.operation import SCC_BIT, OperationKind, read_operation
 from rota.prove.slicing import derive_successors
 from rota.targets.registry import architecture_named
 from tests.campaigns.machine_code.improved_kernels import list_files
 
 FOLDER = "kernels/compiled"
 _HELD = frozenset({OperationKind.WAIT, OperationKind.BARRIER})
+_OPPOSITE = {"s_cbranch_scc0": "s_cbranch_scc1", "s_cbranch_vccz": "s_cbranch_vccnz"}
+_OPPOSITE |= {other: one for one, other in _OPPOSITE.items()}
 _REGISTER_BITS = 1  # of an instruction's first word: the lowest of an operand
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Subject:
     """A kernel with a loop whose instructions may be moved."""
 
@@ -120,6 +126,68 @@ def draw_branch(subject: Subject, random: Random) -> list[Instruction] | None:
     return changed
 
 
+@cache
+def cut_loop(subject: Subject, number: int) -> tuple[Instruction, ...] | None:
+    """The kernel with its loop cut, at one of a few places."""
+    cuts = list_cuts(subject.instructions, subject.block)[1:]
+    made = rotate(subject.code, subject.instructions, subject.block, cuts[number % len(cuts)]) if cuts else None
+    return None if made is None else made.instructions(subject.name)
+
+
+def draw_cut(subject: Subject, random: Random) -> list[Instruction] | None:
+    """A cut loop with a mistake in what is executed instead of the loop."""
+    listing = cut_loop(subject, random.randrange(8))
+    if listing is None:
+        return None
+    old = {(each.address, each.encoding) for each in subject.instructions}
+    changed = list(listing)
+    number = random.choice(
+        [
+            at
+            for at, each in enumerate(changed)
+            if (each.address, each.encoding) not in old and not _only_takes_time(each)
+        ]
+    )
+    each, then = changed[number], changed[number + 1 : number + 2]
+    how = random.randrange(3)
+    if each.target is not None and (how or each.opcode == "s_branch"):
+        return _write_branch(changed, number, each.encoding[0], random.choice((-1, 1)))
+    if each.target is not None:
+        return _write_branch(changed, number, each.encoding[0] ^ 1 << 16, 0)
+    if how == 0:
+        changed[number] = replace(make_nop(each, 0), address=each.address)
+    elif how == 1 and then and _depend(subject, each, then[0]):
+        changed[number : number + 2] = [
+            replace(then[0], address=each.address),
+            replace(each, address=(each.address or 0) + 4 * len(then[0].encoding)),
+        ]
+    else:
+        word, *rest = each.encoding
+        changed[number] = replace(each, encoding=(word ^ _REGISTER_BITS, *rest))
+    return changed
+
+
+def _only_takes_time(each: Instruction) -> bool:
+    return each.opcode in {"s_nop", "s_waitcnt", "s_barrier"}
+
+
+def _write_branch(changed: list[Instruction], number: int, word: int, by: int) -> list[Instruction]:
+    each = changed[number]
+    word = word & ~0xFFFF | (word + by) & 0xFFFF
+    opcode = each.opcode if not (word ^ each.encoding[0]) >> 16 else _OPPOSITE[each.opcode]
+    changed[number] = replace(each, encoding=(word,), opcode=opcode, target=(each.target or 0) + by)
+    return changed
+
+
+def _depend(subject: Subject, first: Instruction, then: Instruction) -> bool:
+    """True if one of them uses a register that the other one writes, by the tables of the proof."""
+    if then.target is not None or _only_takes_time(then):
+        return False
+    one, other = (read_operation(each, 0, subject.block.architecture) for each in (first, then))
+    needed = ~SCC_BIT  # a later instruction may write it again before it is read
+    return bool((one.writes & (other.reads | other.writes) | one.reads & other.writes) & needed)
+
+
 def judge_wait(subject: Subject, random: Random) -> str:
     """Whether the proof refuses a wait that leaves more in flight."""
     block, changed = subject.block, list(subject.instructions)
@@ -132,7 +200,12 @@ def judge_wait(subject: Subject, random: Random) -> str:
     return "let through" if verdict.proved else "refused"
 
 
-DRAWN = {"moved over a dependence": draw_moved, "another register": draw_register, "a branch off by one": draw_branch}
+DRAWN = {
+    "moved over a dependence": draw_moved,
+    "another register": draw_register,
+    "a branch off by one": draw_branch,
+    "a wrong cut": draw_cut,
+}
 
 
 def judge(subject: Subject, kind: str, random: Random) -> str | None:

@@ -2,11 +2,12 @@
 
     python -m benchmarks.doors [--only "I have a kernel"]
 
-The first door is the README's first screen; the others are the landing pages, `docs/i_*.md`.  Builds the wheel, makes a
-clean virtual environment for each door, installs the wheel with the extras that the door needs, and types the door's
-files and commands literally, in an empty folder, without the checkout on the path.  Ends with an error if a command
-doesn't print what the page shows, if a door takes longer than five minutes, or the first one longer than a minute after
-installing.  Seconds of processor time are printed too: on a busy machine they say more.
+The first door is the README's first screen; then come the landing pages, `docs/i_*.md`, and of two pages on slow
+kernels the part about a Triton matmul.  Builds the wheel, makes a clean virtual environment for each door, installs
+the wheel with the extras that the door needs, and types the door's files and commands literally, in an empty folder,
+without the checkout on the path. Ends with an error if a command doesn't print what the page shows, if a door takes
+longer than five minutes, or the first one longer than a minute after installing. Seconds of processor time are
+printed too: on a busy machine they say more.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ FIRST_SCREEN = "The first screen"
 MOST_TYPING = {FIRST_SCREEN: 60}
 """Seconds after installing."""
 LANDING = ("i_want_a_schedule", "i_have_a_kernel", "i_write_triton", "i_have_a_thousand_shapes")
-EXTRAS = {"I have a kernel": ("hip", "prove"), "I write Triton": ("triton",)}
+SLOW = {
+    "Find what makes a kernel slow": "find_what_makes_a_kernel_slow",
+    "Improve a compiled loop": "improve_a_compiled_loop",
+}
+EXTRAS = {"I have a kernel": ("hip", "prove"), "I write Triton": ("triton",)} | dict.fromkeys(SLOW, ("triton",))
 BESIDE = {"I write Triton": ("pytest",)}
 """What a door's reader has already."""
 _PLAIN = "pip install --quiet dist/rota-*.whl"
@@ -98,6 +103,9 @@ def doors() -> Iterator[Door]:
     for page in LANDING:
         title, _, text = (ROOT / "docs" / f"{page}.md").read_text("utf-8").partition("\n")
         yield Door(title.removeprefix("# "), text)
+    for title, page in SLOW.items():
+        text = (ROOT / "docs" / "howto" / f"{page}.md").read_text("utf-8")
+        yield Door(title, text.partition("\n## A Triton matmul\n")[2].partition("\n## ")[0])
 
 
 def build_wheel(folder: Path) -> Path:

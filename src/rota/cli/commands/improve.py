@@ -48,9 +48,10 @@ def improve(
 
     KERNEL is a code object, assembly or HIP source, or FILE:name of one kernel in it.  Registers, addresses, LDS and
     everything outside of the loop stay; instructions change places within its longest straight part, waits get the
-    counts that their new places need, and weaker ones where the proof allows it.  The new object is read again: each
-    instruction must have the operands that it had, the kernel must be proved as the old one was, and be predicted to
-    be faster.  Clocks are predicted, not measured.  What isn't improved says why (I610).
+    counts that their new places need, and weaker ones where the proof allows it.  Where that part is the whole loop,
+    some of a trip may be executed together with the trip before; such a loop stands after the code of the object.  The
+    new object is read again: each instruction must compute what it did, the kernel must be proved as the old one was,
+    and be predicted to be faster.  Clocks are predicted, not measured.  What isn't improved says why (I610).
     """
     from rota.improve.improved_kernel import compare_runs, improve_kernel
     from rota.targets.registry import device_named
@@ -87,8 +88,9 @@ def _describe(each: ImprovedKernel, *, executed: bool) -> str:
     lines = [
         f"{each.name}: {each.clocks:.0f} clocks a trip, before {each.before:.0f}: {share}",
         f"  moved: {each.moved} of {several(each.instructions, 'instruction')} from {each.place} on",
+        *([f"  a trip ahead of the rest: {several(each.ahead, 'instruction')}"] if each.ahead else []),
         *(f"  `{was}` leaves more in flight: `{now}`" for was, now in each.weaker),
-        f"  equal: each instruction has the operands that it had; {each.verdict.status.value} as before",
+        f"  equal: each instruction computes what it did; {each.verdict.status.value} as before",
     ]
     return "\n".join([*lines, "  executed: both leave the same bits"] if executed else lines)
 
@@ -96,6 +98,7 @@ def _describe(each: ImprovedKernel, *, executed: bool) -> str:
 def _as_data(each: ImprovedKernel) -> dict[str, object]:
     return {
         "name": each.name, "place": each.place, "before": each.before, "clocks": each.clocks, "moved": each.moved,
+        "ahead": each.ahead,
         "instructions": each.instructions, "weaker": [list(pair) for pair in each.weaker],
         "status": each.verdict.status.value,
     }  # fmt: skip
