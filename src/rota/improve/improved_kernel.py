@@ -31,7 +31,7 @@ from rota.prove.verdict import STEPS_PER_SECOND, Budget, Status, Verdict
 from rota.targets.device import Device
 from rota.targets.registry import architecture_named
 
-_ENTRIES = 40_000  # that are predicted in all of one form, so that a search takes less than a minute
+_ENTRIES = 30_000  # that are predicted in all of one form, so that a search takes less than a minute
 _FEWEST, _MOST = 40, 400  # orders
 _MOST_FORMS = 2  # of the loop that are searched, after a few orders of each were predicted
 _MOST_ORDERS = 4  # that are written and proved

@@ -16,6 +16,7 @@ from rota.prove.operation import Operation, OperationKind, read_operation
 from rota.prove.slicing import derive_successors, find_reached
 from rota.targets.architecture import Architecture
 
+_MOST_JUDGED, _FEWEST = 20_000, 12  # instructions in all, and kernels
 _PUBLISHES = frozenset({"store", "atomic", "cache"})
 
 
@@ -23,7 +24,11 @@ def find_weaker_waits(
     facts: KernelFacts, instructions: Sequence[Instruction], numbers: range, architecture: Architecture,
     is_proved: Callable[[Sequence[Instruction]], bool],
 ) -> dict[int, Instruction | None]:  # fmt: skip
-    """By number, the waits that may be weaker, or None for those that may go; `is_proved` judges all together."""
+    """By number, the waits that may be weaker, or None for those that may go; `is_proved` judges all together.
+
+    Of long kernels only the first ones are tried.
+    """
+    left = max(_MOST_JUDGED // len(instructions), _FEWEST)
     operations = [read_operation(each, number, architecture) for number, each in enumerate(instructions)]
     report = find_hand_overs(facts, instructions)
     if report.hand_overs or report.unknown:
@@ -40,7 +45,8 @@ def find_weaker_waits(
                 weaker = respell_wait(operations[number], counts | {counter: count}, architecture)
                 tried = [*now]
                 tried[number] = weaker or make_nop(instructions[number], 0)
-                if not is_proved(tried):
+                left -= 1
+                if left < 0 or not is_proved(tried):
                     break
                 now, counts[counter], found[number] = tried, count, weaker
     return found

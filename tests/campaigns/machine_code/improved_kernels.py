@@ -1,7 +1,8 @@
 """`rota improve` on kernels of others: what is handed back, by how much it is predicted to be faster, and what isn't.
 
 Each kernel that is handed back and whose launch is known is executed with drawn problems, before and after: the bits
-must be the same, and so must the findings. Kernels that aren't improved are counted by the reason.
+must be the same, and so must the findings. Matrix products go through their loop one to four times. Kernels that aren't
+improved are counted by the reason.
 """
 
 from __future__ import annotations
@@ -78,7 +79,9 @@ def draw_problem(file: Path, seed: int) -> Problem | None:
         return None
     says = json.loads(told.read_text())
     try:
-        return triton_problem(stem, arch, random, warps=says["num_warps"], shared=says["shared"])
+        return triton_problem(
+            stem, arch, random, warps=says["num_warps"], shared=says["shared"], halves=int(random.integers(1, 9))
+        )
     except KeyError:
         return None
 

@@ -24,17 +24,20 @@ _BIAS = {"fp8e4b8": 8, "fp8e4nv": 7}
 Random = np.random.Generator
 
 
-def triton_problem(name: str, arch: str, rng: Random, *, warps: int, shared: int) -> Problem:
+HALVES = 5  # of a tile of K, which most loops go through in three trips, the last one masked
+
+
+def triton_problem(name: str, arch: str, rng: Random, *, warps: int, shared: int, halves: int = HALVES) -> Problem:
     """The launch of the kernel in a file `name.arch`; warps and LDS are what Triton says of it."""
-    problem = _of(name, arch, rng)
+    problem = _of(name, arch, rng, halves)
     return replace(problem, args=[*problem.args, *SCRATCH], block=64 * warps, dynamic_lds=shared)
 
 
-def _of(name: str, arch: str, rng: Random) -> Problem:
+def _of(name: str, arch: str, rng: Random, halves: int) -> Problem:
     if (found := _MATMUL.match(name)) is not None:
-        return matmul(rng, found["dtype"], (int(found["m"]), int(found["n"]), int(found["k"])))
+        return matmul(rng, found["dtype"], (int(found["m"]), int(found["n"]), int(found["k"])), halves=halves)
     if name.startswith("t_matmul"):
-        return _t_matmul(name, arch, rng)
+        return _t_matmul(name, arch, rng, halves)
     if name.startswith("ts_"):
         return _sort(rng, int(name.split("_")[1]))
     return CASES[name](rng)
@@ -46,10 +49,10 @@ def _stored(values: Floats, dtype: str) -> NDArray[Any]:
     return to_bf16(values) if dtype == "bf16" else values.astype({"fp16": np.float16, "fp32": np.float32}[dtype])
 
 
-def matmul(rng: Random, dtype: str, tile: tuple[int, int, int], tiles: int = 1) -> Problem:
-    """Two and a half tiles of K, the last one masked; sums stay below 2^24, so that C is only rounded to its type."""
+def matmul(rng: Random, dtype: str, tile: tuple[int, int, int], tiles: int = 1, *, halves: int = HALVES) -> Problem:
+    """Two and a half tiles of K, or another number; sums stay below 2^24, so that C is only rounded to its type."""
     m, n, bk = tile
-    k, columns = bk * 5 // 2, n * tiles
+    k, columns = bk * halves // 2, n * tiles
     a, b = whole(rng, m, k), whole(rng, k, columns)
     due = a @ b
     plain = {"fp32": np.float32, "fp16": np.float16}.get(dtype)  # of C; else it is bf16
@@ -66,14 +69,14 @@ def matmul(rng: Random, dtype: str, tile: tuple[int, int, int], tiles: int = 1) 
     )
 
 
-def _t_matmul(name: str, arch: str, rng: Random) -> Problem:
+def _t_matmul(name: str, arch: str, rng: Random, halves: int) -> Problem:
     if "256" in name:
-        return matmul(rng, "bf16", (256, 256, 64 if arch == "gfx950" else 32))
+        return matmul(rng, "bf16", (256, 256, 64 if arch == "gfx950" else 32), halves=halves)
     if "fp8" in name:
-        return matmul(rng, "fp8e4nv" if arch == "gfx950" else "fp8e4b8", (128, 128, 128))
+        return matmul(rng, "fp8e4nv" if arch == "gfx950" else "fp8e4b8", (128, 128, 128), halves=halves)
     if "fp32" in name:
-        return matmul(rng, "fp32", (64, 64, 32), tiles=2)
-    return matmul(rng, "bf16", (128, 128, 64))
+        return matmul(rng, "fp32", (64, 64, 32), tiles=2, halves=halves)
+    return matmul(rng, "bf16", (128, 128, 64), halves=halves)
 
 
 def _ping_pong(rng: Random) -> Problem:
