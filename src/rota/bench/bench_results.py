@@ -20,7 +20,7 @@ from statistics import median
 from typing import NamedTuple, NoReturn
 
 from rota.bench.bench_plan import BenchSubjects
-from rota.errors import Finding, MeasureError
+from rota.errors import Finding, MeasureError, several
 
 COLUMNS = (
     "plan", "case", "candidate", "objects", "launch", "bytes", "mode", "round", "position", "us", "bits", "device",
@@ -300,17 +300,36 @@ class _Reader:
         return found
 
 
-def describe_pair(results: BenchResults, case: str, candidate: str, other: str) -> Iterator[str]:
-    """What the runs say of two candidates, line by line."""
-    found = results.case(case)
-    for each in found.compare(candidate, other):
-        change = f"{_percent(each.ratio.median)} ({_percent(each.ratio.low)} to {_percent(each.ratio.high)})"
-        if math.isinf(each.ratio.high):
-            change = f"{_percent(each.ratio.median)}, too few rounds for an interval"
+_MIB = 1 << 20
+_SAID = {
+    Bits.SAME: "the same as those of {other}",
+    Bits.DIFFER: "not those of {other}, so it wasn't timed",
+    Bits.VARY: "not compared: those of {other} vary from launch to launch",
+    Bits.FIRST: "those that others are compared with",
+}
+
+
+def describe_pair(results: BenchResults, name: str, candidate: str, other: str) -> Iterator[str]:
+    """What the runs say of two candidates, line by line; nothing of it is rota's own word."""
+    case = results.case(name)
+    decision = case.decide(candidate, other).value if case.compare(candidate, other) else "not timed"
+    yield f"measured by whoever ran {results.file}: {decision}"
+    yield f"  on {results.on}"
+    size = f"{case.bytes / _MIB:.1f} MiB" if case.bytes >= _MIB // 10 else f"{case.bytes:,} bytes"
+    nothing = f"two events with nothing between: {results.on.empty_us:.2f} us"
+    yield f"  {case.launches[candidate]}, {size} in buffers; {nothing}"
+    for each in case.compare(candidate, other):
         yield (
-            f"{each.mode.value}: {each.us:.2f} us, {other} {each.other_us:.2f} us; {change} in {each.rounds} rounds: "
-            f"{each.ratio.decision.value}"
+            f"  {each.mode.value}: {each.us:.2f} us, {other} {each.other_us:.2f} us; {_describe_ratio(each.ratio)} in "
+            f"{several(each.rounds, 'round')}: {each.ratio.decision.value}"
         )
+    yield f"  bits: {_SAID[case.bits[candidate]].format(other=other)}"
+
+
+def _describe_ratio(ratio: Interval) -> str:
+    if math.isinf(ratio.high):
+        return f"{_percent(ratio.median)}, too few rounds for an interval"
+    return f"{_percent(ratio.median)} ({_percent(ratio.low)} to {_percent(ratio.high)})"
 
 
 def _percent(ratio: float) -> str:
