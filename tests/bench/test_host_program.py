@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rota.bench.bench_plan import BenchBuffer, DrawnElements
 from rota.bench.bench_results import COLUMNS
 from tests.bench.host import LAUNCH, build_program, read_calls, run_folder, small_plan, write_folder
 from tests.wording.golden import mentions, worded
@@ -71,6 +72,43 @@ def test_every_launch_starts_from_equal_buffers(tmp_path: Path) -> None:
     sums = [call.split(" sum ")[1] for call in read_calls(tmp_path) if " sum " in call]
     assert len(sums) == 3 + 20 + 8 + 16  # compared, warmed up, cold, warm
     assert len(set(sums)) == 1
+
+
+def draw(codes: list[bytes], count: int, state: int) -> bytes:
+    """SplitMix64, written once more."""
+    found, mask = b"", (1 << 64) - 1
+    for _ in range(count):
+        state = state + 0x9E3779B97F4A7C15 & mask
+        bits = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & mask
+        bits = (bits ^ bits >> 27) * 0x94D049BB133111EB & mask
+        found += codes[(bits ^ bits >> 31) % len(codes)]
+    return found
+
+
+def test_elements_are_drawn_by_their_seed(tmp_path: Path) -> None:
+    plan = small_plan()
+    codes = (b"ab", b"cd", b"ef")
+    drawn = BenchBuffer(size=100, drawn=DrawnElements(width=2, codes=codes, seed=99))
+    case = replace(plan.cases[0], buffers=(drawn, plan.cases[0].buffers[1]))
+    write_folder(tmp_path, replace(plan, cases=(case,)))
+    assert run_folder(tmp_path).returncode == 0
+    content, total = draw([*codes], 50, 99), 0
+    assert {content[at : at + 2] for at in range(0, 100, 2)} == {*codes}
+    for each in content[LAUNCH.pointers[0].displacement :] + bytes(96):
+        total = (31 * total + each) & 0xFFFF_FFFF
+    assert {call.split(" sum ")[1] for call in read_calls(tmp_path) if " sum " in call} == {str(total)}
+
+
+def test_scratch_is_neither_compared_nor_restored(tmp_path: Path) -> None:
+    plan = small_plan()
+    case = replace(plan.cases[0], buffers=(plan.cases[0].buffers[0], BenchBuffer(size=96, scratch=True)))
+    write_folder(tmp_path, replace(plan, cases=(case,)))
+    done = run_folder(tmp_path)  # what the stand-in's kernel writes is all in there
+    assert (done.returncode, mentions(done.stderr, "add")) == (1, True)
+    assert [call for call in read_calls(tmp_path) if call.startswith("hipMemcpy")] == [
+        "hipMemcpy 1 100",
+        "hipMemcpy 2 100",
+    ]
 
 
 def letters(folder: Path) -> str:

@@ -15,7 +15,7 @@ from rota.check import check_ints
 from rota.errors import Concern, IsaError, several
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import Argument, KernelFacts
-from rota.isa.launch.kernarg import Pointer, Sizes, Triple, build_kernarg, check_sizes, named_arguments
+from rota.isa.launch.kernarg import Pointer, Triple, Value, build_kernarg, check_sizes, named_arguments
 from rota.isa.launch.loaded_kernel import HostArguments, check_description, read_triple
 from rota.targets.registry import architecture_named
 
@@ -41,14 +41,26 @@ class BenchObject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BenchBuffer:
-    """Memory on the device: `data` is what it holds before each launch, None means zeros.
+class DrawnElements:
+    """Elements that the host program draws: each is one of the `codes`, of `width` bytes."""
 
-    `skew` is the place of its first byte within 16.
+    width: int
+    codes: tuple[bytes, ...]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchBuffer:
+    """Memory on the device, and what it holds before each launch: data, drawn elements, or zeros.
+
+    What is left in `scratch` memory is nobody's business: it is neither compared nor restored.  `skew` is the place of
+    the first byte within 16.
     """
 
     size: int
     data: bytes | None = None
+    drawn: DrawnElements | None = None
+    scratch: bool = False
     skew: int = 0
 
 
@@ -169,43 +181,46 @@ def plan_pair(old: CodeObject, new: CodeObject, name: str, description: object) 
 
 def _plan_launch(facts: KernelFacts, given: Mapping[str, Any]) -> tuple[KernelLaunch, tuple[BenchBuffer, ...]]:
     """The launch by the first object, and the buffers that its pointers lead to."""
-    machine = architecture_named(facts.arch)
-    if machine is None:
-        raise _refuse(facts, f"rota doesn't know {facts.arch}")
     grid, block = read_triple(given.get("grid", 1), "grid"), read_triple(given["block"], "block")
     held = HostArguments.of(facts, given["args"])
     more = int(given.get("dynamic_lds", 0))
-    sizes = check_sizes(facts, machine, held.values, grid=grid, block=block, more_lds=more)
-    segment = _pack(facts, held, sizes)
-    slots = tuple(
-        PointerSlot(offset=argument.offset, buffer=value.buffer, displacement=value.offset)
-        for argument, value in zip(_list_explicit(facts), held.values, strict=True)
-        if isinstance(value, Pointer)
-    )
-    if not slots:
+    launch = plan_launch(facts, 0, held.values, grid=grid, block=block, dynamic_lds=more)
+    if not launch.pointers:
         raise _refuse(facts, "no argument is an array, so nothing would be compared")
     buffers = tuple(
         BenchBuffer(size=data.nbytes, data=data.tobytes() if data.any() else None, skew=region.low % _ALIGNMENT)
         for region, data in zip(held.regions, held.before, strict=True)
     )
-    launch = KernelLaunch(
-        obj=0, kernel=facts.name, grid=grid, block=block, dynamic_lds=more, segment=segment, pointers=slots
-    )
     return launch, buffers
 
 
-def _pack(facts: KernelFacts, held: HostArguments, sizes: Sizes) -> bytes:
-    """The arguments that the caller passes; HIP's runtime adds the hidden ones.
+def plan_launch(
+    facts: KernelFacts, obj: int, values: Sequence[Value], *, grid: Triple, block: Triple, dynamic_lds: int = 0
+) -> KernelLaunch:
+    """A launch of a kernel of one of the objects; a `Pointer` leads to a buffer of the case.
 
-    It takes each from the place that the metadata says, so that it passes nothing to a kernel without them.
+    HIP's runtime adds the hidden arguments.  It takes each of the others from the place that the metadata says, so that
+    it passes nothing to a kernel without them.
     """
+    machine = architecture_named(facts.arch)
+    if machine is None:
+        raise _refuse(facts, f"rota doesn't know {facts.arch}")
     if not named_arguments(facts):
         raise _refuse(facts, f"its metadata doesn't describe its {several(facts.kernarg_bytes, 'byte')} of arguments")
     explicit = _list_explicit(facts)
     if any(each.kind == "dynamic_shared_pointer" for each in explicit):
         raise _refuse(facts, "it takes a pointer to LDS")
-    whole = build_kernarg(facts, held.values, lambda _: 0, sizes)
-    return whole[: max((each.offset + each.size for each in explicit), default=0)]
+    sizes = check_sizes(facts, machine, values, grid=grid, block=block, more_lds=dynamic_lds)
+    whole = build_kernarg(facts, values, lambda _: 0, sizes)
+    slots = tuple(
+        PointerSlot(offset=argument.offset, buffer=value.buffer, displacement=value.offset)
+        for argument, value in zip(explicit, values, strict=True)
+        if isinstance(value, Pointer)
+    )
+    return KernelLaunch(
+        obj=obj, kernel=facts.name, grid=grid, block=block, dynamic_lds=dynamic_lds, pointers=slots,
+        segment=whole[: max((each.offset + each.size for each in explicit), default=0)],
+    )  # fmt: skip
 
 
 def _list_explicit(facts: KernelFacts) -> Sequence[Argument]:

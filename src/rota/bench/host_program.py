@@ -57,6 +57,10 @@ def _list_case(number: int, case: BenchCase) -> Iterator[str]:
 
 
 def _describe_fill(name: str, buffer: BenchBuffer) -> str:
+    if buffer.scratch:
+        return "scratch"
+    if buffer.drawn is not None:
+        return f"drawn {buffer.drawn.width} {b''.join(buffer.drawn.codes).hex()} {buffer.drawn.seed}"
     return "zeros" if buffer.data is None else f"data {name} {crc32(buffer.data):x}"
 
 
