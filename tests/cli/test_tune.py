@@ -107,6 +107,7 @@ def test_what_is_left_to_measure_is_listed(folder: Path) -> None:
     result = rota(f"{line} --measure {folder}/runs.csv")
     assert result.exit_code == 0, result.output
     assert mentions(worded("\n".join(result.output.splitlines()[-2:])), 1, 2, "6x64x1024")
+    assert [each["left"] for each in json.loads(rota(f"{line} --json").stdout)["tables"]] == [1]
 
 
 def test_kernels_are_written_from_a_library(folder: Path) -> None:

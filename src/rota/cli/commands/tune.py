@@ -195,6 +195,8 @@ def _tables(library: TunedLibrary) -> list[str]:
 
 
 def _data(library: TunedLibrary, written: list[str]) -> dict[str, Any]:
+    from rota.tune.tune_bench import list_open
+
     return {
         "ok": not library.findings,
         "tally": {
@@ -207,6 +209,7 @@ def _data(library: TunedLibrary, written: list[str]) -> dict[str, Any]:
                 "type": table.ranking.element,
                 "tuned": len(table.choices),
                 "untuned": table.untuned,
+                "left": len(list_open(table)),
             }
             for table in library.tables
         ],
