@@ -189,6 +189,8 @@ CODES: Mapping[str, str] = MappingProxyType(
         "M203": "runs were measured on a different device",
         "M204": "measured runs are too few, or not about one kernel",
         "M205": "a profile is not known, or is about another device or type",
+        "M206": "the results of a benchmark are about other kernels",
+        "M207": "a kernel left other results on a GPU than the one that it is compared with",
         "M301": "an instruction trace can't be read, or doesn't show the schedule's loop",
         "S101": "a space to be searched is malformed",
         "S102": "no configuration of a space can be a kernel on the device",

@@ -10,8 +10,9 @@ import pytest
 
 from rota.cli.commands.tune import _Line
 from rota.tune.tune_library import Tally, library_in, progress_line, summary
+from tests.bench.host import run_folder
 from tests.cli.command import rota
-from tests.wording.golden import worded
+from tests.wording.golden import mentions, worded
 
 pytestmark = pytest.mark.thorough  # searches, in processes of its own
 
@@ -67,6 +68,46 @@ def test_measured_times_come_back_in(folder: Path) -> None:
     refused = rota(f"{line} --measure {folder}/runs.csv")
     assert (refused.exit_code, "M204" in refused.output) == (1, True)
     assert "M201" in rota(f"{line} --measure {folder}/nothing.csv").output
+
+
+def test_a_benchmark_is_written_run_and_read_back(folder: Path) -> None:
+    (folder / "small.csv").write_text("M,N,K\n5,64,1024\n")
+    (folder / "orders.toml").write_text(f'{SPACE.replace("[1, 4]", "1")}swizzle = ["8x4", "1x4"]\n')
+    line = f"tune {folder}/small.csv --space {folder}/orders.toml -o {folder}/own"
+    written = rota(f"{line} --write-bench {folder}/bench")
+    assert written.exit_code == 0, written.output
+    worded(written.output.splitlines()[-1])
+    bench = folder / "bench" / "mi355x"
+    assert {path.suffix for path in bench.iterdir()} == {"", ".cpp", ".hsaco", ".md", ".txt"}
+    assert "--measure results.csv" in (bench / "README.md").read_text()
+    assert run_folder(bench, "--rounds", "8", ARCH="gfx950", US="1,0.5").returncode == 0
+    result = rota(f"{line} --measure {bench}/results.csv")
+    assert result.exit_code == 0, result.output
+    worded(result.output.splitlines()[-1])
+    (row,) = (folder / "own" / "dispatch.csv").read_text().splitlines()[1:]
+    assert ",measured," in row
+    nothing = rota(f"{line} --write-bench {folder}/more")
+    assert (nothing.exit_code, (folder / "more").exists()) == (0, False)
+    worded(nothing.output.splitlines()[-1])
+    other = rota(f"tune {folder}/small.csv --space {folder}/orders.toml -o {folder}/lib2 --measure {bench}/results.csv")
+    assert (other.exit_code, "M206" in other.output) == (1, True)
+
+
+def test_what_is_left_to_measure_is_listed(folder: Path) -> None:
+    (folder / "both.csv").write_text("M,N,K\n5,64,1024\n6,64,1024\n")
+    (folder / "orders.toml").write_text(f'{SPACE.replace("[1, 4]", "1")}swizzle = ["8x4", "1x4"]\n')
+    line = f"tune {folder}/both.csv --space {folder}/orders.toml -o {folder}/left"
+    header = "device,M,N,K,type,layout,kernel,tile,split_k,us,runs"
+    (folder / "file").write_text("")
+    assert rota(f"{line} --write-bench {folder}/file/below").exit_code == 2
+    (table,) = library_in(folder / "left").tables
+    first, *others = [each for each in table.ranking.configurations if each.split_k == 1]
+    rows = [f"mi355x,5,64,1024,bf16,TN,{each.kernel},64x64x64,1,1.5,100" for each in (first, *others)]
+    (folder / "runs.csv").write_text("\n".join([header, *rows, ""]))
+    result = rota(f"{line} --measure {folder}/runs.csv")
+    assert result.exit_code == 0, result.output
+    assert mentions(worded("\n".join(result.output.splitlines()[-2:])), 1, 2, "6x64x1024")
+    assert [each["left"] for each in json.loads(rota(f"{line} --json").stdout)["tables"]] == [1]
 
 
 def test_kernels_are_written_from_a_library(folder: Path) -> None:

@@ -167,6 +167,14 @@ def pack(matrix: Floats, element: str) -> NDArray[np.generic]:
     return (code.astype(np.uint8) | np.where(matrix < 0, 0x80, 0)).astype(np.uint8)
 
 
+def codes_of_integers(element: str) -> tuple[bytes, ...]:
+    """The integers from -4 to 4 as an element holds them; two of them where two share a byte."""
+    integers = np.arange(-_LARGEST, _LARGEST + 1).astype(np.float64)
+    pairs = np.stack([each.ravel() for each in np.meshgrid(integers, integers)], axis=1)
+    packed = pack(pairs, element)
+    return tuple(dict.fromkeys(each.tobytes() for each in packed.ravel()))
+
+
 def _draw(random: np.random.Generator, shape: tuple[int, int], numbers: Numbers, element: str) -> Floats:
     if numbers is Numbers.WHOLE:
         return random.integers(-_LARGEST, _LARGEST, shape, endpoint=True).astype(np.float64)

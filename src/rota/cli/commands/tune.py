@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rota.cli.output import give, json_option, tell, write
+from rota.cli.output import give, json_option, progress, tell, write
+from rota.errors import several
 
 if TYPE_CHECKING:
     from rota.tune.space import TuneSpace
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _CLEAR = "\r\x1b[K"
 _STATUS = "status"
+_MOST_LEFT = 5
 
 
 @click.command(
@@ -40,7 +43,13 @@ _STATUS = "status"
     help="Search on a Ray cluster; by default a local one.",
 )
 @click.option("--audit", is_flag=True, help="Only what a compiler kept as scheduled may win.")
-@click.option("--measure", type=_FILE, help="A CSV of measured runs, which decide from now on.")
+@click.option("--measure", type=_FILE, help="A CSV of measured runs, or of a benchmark; they decide from now on.")
+@click.option(
+    "--write-bench",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write a benchmark of the candidates that the model can't tell apart, to be run on a GPU.",
+)
 @click.option("--seconds", type=click.FloatRange(min=1), default=600.0, show_default=True, help="For one point.")
 @click.option("--megabytes", type=click.IntRange(64), default=4096, show_default=True, help="For one point.")
 @click.option("--retry", is_flag=True, help="Compute points again whose process failed.")
@@ -58,6 +67,7 @@ def tune(
     ray: str | None,
     audit: bool,
     measure: Path | None,
+    write_bench: Path | None,
     seconds: float,
     megabytes: int,
     retry: bool,
@@ -69,6 +79,9 @@ def tune(
 
     Every distinct loop of the space is scheduled and proved once; every shape is put to every proved kernel by a
     formula. What the folder holds is not computed again. Times are predicted, not measured.
+
+    --write-bench DIR writes, for each device, a host program in C++ that needs HIP alone, and the candidates' kernels
+    for shapes of which the model can't tell the winner. --measure reads its results.
     """
     if example:
         from rota.tune.space import EXAMPLE
@@ -87,13 +100,52 @@ def tune(
     rows_of_a = TOKENS if tokens is None else _numbers(tokens)
     shapes = read_shapes(Path(what[0]), rows_of_a, parallel)
     searched = read_space(space)
-    runs = [] if measure is None else _read_measured(measure, searched)
+    runs = [] if measure is None else _read_measured(measure, searched, output)
     pool = _pool(workers, ray, JobLimits(seconds, megabytes))
     library = tune_library(shapes, searched, output, pool=pool, audit=audit, measured=runs, retry=retry, tell=_Line())
-    _finish(library, parquet)
+    written = [] if write_bench is None else _write_benches(library, write_bench, what[0], space)
+    _finish(library, parquet, [*([] if measure is None else _list_left(library)), *written])
 
 
-def _finish(library: TunedLibrary, parquet: str | None) -> None:
+def _list_left(library: TunedLibrary) -> list[str]:
+    """What is left to measure, after measured runs came in."""
+    from rota.tune.tune_bench import list_open
+
+    lines = []
+    for table in library.tables:
+        found = list_open(table)
+        several_shapes = f"{len(found)} of {len(table.choices)} shapes"
+        lines.append(f"{table.device} {table.ranking.element}: {several_shapes} have candidates that nobody measured")
+        lines += [
+            f"  {each.shape}: {' '.join(f'{kernel}/{split}' for kernel, split in each.missing)}"
+            for each in found[:_MOST_LEFT]
+        ]
+    return lines
+
+
+def _write_benches(library: TunedLibrary, folder: Path, shapes: str, space: Path) -> list[str]:
+    """A benchmark for each device, in a folder of its name."""
+    from rota.bench.host_program import write_bench
+    from rota.tune.tune_bench import keep_subjects, list_open, plan_library
+
+    lines = []
+    for device in dict.fromkeys(table.device for table in library.tables if list_open(table)):
+        own = folder / device.lower()
+        try:
+            own.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise click.UsageError(f"{own} can't be made: {error.strerror or error}") from error
+        with progress(f"compiling candidates for {device}"):
+            plan = plan_library(library, device)
+        words = ["rota", "tune", shapes, "--space", str(space), "-o", str(library.folder), "--measure", "results.csv"]
+        for name, content in write_bench(plan, back=shlex.join(words)).items():
+            write(own / name, content)
+        keep_subjects(library.folder, plan, device)
+        lines.append(f"wrote {own}: {several(len(plan.cases), 'shape')}, {several(len(plan.objects), 'kernel')}")
+    return lines or ["no benchmark: there are no candidates that are left to measure"]
+
+
+def _finish(library: TunedLibrary, parquet: str | None, more: list[str]) -> None:
     from rota.tune.tune_library import summary
 
     if sys.stderr.isatty():
@@ -104,7 +156,7 @@ def _finish(library: TunedLibrary, parquet: str | None) -> None:
         from rota.workers.parquet import write_parquet
 
         written += write_parquet(list_tables(library), parquet)
-    lines = [summary(library.tally), *_tables(library), *(f"wrote {name}" for name in written)]
+    lines = [summary(library.tally), *_tables(library), *(f"wrote {name}" for name in written), *more]
     give("\n".join(lines), _data(library, written))
     for finding in library.findings:
         tell(str(finding))
@@ -143,6 +195,8 @@ def _tables(library: TunedLibrary) -> list[str]:
 
 
 def _data(library: TunedLibrary, written: list[str]) -> dict[str, Any]:
+    from rota.tune.tune_bench import list_open
+
     return {
         "ok": not library.findings,
         "tally": {
@@ -155,6 +209,7 @@ def _data(library: TunedLibrary, written: list[str]) -> dict[str, Any]:
                 "type": table.ranking.element,
                 "tuned": len(table.choices),
                 "untuned": table.untuned,
+                "left": len(list_open(table)),
             }
             for table in library.tables
         ],
@@ -196,7 +251,11 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-def _read_measured(path: Path, space: TuneSpace) -> list[KernelRun]:
+def _read_measured(path: Path, space: TuneSpace, folder: Path) -> list[KernelRun]:
+    from rota.tune.tune_bench import is_bench, read_bench
+
+    if is_bench(path):
+        return read_bench(path, folder)
     from rota.tune.space import sift
     from rota.tune.winners import kernel_name, read_measured
 

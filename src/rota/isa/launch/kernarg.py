@@ -15,10 +15,10 @@ import numpy as np
 
 from rota.errors import Concern, IsaError
 from rota.isa.binary.kernel_facts import Argument, KernelFacts
-from rota.isa.decoded import KernelProgram
 from rota.isa.disassembly import Instruction
 from rota.isa.registers import EXEC, NAMED
 from rota.isa.wave.wave import POISON, Wave
+from rota.targets.architecture import Architecture
 
 Triple = tuple[int, int, int]
 
@@ -267,9 +267,10 @@ MOST_WORKGROUPS = 1 << 20  # per launch: more would take days here
 _TRITON = "a kernel that Triton compiled takes two pointers more, to scratch memory: pass None, None"
 
 
-def check_sizes(program: KernelProgram, values: Sequence[Value], grid: Triple, block: Triple, more_lds: int) -> Sizes:
+def check_sizes(
+    facts: KernelFacts, machine: Architecture, values: Sequence[Value], *, grid: Triple, block: Triple, more_lds: int
+) -> Sizes:
     """The sizes of a launch; raises I107 if the arguments, the workgroup or its LDS don't fit the kernel."""
-    facts, machine = program.facts, program.architecture
     declared = [argument for argument in facts.arguments if not argument.hidden]
     counted = not named_arguments(facts) or len(declared) == len(values)
     whole = min(*grid, *block) > 0

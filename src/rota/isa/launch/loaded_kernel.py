@@ -80,8 +80,8 @@ class LoadedKernel:
         launches share their workgroups and orders among `processes`, by default one per processor; the result is the
         same for any number of them.
         """
-        shape, items = _triple(grid, "grid"), _triple(block, "block")
-        held = _Arguments.of(self.facts, args)
+        shape, items = read_triple(grid, "grid"), read_triple(block, "block")
+        held = HostArguments.of(self.facts, args)
         waves = waves_of(items, self.program.architecture.lanes.value)
         chosen = orders if not isinstance(orders, int) else some_interleavings(waves, max(orders, 1), seed)
         runs = OrderRuns(program=self.program, spans=held.spans, regions=held.regions)
@@ -112,14 +112,16 @@ class LoadedKernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Arguments:
+class HostArguments:
+    """The arguments of a launch: the memory that arrays lie in, as it is `before`, and what is packed for each one."""
+
     spans: dict[int, HostSpan]
     regions: tuple[Region, ...]
     before: list[NDArray[np.uint8]]
     values: list[Value]
 
     @classmethod
-    def of(cls, facts: KernelFacts, args: Sequence[Any]) -> _Arguments:
+    def of(cls, facts: KernelFacts, args: Sequence[Any]) -> HostArguments:
         declared = [argument for argument in facts.arguments if not argument.hidden]
         structs = {number for number, each in enumerate(declared) if each.kind == "by_value" and each.size != 8}
         arrays = [number for number, each in enumerate(args) if is_array(each) and number not in structs]
@@ -147,7 +149,8 @@ class _Arguments:
                 yield Finding("I107", "the kernel writes to a read-only array", concerns=concerns, evidence=evidence)
 
 
-def _triple(sizes: int | Sequence[int], name: str) -> Triple:
+def read_triple(sizes: int | Sequence[int], name: str) -> Triple:
+    """One to three sizes, as three; raises I107 for others."""
     given = (sizes,) if isinstance(sizes, int | np.integer) else tuple(sizes)
     if not 1 <= len(given) <= 3 or min(given) < 1:
         raise IsaError.of("I107", f"{name} is {sizes!r:.60}, not one to three sizes greater than 0")

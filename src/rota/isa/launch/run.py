@@ -308,9 +308,9 @@ def run_dispatch(
     ended. The native core shares long work among `processes`. If it finds faults, `wants` is asked whether NumPy is to
     repeat the run and explain them; if not, UnwantedFaultsError is raised.
     """
-    sizes = check_sizes(program, values, grid, block, dynamic_lds)
-    faults = Faults()
     facts = program.facts
+    sizes = check_sizes(facts, program.architecture, values, grid=grid, block=block, more_lds=dynamic_lds)
+    faults = Faults()
     kernarg = np.zeros(-(-facts.kernarg_bytes // _KERNARG_UNIT) * _KERNARG_UNIT, np.uint8)
     image = [np.frombuffer(program.image, np.uint8)] if program.image else []  # the first buffer lies at CODE_BASE
     own = [*image, *buffers, kernarg, np.zeros(PACKET_BYTES, np.uint8)]
