@@ -165,7 +165,7 @@ def main() -> None:
             if same:
                 print(f"  rota on the problems of {words!r}: {regret_of(rows, same, ways[SHIPPED])}", flush=True)
         if not asked.quick:
-            plain, known = held_out(rows, rows.shapes)
+            plain, known = held_out(rows)
             print(f"  {'rota, shapes held out':44} {regret_of(rows, problems, by_ranking(rows, plain))}", flush=True)
             print(
                 f"  {'the same, kernels calibrated':44} {regret_of(rows, problems, by_ranking(rows, known))}",
