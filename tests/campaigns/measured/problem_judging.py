@@ -41,11 +41,9 @@ class Errors(NamedTuple):
 
 
 class Left(NamedTuple):
-    """A left-out family: log(measured / predicted) of its rows, and the middle parameters that stood in for its own."""
+    """A left-out family: log(measured / predicted) of its rows."""
 
     residuals: Floats
-    share: float
-    start: float
 
     @property
     def bias(self) -> float:
@@ -155,9 +153,8 @@ def left_out(rows: Rows, clocks: float | None = None) -> dict[str, Left]:
 
 def as_product(fit: Fit, own: Rows, others: tuple[str, ...], clocks: float | None = None) -> Left:
     """Rows predicted with what is in the middle of other families."""
-    middle = middle_of(fit, others)
-    total = np.asarray(times_of(with_clocks(own, clocks), fit.parameters(own)._replace(**middle)).total)
-    return Left(np.log(own.us / total), middle["share"], middle["start"])
+    at = fit.parameters(own)._replace(**middle_of(fit, others))
+    return Left(np.log(own.us / np.asarray(times_of(with_clocks(own, clocks), at).total)))
 
 
 def middle_of(fit: Fit, families: tuple[str, ...]) -> dict[str, float]:
