@@ -22,7 +22,7 @@ SIZE, LEFT, TOP, BOTTOM = 560, 74, 96, 50
 def picture() -> str:
     """The finished SVG."""
     rows = read_rows("MI355X")
-    predicted = held_out(rows, rows.shapes).plain
+    predicted = held_out(rows).plain
     found = errors(rows.us, predicted)
     low, high = float(min(rows.us.min(), predicted.min())) * 0.9, float(max(rows.us.max(), predicted.max())) * 1.1
     chart = Chart(

@@ -41,7 +41,7 @@ def own_clocks() -> float:
 
 def judge(rows: Rows, clocks: float) -> None:
     """Print all figures for some rows."""
-    plain, known = held_out(rows, rows.shapes)
+    plain, known = held_out(rows)
     found = errors(rows.us, plain)
     print(f"  shapes held out      {found}   {_holds(found.median <= MEDIAN, found.mean <= MEAN, found.p90 <= P90)}")
     for words, predicted in (("kernels unknown", plain), ("kernels calibrated", known)):

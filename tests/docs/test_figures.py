@@ -204,6 +204,7 @@ def test_the_parameters_of_whole_problems() -> None:
         row("start", facts.start, " us"),
         row("share", facts.share, "", 2),
         row("feed", facts.feed, " bytes per clock"),
+        row("trip", facts.trip, " clocks", 0),
         row("hbm", facts.hbm, " TB/s"),
         row("store", facts.store, " TB/s"),
     ):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -12,8 +11,8 @@ from rota.predict.predict_problem import GemmProblem, TiledGemm, predict_problem
 from rota.targets.device import problem_facts_of
 from rota.targets.registry import device_named, known_devices
 from tests.campaigns.measured.measured_rows import Rows, best_rates, read_rows, table
-from tests.campaigns.measured.problem_fit import Fit, fit_rows, folds, held_out
-from tests.campaigns.measured.problem_judging import TUNED, coverage, errors, interval, large
+from tests.campaigns.measured.problem_fit import Fit, fit_rows, folds
+from tests.campaigns.measured.problem_judging import TUNED, coverage, errors, interval, large, middle_of
 from tests.shared import shared
 
 pytestmark = pytest.mark.thorough  # runs for seconds
@@ -39,9 +38,8 @@ def test_the_rows_are_those_of_the_first_fit() -> None:
 
 def test_the_table_gives_the_facts_of_the_device() -> None:
     found = fit().named
-    assert fit().middle("share", TUNED) == pytest.approx(FACTS.share.value, rel=1e-3)
-    assert found["start"] * fit().middle("start", TUNED) == pytest.approx(FACTS.start.value, rel=1e-3)
-    for name in ("feed", "store", "split_start", "split_traffic"):
+    found |= middle_of(fit(), TUNED)
+    for name in ("start", "share", "feed", "trip", "hbm", "store", "split_start", "split_traffic"):
         assert found[name] == pytest.approx(getattr(FACTS, name).value, rel=1e-3), name
     best = best_rates("MI355X")
     for element in fit().elements:
@@ -54,10 +52,14 @@ def test_the_table_gives_the_facts_of_the_device() -> None:
 def test_every_fact_lies_in_its_band() -> None:
     for device in known_devices().devices:
         facts = problem_facts_of(device)
-        numbers = [facts.start, facts.share, facts.feed, facts.hbm, facts.store, facts.split_start, facts.split_traffic]
-        for each in (*numbers, *(one.f_busy for one in facts.types)):
+        numbers = [facts.start, facts.share, facts.feed, facts.trip, facts.hbm, facts.store, facts.split_start]
+        for each in (*numbers, facts.split_traffic, *(one.f_busy for one in facts.types)):
             assert 0 < each.low <= each.value <= each.high, (device.name, each)
-        assert facts.wide_band.low <= facts.band.low < 1 < facts.band.high <= facts.wide_band.high
+        assert [each.least for each in facts.regimes] == [1, *(each.most + 1 for each in facts.regimes if each.most)]
+        assert facts.regimes[-1].most is None
+        for regime in facts.regimes:
+            assert regime.band.low < 1 < regime.band.high
+            assert 0 < regime.error < 0.5
 
 
 def test_scalars_and_arrays_are_one_model() -> None:
@@ -80,7 +82,7 @@ def test_scalars_and_arrays_are_one_model() -> None:
 
 
 def _as_product(one: Rows) -> float:
-    at = fit().parameters(one)._replace(share=FACTS.share.value, start=FACTS.start.value)
+    at = fit().parameters(one)._replace(**middle_of(fit(), TUNED))
     return float(np.asarray(times_of(one.work, at).total)[0])
 
 
@@ -88,7 +90,7 @@ def test_shapes_held_out_are_predicted_as_well_as_promised() -> None:
     """A third of the folds: `python -m benchmarks.predict_problems` has all of them."""
     out = folds(rows().shapes)[0]
     seen, unseen = rows().at(~out), rows().at(out)
-    found = errors(unseen.us, fit_rows(seen, fit()).predict(unseen))
+    found = errors(unseen.us, fit_rows(seen).predict(unseen))
     assert found.median <= 0.075
     assert found.mean <= 0.115
     assert found.p90 <= 0.25
@@ -110,24 +112,3 @@ def test_coverage_counts_rows_that_lie_in_the_band_of_others() -> None:
     assert found["a"] > 0.5
     low, high = interval({"a": wide["a"]})
     assert (np.log(low), np.log(high)) == pytest.approx((-0.8, 0.8), abs=0.03)
-
-
-def test_held_out_rows_are_not_seen() -> None:
-    """A kernel that is far off on one shape only is not known to be so on that shape."""
-    some = rows().at(np.flatnonzero(rows().family == "fp4|1x32|asm")[:300])
-    groups = np.array(["odd" if number < 60 else f"g{number % 4}" for number in range(300)])
-    slow = np.where(groups == "odd", 10.0, 1.0)
-    made = Rows(**{**{each: getattr(some, each) for each in Rows.__slots__}, "us": some.us * slow})
-    ratio = made.us / held_out(made, groups).plain
-    assert np.median(ratio[groups == "odd"]) > 5
-
-
-def test_what_is_judged_has_no_part_in_its_prediction() -> None:
-    """Times of a fold that is left out change nothing of what is predicted for it."""
-    some = rows().at(np.arange(0, len(rows()), 97))
-    shapes = some.shapes
-    first = folds(shapes, 2)[1]
-    slower = replace(some, us=np.where(first, some.us * 7, some.us))
-    before, after = (held_out(each, shapes, 2) for each in (some, slower))
-    assert np.array_equal(before.plain[first], after.plain[first])
-    assert np.array_equal(before.known[first], after.known[first])

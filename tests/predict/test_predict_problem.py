@@ -32,6 +32,7 @@ def test_the_model_by_hand() -> None:
     """One round, no overlap to speak of: every part is a division that can be done on paper."""
     work = KernelWork(
         rounds=2,
+        turns=1,
         fill=1.0,
         k_tiles=10,
         mma=800.0,
@@ -42,7 +43,16 @@ def test_the_model_by_hand() -> None:
         partial_bytes=2e6,
     )
     at = ModelParameters(
-        start=3.0, share=1.0, feed=10.0, f_busy=1.0, f_max=9.0, hbm=2.0, store=4.0, split_start=1.5, split_traffic=2.0
+        start=3.0,
+        share=1.0,
+        feed=10.0,
+        trip=0.0,
+        f_busy=1.0,
+        f_max=9.0,
+        hbm=2.0,
+        store=4.0,
+        split_start=1.5,
+        split_traffic=2.0,
     )
     parts = times_of(work, at)
     assert parts.clocks_per_tile == pytest.approx(1000)  # 600, 800 and 1000 are sides of a triangle
@@ -52,6 +62,10 @@ def test_the_model_by_hand() -> None:
     assert parts.store == pytest.approx(1.0)
     assert parts.split == pytest.approx(1.5 + 2.0)
     assert parts.total == pytest.approx(3.0 + parts.fed + 1.0 + 3.5)
+    late = times_of(work, at._replace(trip=9000.0))
+    assert late.arrival == pytest.approx(10.0)  # ten K-tiles, a microsecond each
+    assert late.total - late.streamed == pytest.approx(parts.total - parts.streamed)
+    assert late.streamed**2 == pytest.approx(parts.fed**2 + 100)
 
 
 def test_parts_add_up_to_the_whole() -> None:

@@ -153,6 +153,7 @@ class ModelParameters(NamedTuple):
     start: float
     share: float  # how fast a loop really goes, as part of what its clocks say
     feed: float
+    trip: float  # clocks from a K-tile's request to its operands' arrival
     f_busy: float
     f_max: float
     hbm: float
@@ -165,6 +166,7 @@ class KernelWork(NamedTuple):
     """What a kernel does for a problem; `mma` and `loop` are clocks per K-tile."""
 
     rounds: float  # workgroups of the fullest unit
+    turns: float  # of these, how many run after each other: as many as LDS holds run beside each other
     fill: float  # the mean over all units, as part of that
     k_tiles: float  # of a workgroup
     mma: float  # of the matrix units alone
@@ -182,6 +184,7 @@ class TimeParts(NamedTuple):
     loop: float  # its clocks alone
     fed: float  # with operands fed
     memory: float
+    arrival: float  # waits for operands that nothing hides
     streamed: float
     store: float
     split: float
@@ -194,18 +197,19 @@ class TimeParts(NamedTuple):
         return self.start + self.streamed + self.store + self.split
 
 
-def root_of_squares(a: float, b: float) -> float:
-    """Two things that overlap, but not perfectly."""
-    both: float = (a * a + b * b) ** 0.5
-    return both
+def root_of_squares(a: float, b: float, c: float = 0.0) -> float:
+    """Things that overlap, but not perfectly."""
+    together: float = (a * a + b * b + c * c) ** 0.5
+    return together
 
 
 def times_of(work: KernelWork, at: ModelParameters) -> TimeParts:
-    """T = start + sqrt(T_loop^2 + T_mem^2) + T_store + T_split; each a number, or an array for many runs.
+    """T = start + sqrt(T_loop^2 + T_mem^2 + T_trip^2) + T_store + T_split; each a number, or an array for many runs.
 
-    T_loop = rounds k_tiles c / f, c = sqrt((loop / share)^2 + (operand bytes of a K-tile / feed)^2), and
-    T_mem = operand bytes / hbm.  A root of squares represents two things that overlap, but not perfectly.  The clock
-    f = min(f_max, f_busy u^(-1/3)) falls with the matrix-busy share u: power, which is capped, grows with u f^3.
+    T_loop = rounds k_tiles c / f, c = sqrt((loop / share)^2 + (operand bytes of a K-tile / feed)^2),
+    T_mem = operand bytes / hbm, and T_trip = turns k_tiles trip / f_max: operands of a short loop arrive late, and only
+    other workgroups on the unit hide that.  A root of squares represents things that overlap, but not perfectly.  The
+    clock f = min(f_max, f_busy u^(-1/3)) falls with the matrix-busy share u: power, which is capped, grows with u f^3.
     """
     own = work.loop / at.share
     clocks = root_of_squares(own, work.feed_bytes / at.feed)
@@ -214,13 +218,15 @@ def times_of(work: KernelWork, at: ModelParameters) -> TimeParts:
     clock = (at.f_max + f_capped - abs(at.f_max - f_capped)) / 2  # the smaller one, for numbers and arrays alike
     tiles = work.rounds * work.k_tiles / clock / 1e3
     memory = work.operand_bytes / at.hbm / 1e6
+    arrival = work.turns * work.k_tiles * at.trip / at.f_max / 1e3
     splits = (work.partial_bytes > 0) * 1.0
     return TimeParts(
         start=at.start + 0 * tiles,
         loop=tiles * own,
         fed=tiles * clocks,
         memory=memory,
-        streamed=root_of_squares(tiles * clocks, memory),
+        arrival=arrival,
+        streamed=root_of_squares(tiles * clocks, memory, arrival),
         store=work.result_bytes / at.store / 1e6,
         split=splits * at.split_start + at.split_traffic * work.partial_bytes / at.hbm / 1e6,
         clock=clock,
@@ -229,12 +235,17 @@ def times_of(work: KernelWork, at: ModelParameters) -> TimeParts:
     )
 
 
+STAGES, BESIDE = 2, 4
+"""K-tiles in LDS, and workgroups on a unit at most, as the model has them; with 2 or 8 of these it fits no better."""
+
+
 def work_of_problem(
     *,
     sides: tuple[float, float, float],
     tile: tuple[float, float, float],
     split_k: float,
     units: float,
+    lds_bytes: float,
     element_bytes: float,
     result_bytes: float,
     mma: float,
@@ -245,13 +256,17 @@ def work_of_problem(
     groups = -(-m // tile_m) * -(-n // tile_n) * split_k
     rounds = -(-groups // units)
     own_k = -(-k // split_k)
+    feed_bytes = (tile_m + tile_n) * tile_k * element_bytes
+    beside = lds_bytes // (STAGES * feed_bytes)
+    beside = beside + (beside < 1) * (1 - beside) - (beside > BESIDE) * (beside - BESIDE)  # for numbers and arrays
     return KernelWork(
         rounds=rounds,
+        turns=-(-groups // (units * beside)),
         fill=groups / rounds / units,
         k_tiles=-(-own_k // tile_k),
         mma=mma,
         loop=loop,
-        feed_bytes=(tile_m + tile_n) * tile_k * element_bytes,
+        feed_bytes=feed_bytes,
         operand_bytes=(m + n) * k * element_bytes,
         result_bytes=m * n * result_bytes,
         partial_bytes=(split_k > 1) * split_k * m * n * 4.0,
@@ -337,7 +352,8 @@ def predict_problem(kernel: TiledGemm, problem: GemmProblem, correction: Correct
     fastest = 0.0 if best is None else problem.flops / (ABOVE_BEST * best) / 1e6
     us = max(times.total, fastest)
     calibrated = not own.uncalibrated or correction is not None
-    spread = facts.band if calibrated else facts.wide_band
+    regime = facts.regime(problem.m)
+    spread = regime.band if calibrated else regime.band.widest(facts.wide_band)
     units = device.timing.compute_units.value
     m, n, k = kernel.tile
     # The problem's products as part of all those for which the fullest unit's time would do.
@@ -350,7 +366,8 @@ def predict_problem(kernel: TiledGemm, problem: GemmProblem, correction: Correct
     if us > times.total:
         parts.append(Part("held", us - times.total, f"no faster than {ABOVE_BEST:g} times the best ever measured"))
     high = problem.flops / (us * spread.low) / 1e6  # not above what the prediction itself may be
-    basis = f"80 % band from runs that the fit did not see: {facts.measured}"
+    basis = f"80 % band of M {regime.name}, where half of the runs that the fit did not see are off by less than "
+    basis += f"{100 * regime.error:.0f} %: {facts.measured}"
     if correction is not None:
         basis = f"calibrated by profile {correction.name!r}, {correction.runs} runs"
     elif own.uncalibrated:
@@ -384,6 +401,7 @@ def work_of(kernel: TiledGemm, problem: GemmProblem) -> KernelWork:
         tile=kernel.tile,
         split_k=problem.split_k,
         units=kernel.device.timing.compute_units.value,
+        lds_bytes=kernel.device.lds_bytes.value,
         element_bytes=kernel.element_bytes,
         result_bytes=problem.result_bytes,
         mma=kernel.matrix_clocks,
@@ -399,6 +417,7 @@ def parameters_of(device: Device, own: TypeFacts, correction: Correction | None 
         start=facts.start.value * fix.start,
         share=facts.share.value,
         feed=facts.feed.value,
+        trip=facts.trip.value,
         f_busy=own.f_busy.value / fix.loop,
         f_max=device.timing.clock.value / 1000 / fix.loop,
         hbm=facts.hbm.value / fix.memory,
@@ -426,12 +445,14 @@ def _parts(kernel: TiledGemm, work: KernelWork, times: TimeParts, full: float) -
     m, n, _ = kernel.tile
     units = kernel.device.timing.compute_units.value
     groups = round(work.fill * work.rounds * units)
+    in_memory = root_of_squares(times.fed, times.memory)
     most = f"{groups:,} workgroups of {m}x{n}, {work.rounds:,.0f} on the fullest of {units} units"
     return [
         Part("start", times.start, "launch, first loads, last stores"),
         Part("loop", times.loop * full, f"{work.k_tiles:,.0f} K-tiles a workgroup, {kernel.loop_clocks:,.0f} clk each"),
         Part("tile quantisation", times.loop * (1 - full), f"{most}: {100 * full:.0f} % of that is the problem's work"),
         Part("operand feed", times.fed - times.loop, f"{work.feed_bytes / 1024:,.0f} KiB a K-tile into each unit"),
-        Part("memory", times.streamed - times.fed, f"{work.operand_bytes / 1e6:,.1f} MB of A and B"),
+        Part("memory", in_memory - times.fed, f"{work.operand_bytes / 1e6:,.1f} MB of A and B"),
+        Part("arrival", times.streamed - in_memory, f"{work.turns * work.k_tiles:,.0f} K-tiles that wait one by one"),
         Part("result store", times.store, f"{work.result_bytes / 1e6:,.1f} MB of C"),
     ]

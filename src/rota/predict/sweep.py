@@ -23,7 +23,7 @@ from rota.predict.predict_problem import (
 from rota.targets.device import problem_facts_of
 from rota.view.draw import DARK, LIGHT, style_sheet, title
 
-HUES = ("#7d8690", "#d55e00", "#f0b27a", "#0072b2", "#56b4e9", "#009e73", "#cc79a7", "#e69f00")
+HUES = ("#7d8690", "#d55e00", "#f0b27a", "#0072b2", "#56b4e9", "#4b3f72", "#009e73", "#cc79a7", "#e69f00")
 """Of Okabe and Ito's set, with a grey: parts have their names beside them, so nothing depends on hue."""
 _MOST_TICKS = 12
 _GROUNDS = (  # of the page, where a picture is opened by itself
@@ -108,7 +108,7 @@ class Chart:
         )
 
 
-_MARKS = "·█░▓▒▄│#"
+_MARKS = "·█░▓▒▚▄│#"
 _BAR_COLUMNS = 64
 _BAR_WIDTH, _BAR_LEFT, _BAR, _ROW = 900, 16, 34, 22
 

@@ -162,6 +162,27 @@ class Spread(NamedTuple):
     low: float
     high: float
 
+    def widest(self, other: Spread) -> Spread:
+        return Spread(min(self.low, other.low), max(self.high, other.high))
+
+
+class RegimeFacts(NamedTuple):
+    """How far off predictions are where M is `least` to `most`: half of them by less than `error`.
+
+    Of families of kernels that the fit did not see, predicted as rota's own kernels are.
+    """
+
+    least: int
+    most: int | None
+    error: float
+    band: Spread
+
+    @property
+    def name(self) -> str:
+        if self.most is None:
+            return f"from {self.least:,}"
+        return f"{self.least:,}" if self.least == self.most else f"{self.least:,} to {self.most:,}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeFacts:
@@ -182,33 +203,39 @@ class ProblemFacts:
     """The parameters of `rota.predict.predict_problem`, those of all types and of each.
 
     `start` is launch, first loads and last store; `share` how fast tuned loops go, as part of what their clocks say;
-    `feed` what a compute unit gets of its operands; `hbm` what large streams reach; `store` what results are written
-    with; a split of K costs `split_start`, and its partial sums cross the memory `split_traffic` times.
+    `feed` what a compute unit gets of its operands; `trip` how long those of a K-tile are on their way; `hbm` what
+    large streams reach; `store` what results are written with; a split of K costs `split_start`, and its partial sums
+    cross the memory `split_traffic` times.
 
-    `band` is for types that were measured, `wide_band` for those that were not; two kernels whose predicted times
-    differ by less than `apart` can't be told apart; `measured` says on what all that rests.
+    `regimes` have the bands of types that were measured, `wide_band` is for those that were not; two kernels whose
+    predicted times differ by less than `apart` can't be told apart; `measured` says on what all that rests.
     """
 
     start: Fitted
     share: Fitted
     feed: Fitted
+    trip: Fitted
     hbm: Fitted
     store: Fitted
     split_start: Fitted
     split_traffic: Fitted
     types: tuple[TypeFacts, ...]
-    band: Spread
+    regimes: tuple[RegimeFacts, ...]
     wide_band: Spread
     apart: float
     measured: str
 
     def __post_init__(self) -> None:
-        check_types(self, {"measured": str, "band": Spread, "wide_band": Spread, "apart": float})
+        check_types(self, {"measured": str, "wide_band": Spread, "apart": float})
         check_elements("types", self.types, TypeFacts)
+        check_elements("regimes", self.regimes, RegimeFacts)
 
     @property
     def elements(self) -> tuple[str, ...]:
         return tuple(each.element for each in self.types)
+
+    def regime(self, m: int) -> RegimeFacts:
+        return next(each for each in self.regimes if each.most is None or m <= each.most)
 
     def type_facts(self, element: str, device: str) -> TypeFacts:
         each = {one.element: one for one in self.types}
@@ -232,7 +259,8 @@ def of_sibling(facts: ProblemFacts, sibling: str, hbm: float) -> ProblemFacts:
     value, low, high, unit, _ = facts.hbm
     scaled = Fitted(hbm * value, hbm * low, hbm * high, unit, f"{sibling}'s, by the rate of the memory")
     types = tuple(replace(each, best=None, uncalibrated=why) for each in facts.types)
-    return replace(facts, hbm=scaled, types=types, band=facts.wide_band, measured=f"nothing; as {sibling}")
+    regimes = tuple(each._replace(band=each.band.widest(facts.wide_band)) for each in facts.regimes)
+    return replace(facts, hbm=scaled, types=types, regimes=regimes, measured=f"nothing; as {sibling}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -69,6 +69,7 @@ def predict_times(candidates: Sequence[Candidate], shapes: Sequence[ProblemShape
         "tile": tile,
         "split_k": split,
         "units": _row(gemm.device.timing.compute_units.value for gemm in gemms),
+        "lds_bytes": _row(gemm.device.lds_bytes.value for gemm in gemms),
         "element_bytes": _row(gemm.element_bytes for gemm in gemms),
         "mma": _row(gemm.matrix_clocks for gemm in gemms),
         "loop": _row(gemm.loop_clocks for gemm in gemms),

@@ -38,31 +38,35 @@ _NUMBERS = ("M", "N", "K", "bias", "split_k", "tile_m", "tile_n", "tile_k")
 
 
 class Measured(NamedTuple):
-    """A device of the table: its architecture, units, boost clock in GHz and what large streams of weights reach, TB/s.
+    """A device of the table: its architecture, units, their LDS in bytes, and what AMD documents of clock and memory.
 
-    `hbm` is the 90 % quantile of the rows with M up to 64 and more than 100 MB.
+    `f_max` is the boost clock in GHz, `peak` the memory's TB per second.
     """
 
     name: str
     arch: str
     units: int
+    lds_bytes: int
     f_max: float
-    hbm: float
+    peak: float
 
 
 DEVICES = {
     each.name: each
     for each in (
-        Measured("MI355X", "gfx950", 256, 2.4, 6.4),
-        Measured("MI300X", "gfx942", 304, 2.1, 3.9),
-        Measured("MI308X", "gfx942", 80, 2.1, 3.6),
+        Measured("MI355X", "gfx950", 256, 160 * 1024, 2.4, 8.0),
+        Measured("MI300X", "gfx942", 304, 64 * 1024, 2.1, 5.3),
+        Measured("MI308X", "gfx942", 80, 64 * 1024, 2.1, 5.3),
     )
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Columns of the rows that were chosen; `kind` is type, scale and library, `family` a kind's loop form."""
+    """Columns of the rows that were chosen; `kind` is type, scale and library, `family` a kind's loop form.
+
+    `source` names the files that recorded a row, with a + between them if there are several.
+    """
 
     device: Measured
     m: Floats
@@ -78,6 +82,7 @@ class Rows:
     kernel: NDArray[np.str_]
     kind: NDArray[np.str_]
     family: NDArray[np.str_]
+    source: NDArray[np.str_]
     work: KernelWork
 
     def __len__(self) -> int:
@@ -122,10 +127,12 @@ def read_rows(device: str, cap: int | None = CAP) -> Rows:
     """One row per problem, kernel and split, the median of repeats; at most `cap` rows of a kind, drawn with a seed."""
     about = DEVICES[device]
     repeats: defaultdict[tuple[Any, ...], list[float]] = defaultdict(list)
+    sources: defaultdict[tuple[Any, ...], set[str]] = defaultdict(set)
     for row in measured_on(about):
         if int(row["tile_m"]) > 0 and row["kernel"]:
             key = tuple(int(row[name]) if name in _NUMBERS else row[name] for name in _KEY)
             repeats[key].append(float(row["us"]))
+            sources[key].add(row["source"])
     kinds: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
     for key in sorted(repeats):
         kinds[f"{key[3]}|{key[5]}|{key[7]}"].append(key)
@@ -136,10 +143,13 @@ def read_rows(device: str, cap: int | None = CAP) -> Rows:
             # The draw of the first fit, which the figures are compared with; its generator never changes.
             order = np.random.RandomState(0).choice(len(keys), count, replace=False)
             chosen += [(kind, keys[number]) for number in order]
-    return _rows(about, chosen, [median(repeats[key]) for _, key in chosen])
+    recorded = ["+".join(sorted(sources[key])) for _, key in chosen]
+    return _rows(about, chosen, [median(repeats[key]) for _, key in chosen], recorded)
 
 
-def _rows(about: Measured, chosen: Sequence[tuple[str, tuple[Any, ...]]], us: Sequence[float]) -> Rows:
+def _rows(
+    about: Measured, chosen: Sequence[tuple[str, tuple[Any, ...]]], us: Sequence[float], sources: Sequence[str]
+) -> Rows:
     columns = dict(zip(_KEY, zip(*(key for _, key in chosen), strict=True), strict=True))
     number = {name: np.array(columns[name], float) for name in _NUMBERS}
     element = np.array(columns["a"])
@@ -158,6 +168,7 @@ def _rows(about: Measured, chosen: Sequence[tuple[str, tuple[Any, ...]]], us: Se
         tile=(number["tile_m"], number["tile_n"], number["tile_k"]),
         split_k=number["split_k"],
         units=float(about.units),
+        lds_bytes=float(about.lds_bytes),
         element_bytes=wide,
         result_bytes=np.array([BYTES.get(each, 2.0) for each in columns["out"]]),
         mma=mma,
@@ -179,6 +190,7 @@ def _rows(about: Measured, chosen: Sequence[tuple[str, tuple[Any, ...]]], us: Se
         kernel=np.array(columns["kernel"]),
         kind=kind,
         family=family,
+        source=np.array(sources),
         work=work,
     )
 

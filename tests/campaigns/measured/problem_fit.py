@@ -1,11 +1,13 @@
 """The fit of whole-kernel times: takes measured rows, gives parameters of the device and of each family of kernels.
 
 Least squares of log(predicted / measured) with a soft loss, by Gauss-Newton steps with damping, on the logarithms of
-the parameters, inside bounds; nothing is drawn, so that a table always gives the same numbers.
+the parameters, inside bounds.  A fit gets the rows that it may see, and nothing else: it begins at the numbers of
+`PARAMETERS`, whatever was fitted before, and nothing is drawn, so that a table always gives the same numbers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,19 +17,43 @@ from numpy.typing import NDArray
 from rota.predict.predict_problem import ModelParameters, TimeParts, times_of
 from tests.campaigns.measured.measured_rows import Floats, Measured, Rows
 
-SHARED = {"start": 3.5, "feed": 28.0, "store": 3.5, "split_start": 1.5, "split_traffic": 2.0}
-"""Parameters that all rows of a device have in common, and where the fit begins."""
+
+class Parameter(NamedTuple):
+    """A field of the model that is fitted for the device, for each type or for each family.
+
+    What a family has is a factor where the device has the field, too.  `prior` is how much a departure from `first`
+    counts, in rows that are off by as much: what few rows speak of stays near `first`.
+    """
+
+    field: str
+    of: str
+    first: float
+    prior: float = 0.0
+    highest: float = 150.0
+
+
+DEVICE, TYPE, FAMILY = "device", "type", "family"
+PARAMETERS = (
+    Parameter("start", DEVICE, 3.5),
+    Parameter("feed", DEVICE, 28.0),
+    Parameter("trip", DEVICE, 700.0, 2.0, 5000.0),
+    Parameter("hbm", DEVICE, 0.8, 2.0, 1.0),  # as part of the peak
+    Parameter("store", DEVICE, 3.5),
+    Parameter("split_start", DEVICE, 1.5),
+    Parameter("split_traffic", DEVICE, 2.0),
+    Parameter("f_busy", TYPE, 0.8, 0.33, 1.0),  # as part of f_max
+    Parameter("share", FAMILY, 0.85, 0.33, 1.0),
+    Parameter("start", FAMILY, 1.0, 0.15),
+    Parameter("trip", FAMILY, 1.0, 0.3),
+    Parameter("split_start", FAMILY, 1.0, 0.3),
+)
+"""Times show only the product of clock and share well, so both are held near where the fit begins."""
+LEAST = 0.018
 SOFT = 0.1
 """Errors beyond 10 % count less than their square."""
-FIRST = {"f_busy": 0.8, "share": 0.85, "start": 1.0}
-"""Where the fit begins for a type (as part of f_max) and for a family."""
-PRIOR = {"f_busy": 0.33, "share": 0.33, "start": 0.15}
-"""How much a departure from there counts, in rows that are off by as much.
-
-Times show only the product of clock and share well: one that few rows speak of stays near where the fit begins.
-"""
 FEW = 5
 """Rows of a kernel with which half of how far off it was is believed."""
+STEPS = 40
 _STEP = 1e-5
 _ENOUGH = 1e-5  # of the cost
 _GIVEN_UP = 1e4  # damping at which no shorter step is tried
@@ -35,7 +61,7 @@ _GIVEN_UP = 1e4  # damping at which no shorter step is tried
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """Logarithms of the parameters: the shared ones, f_busy of each type, share and start factor of each family."""
+    """Logarithms of the parameters, in the order of `PARAMETERS`, each for every type or family that was seen."""
 
     device: Measured
     elements: tuple[str, ...]
@@ -45,7 +71,13 @@ class Fit:
     @property
     def named(self) -> dict[str, float]:
         """Every parameter by name."""
-        return dict(zip(names(self.elements, self.families), np.exp(self.x).tolist(), strict=True))
+        names = [f"{each.field}|{whose}" if whose else each.field for each, whose in self.each()]
+        return dict(zip(names, np.exp(self.x).tolist(), strict=True))
+
+    def each(self) -> Iterator[tuple[Parameter, str]]:
+        """The parameters, and whose they are."""
+        whose = {DEVICE: ("",), TYPE: self.elements, FAMILY: self.families}
+        return ((parameter, name) for parameter in PARAMETERS for name in whose[parameter.of])
 
     def middle(self, what: str, of: tuple[str, ...]) -> float:
         """The median of a family's parameter."""
@@ -65,24 +97,17 @@ class Fit:
         return np.asarray(self.parts(rows).total)
 
 
-def names(elements: tuple[str, ...], families: tuple[str, ...]) -> list[str]:
-    """What the parameters are called, in their order."""
-    return [
-        *SHARED,
-        *(f"f_busy|{each}" for each in elements),
-        *(f"share|{each}" for each in families),
-        *(f"start|{each}" for each in families),
-    ]
-
-
 class _Where:
-    """Which parameter each row has; -1 where the fit has none."""
+    """Which value of each parameter a row has: `lanes`, where -1 stands for the middle of all, and `blocks` of x."""
 
     def __init__(self, fit: Fit, rows: Rows) -> None:
-        self.device = fit.device
-        self.elements, self.families = len(fit.elements), len(fit.families)
-        self.element = _index(fit.elements, rows.element)
-        self.family = _index(fit.families, rows.family)
+        self.f_max = fit.device.f_max
+        element, family = _index(fit.elements, rows.element), _index(fit.families, rows.family)
+        lanes = {DEVICE: np.zeros(len(rows), int), TYPE: element, FAMILY: family}
+        sizes = {DEVICE: 1, TYPE: len(fit.elements), FAMILY: len(fit.families)}
+        ends = np.cumsum([sizes[each.of] for each in PARAMETERS]).tolist()
+        self.blocks = [slice(end - sizes[each.of], end) for each, end in zip(PARAMETERS, ends, strict=True)]
+        self.lanes = [lanes[each.of] for each in PARAMETERS]
 
 
 def _index(known: tuple[str, ...], values: NDArray[np.str_]) -> NDArray[np.int64]:
@@ -92,68 +117,46 @@ def _index(known: tuple[str, ...], values: NDArray[np.str_]) -> NDArray[np.int64
 
 def _parameters(x: Floats, where: _Where) -> ModelParameters:
     values = np.exp(x)
-    start, feed, store, split_start, split_traffic = values[: len(SHARED)]
-    own = values[len(SHARED) :]
-    busy = own[: where.elements]
-    share, factor = own[where.elements :].reshape(2, where.families)
-
-    def each(of: Floats, at: NDArray[np.int64]) -> Any:  # arrays stand for numbers
-        return np.where(at >= 0, of[at], np.median(of))
-
-    return ModelParameters(
-        start=start * each(factor, where.family),
-        share=each(share, where.family),
-        feed=feed,
-        f_busy=each(busy, where.element),
-        f_max=where.device.f_max,
-        hbm=where.device.hbm,
-        store=store,
-        split_start=split_start,
-        split_traffic=split_traffic,
-    )
+    found: dict[str, Any] = {"f_max": where.f_max}  # arrays stand for numbers
+    for parameter, block, lane in zip(PARAMETERS, where.blocks, where.lanes, strict=True):
+        own = values[block]
+        found[parameter.field] = np.where(lane >= 0, own[lane], np.median(own)) * found.get(parameter.field, 1.0)
+    return ModelParameters(**found)
 
 
-def fit_rows(rows: Rows, begin: Fit | None = None, *, steps: int = 40) -> Fit:
-    """The parameters that fit best; kinds with many rows weigh less than in proportion."""
+def begin(rows: Rows) -> Fit:
+    """Where a fit of these rows starts: the same numbers for all rows of a device, whatever their times."""
     elements = tuple(sorted(set(rows.element.tolist())))
     families = tuple(sorted(set(rows.family.tolist())))
-    every = names(elements, families)
-    first = np.log([SHARED.get(name) or _first(name, rows.device.f_max) for name in every])
-    low = np.full(len(every), -4.0)
-    high = np.array([_highest(name, rows.device.f_max) for name in every])
-    x = first.copy()
-    if begin is not None:
-        known = dict(zip(names(begin.elements, begin.families), begin.x, strict=True))
-        x = np.array([known.get(name, value) for name, value in zip(every, first, strict=True)])
-    x = np.clip(x, low, high)
-    fit = Fit(device=rows.device, elements=elements, families=families, x=x)
-    problem = _Problem(fit, rows, first)
-    return Fit(device=rows.device, elements=elements, families=families, x=_descend(problem, x, low, high, steps))
+    fit = Fit(device=rows.device, elements=elements, families=families, x=np.zeros(0))
+    first = [each.first * _scale(each, rows.device) for each, _ in fit.each()]
+    return Fit(device=rows.device, elements=elements, families=families, x=np.log(first))
 
 
-def _first(name: str, f_max: float) -> float:
-    kind = name.partition("|")[0]
-    return FIRST[kind] * (f_max if kind == "f_busy" else 1.0)
+def _scale(parameter: Parameter, device: Measured) -> float:
+    return {"f_busy": device.f_max, "hbm": device.peak}.get(parameter.field, 1.0)
 
 
-def _highest(name: str, f_max: float) -> float:
-    kind, bar, _ = name.partition("|")
-    if not bar:
-        return 5.0
-    return {"f_busy": float(np.log(f_max)), "share": 0.0}.get(kind, 5.0)
+def fit_rows(rows: Rows) -> Fit:
+    """The parameters that fit best; kinds with many rows weigh less than in proportion."""
+    first = begin(rows)
+    low = np.full(len(first.x), np.log(LEAST))
+    high = np.log([each.highest * _scale(each, rows.device) for each, _ in first.each()])
+    problem = _Problem(first, rows)
+    x = _descend(problem, first.x, low, high)
+    return Fit(device=rows.device, elements=first.elements, families=first.families, x=x)
 
 
 class _Problem:
     """Residuals of all rows, and how they change: a family's parameters touch its own rows only."""
 
-    def __init__(self, fit: Fit, rows: Rows, first: Floats) -> None:
-        self.where, self.rows, self.first = _Where(fit, rows), rows, first
+    def __init__(self, first: Fit, rows: Rows) -> None:
+        self.where, self.rows, self.first = _Where(first, rows), rows, first.x
         self.y = np.log(rows.us)
         _, back, counts = np.unique(rows.kind, return_inverse=True, return_counts=True)
         weight = counts[back] ** -0.25
         self.weight = weight / weight.mean()
-        kinds = [name.partition("|") for name in names(fit.elements, fit.families)]
-        self.prior = np.array([PRIOR.get(kind, 0.0) if bar else 0.0 for kind, bar, _ in kinds])
+        self.prior = np.array([each.prior for each, _ in first.each()])
 
     def log_time(self, parameters: ModelParameters) -> Floats:
         logs: Floats = np.log(np.asarray(times_of(self.rows.work, parameters).total))
@@ -176,15 +179,10 @@ class _Problem:
         soft = 1 / np.sqrt(1 + scaled * scaled)
         count, size = len(base), len(x)
         jacobian = np.zeros((count + size, size))
-        for number, name in enumerate(SHARED):
-            jacobian[:count, number] = self._slope(at, base, name)
         lane = np.arange(count)
-        offset = len(SHARED)
-        parts = (("f_busy", self.where.element, self.where.elements), ("share", self.where.family, self.where.families))
-        for name, index, many in parts:
-            jacobian[lane, offset + index] = self._slope(at, base, name)
-            offset += many
-        jacobian[lane, offset + self.where.family] = jacobian[:count, 0]  # as the shared start
+        slopes = {name: self._slope(at, base, name) for name in {each.field for each in PARAMETERS}}
+        for parameter, block, of in zip(PARAMETERS, self.where.blocks, self.where.lanes, strict=True):
+            jacobian[lane, block.start + of] = slopes[parameter.field]
         jacobian[:count] *= self.weight[:, None]
         jacobian[count:] = np.diag(self.prior)
         weighted = jacobian * soft[:, None]
@@ -196,9 +194,9 @@ class _Problem:
         return slope
 
 
-def _descend(problem: _Problem, x: Floats, low: Floats, high: Floats, steps: int) -> Floats:
+def _descend(problem: _Problem, x: Floats, low: Floats, high: Floats) -> Floats:
     damping, cost = 1e-3, problem.cost(x)
-    for _ in range(steps):
+    for _ in range(STEPS):
         gradient, curvature = problem.normal(x)
         free = ~(((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0)))
         better = False
@@ -228,21 +226,55 @@ def folds(groups: NDArray[np.str_], count: int = 5) -> list[NDArray[np.bool_]]:
     for number in np.argsort(-sizes, kind="stable"):
         fold[number] = int(np.argmin(held))
         held[fold[number]] += sizes[number]
-    return [fold[back] == number for number in range(count)]
+    return [fold[back] == number for number in range(count) if (fold[back] == number).any()]
+
+
+class Split(NamedTuple):
+    """Rows that a fit sees, and rows that it is judged on; some may be neither."""
+
+    seen: NDArray[np.bool_]
+    judged: NDArray[np.bool_]
+
+
+def splits(rows: Rows, way: str, count: int | None = None) -> list[Split]:
+    """Ways to hold rows out: by "shape" (N and K), "family" or "source".
+
+    In as many folds as said; without a number five folds of shapes, and every family or source by itself.
+    """
+    if way == "shape":
+        return [Split(~out, out) for out in folds(rows.shapes, count or 5)]
+    if way == "family":
+        families = rows.family
+        return [Split(~out, out) for out in folds(families, count or len(set(families.tolist())))]
+    # A row that several files recorded is judged with the first of them, and seen only where none of them is out.
+    first = np.array([name.partition("+")[0] for name in rows.source.tolist()])
+    found = []
+    for out in folds(first, count or len(set(first.tolist()))):
+        names = set(first[out].tolist())
+        found.append(Split(np.array([names.isdisjoint(name.split("+")) for name in rows.source.tolist()]), out))
+    return found
+
+
+def predict_held_out(rows: Rows, held: Sequence[Split]) -> Floats:
+    """Each judged row's prediction by a fit that didn't see it, NaN for all others."""
+    predicted = np.full(len(rows), np.nan)
+    for seen, judged in held:
+        predicted[judged] = fit_rows(rows.at(seen)).predict(rows.at(judged))
+    return predicted
 
 
 class HeldOut(NamedTuple):
-    """Each row's prediction by a fit that didn't see its group; `known` with what other rows say of its kernel."""
+    """Each row's prediction by a fit that didn't see its shape; `known` with what other rows say of its kernel."""
 
     plain: Floats
     known: Floats
 
 
-def held_out(rows: Rows, groups: NDArray[np.str_], count: int = 5) -> HeldOut:
-    """Fit without each fold, predict it.  Every fit begins anew: the fold before saw what this one judges."""
+def held_out(rows: Rows, count: int = 5) -> HeldOut:
+    """Shapes held out."""
     plain, known = np.zeros(len(rows)), np.zeros(len(rows))
-    for out in folds(groups, count):
-        seen, unseen = rows.at(~out), rows.at(out)
+    for is_seen, out in splits(rows, "shape", count):
+        seen, unseen = rows.at(is_seen), rows.at(out)
         fit = fit_rows(seen)
         plain[out] = fit.predict(unseen)
         known[out] = plain[out] * _factors(seen, fit, unseen)

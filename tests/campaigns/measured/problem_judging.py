@@ -41,11 +41,9 @@ class Errors(NamedTuple):
 
 
 class Left(NamedTuple):
-    """A left-out family: log(measured / predicted) of its rows, and the middle parameters that stood in for its own."""
+    """A left-out family: log(measured / predicted) of its rows."""
 
     residuals: Floats
-    share: float
-    start: float
 
     @property
     def bias(self) -> float:
@@ -115,7 +113,7 @@ def apart(rows: Rows) -> float:
 
     Shapes are held out.  Where too few pairs were measured it is a tenth.
     """
-    predicted = held_out(rows, rows.shapes).plain
+    predicted = held_out(rows).plain
     problems: dict[str, list[int]] = {}
     for number, name in enumerate(rows.problem.tolist()):
         problems.setdefault(name, []).append(number)
@@ -154,11 +152,20 @@ def left_out(rows: Rows, clocks: float | None = None) -> dict[str, Left]:
 
 
 def as_product(fit: Fit, own: Rows, others: tuple[str, ...], clocks: float | None = None) -> Left:
-    """Rows predicted with the middle share and start of other families."""
-    share, start = fit.middle("share", others), fit.middle("start", others)
-    at = fit.parameters(own)._replace(share=share, start=fit.named["start"] * start)
-    total = np.asarray(times_of(with_clocks(own, clocks), at).total)
-    return Left(np.log(own.us / total), share, start)
+    """Rows predicted with what is in the middle of other families."""
+    at = fit.parameters(own)._replace(**middle_of(fit, others))
+    return Left(np.log(own.us / np.asarray(times_of(with_clocks(own, clocks), at).total)))
+
+
+def middle_of(fit: Fit, families: tuple[str, ...]) -> dict[str, float]:
+    """What a new kernel gets: the middle of tuned families, and of a split the middle of all."""
+    named = fit.named
+    return {
+        "share": fit.middle("share", families),
+        "start": named["start"] * fit.middle("start", families),
+        "trip": named["trip"] * fit.middle("trip", families),
+        "split_start": named["split_start"] * fit.middle("split_start", fit.families),
+    }
 
 
 def with_clocks(rows: Rows, clocks: float | None) -> KernelWork:

@@ -1,6 +1,6 @@
 """What choosing by rota's ranking costs: takes the measured table, prints regret beside other ways to choose.
 
-    python -m benchmarks.tune_regret [--quick]
+    python -m benchmarks.tune_regret [--quick | --shortlists]
 
 A problem that was measured with two kernels or more (tile and split known) is given to each way of choosing among just
 these; the regret is how much longer its pick takes than the fastest of them.  Only winners of tuning runs were
@@ -25,6 +25,7 @@ from rota.targets.device import problem_facts_of
 from rota.targets.registry import device_named
 from tests.campaigns.measured.measured_rows import DEVICES, Floats, Rows, measured_on, read_rows, table
 from tests.campaigns.measured.problem_fit import held_out
+from tests.campaigns.tuning.tune_shortlist import print_shortlists
 
 LARGE = (256, 256)
 SHIPPED, ALWAYS = "rota's ranking, as shipped", "always 256x256, where measured"
@@ -142,7 +143,11 @@ def main() -> None:
     """Both devices."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true", help="without the fits that hold shapes out")
+    parser.add_argument("--shortlists", action="store_true", help="what shortlists and an hour's plan are worth")
     asked = parser.parse_args()
+    if asked.shortlists:
+        print_shortlists(read_rows("MI355X", None))
+        return
     with gzip.open(table(), "rt", newline="") as file:
         print(
             f"{sum(1 for _ in csv.reader(file)) - 1:,} measured runs; every row won its tuning run, losers are missing"
@@ -165,7 +170,7 @@ def main() -> None:
             if same:
                 print(f"  rota on the problems of {words!r}: {regret_of(rows, same, ways[SHIPPED])}", flush=True)
         if not asked.quick:
-            plain, known = held_out(rows, rows.shapes)
+            plain, known = held_out(rows)
             print(f"  {'rota, shapes held out':44} {regret_of(rows, problems, by_ranking(rows, plain))}", flush=True)
             print(
                 f"  {'the same, kernels calibrated':44} {regret_of(rows, problems, by_ranking(rows, known))}",
