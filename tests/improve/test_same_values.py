@@ -140,6 +140,15 @@ def test_memory_instructions_that_may_be_executed_again_together(one: str, other
     assert find_difference(old, listed(one, rest[0], other, "s_nop 0", rest[1])) is None
 
 
+def test_waits_on_both_sides_of_a_branch() -> None:
+    """Nothing moves: only the waits differ, which the proof judges, unless others may see a store before."""
+    lines = ("s_waitcnt vmcnt(0)", "on:", "v_mov_b32_e32 v1, v2", "s_cbranch_scc1 on", "s_waitcnt lgkmcnt(0)")
+    weaker = ("s_waitcnt vmcnt(1)", *lines[1:-1], "s_nop 0")
+    assert find_difference(listed(*lines), listed(*weaker)) is None
+    assert find_difference(listed(STORED[0], *lines), listed(STORED[0], *weaker)) is not None
+    assert find_difference(listed(*lines), listed(*weaker[:2], "v_mov_b32_e32 v1, v3", *weaker[3:])) is not None
+
+
 def test_a_jump_that_may_go_anywhere() -> None:
     lines = ("v_mov_b32_e32 v1, v2", "v_mov_b32_e32 v3, v4", "s_setpc_b64 s[4:5]")
     assert find_difference(listed(*lines), listed(lines[1], lines[0], lines[2])) is not None

@@ -96,11 +96,6 @@ class _Form:
     ahead: int
 
 
-class _Written(NamedTuple):
-    form: _Form
-    words: Sequence[int]
-
-
 class _Improvement:
     def __init__(self, code: CodeObject, facts: KernelFacts, device: Device, launch: _Launch, most: int | None) -> None:
         architecture = architecture_named(facts.arch)
@@ -113,21 +108,26 @@ class _Improvement:
 
     def run(self) -> ImprovedKernel:
         name = self._facts.name
-        form = self._read(self._code)
-        if form.lifted.verdict.status not in _PROVED:
-            raise refuse(name, f"as it is, its proof ends with: {form.lifted.verdict.status.value}")
-        before = form.scored.before
+        lifted = self._lift(self._code, self._instructions)
+        if lifted.verdict.status not in _PROVED:
+            raise refuse(name, f"as it is, its proof ends with: {lifted.verdict.status.value}")
+        chain = [each.instruction for loop in lifted.loops for each in loop.chain]
+        before = predict(lifted.program, band=False).cycles
         as_it_is = ImprovedKernel(
-            name=name, code=self._code, before=before, clocks=before, place=form.instructions[form.loop.first].place,
-            instructions=len(form.loop.items), moved=0, weaker=(), verdict=form.lifted.verdict, tried=0,
+            name=name, code=self._code, before=before, clocks=before, place=chain[0].place, instructions=len(chain),
+            moved=0, weaker=(), verdict=lifted.verdict, tried=0,
         )  # fmt: skip
-        found = next(self._reorder(form, as_it_is), None)
-        better = self._weaken(*(found or (form, as_it_is)))
+        found: ImprovedKernel | None = None
+        try:
+            found = next(self._reorder(self._read(self._code, lifted), as_it_is), None)
+        except IsaError as error:  # it has no part that can be reordered
+            self._wrong.append(str(dict(error.findings[0].evidence)["reason"]))
+        better = self._weaken(found or as_it_is)
         if better.code is self._code:
             raise refuse(name, self._wrong[0] if self._wrong else "none of those tried is predicted to be faster")
         return better
 
-    def _reorder(self, form: _Form, as_it_is: ImprovedKernel) -> Iterator[tuple[_Form, ImprovedKernel]]:
+    def _reorder(self, form: _Form, as_it_is: ImprovedKernel) -> Iterator[ImprovedKernel]:
         """Kernels with better orders, the best one first."""
         most = self._most or min(max(_ENTRIES // len(form.lifted.program.kernel), _FEWEST), _MOST)
         forms = [form, *self._rotate(form)]
@@ -144,13 +144,13 @@ class _Improvement:
             if written is None and each is form and moved is not None:
                 written = self._write(each.loop.renumber(order, moved.loop), moved)
             if written is not None:
-                was = replace(as_it_is, code=written.form.code, moved=count_moved(order), ahead=each.ahead)
-                if (made := self._hand_over(was, *written)) is not None:
-                    yield written.form, made
+                was = replace(as_it_is, moved=count_moved(order), ahead=each.ahead)
+                if (made := self._hand_over(was, written)) is not None:
+                    yield made
 
-    def _read(self, code: CodeObject, ahead: int = 0) -> _Form:
+    def _read(self, code: CodeObject, lifted: LiftedLoop | None = None, ahead: int = 0) -> _Form:
         instructions = code.instructions(self._facts.name)
-        lifted = self._lift(code, instructions)
+        lifted = lifted or self._lift(code, instructions)
         if len(lifted.loops) > 1:
             raise refuse(self._facts.name, "its waves run several loops")
         loop = read_block(self._facts.name, instructions, lifted.loops[0].chain, self._architecture)
@@ -162,7 +162,7 @@ class _Improvement:
         for cut in list_cuts(form.instructions, form.loop):
             try:
                 code = rotate(form.code, form.instructions, form.loop, cut)
-                made = None if code is None else self._read(code, len(cut.head))
+                made = None if code is None else self._read(code, ahead=len(cut.head))
             except IsaError:  # it can't be lifted any more
                 continue
             if made is not None and is_as_good(made.lifted.verdict, form.lifted.verdict):
@@ -177,15 +177,16 @@ class _Improvement:
         except ProgramError as error:
             raise refuse(self._facts.name, error.findings[0].message.partition(": ")[2]) from error
 
-    def _write(self, order: Order, form: _Form) -> _Written | None:
-        """The words of the loop in another order; None if they don't fit."""
+    def _write(self, order: Order, form: _Form) -> CodeObject | None:
+        """The object with the loop in another order; None if that doesn't fit."""
         try:
-            return _Written(form, Arrangement(form.instructions, form.loop, order).encode())
+            words = Arrangement(form.instructions, form.loop, order).encode()
         except IsaError as error:
             self._wrong.append(str(dict(error.findings[0].evidence)["reason"]))
             return None
+        return patch(form.code, {form.instructions[form.loop.first].address or 0: words})
 
-    def _weaken(self, form: _Form, was: ImprovedKernel) -> ImprovedKernel:
+    def _weaken(self, was: ImprovedKernel) -> ImprovedKernel:
         """The kernel with waits that leave more in flight, if the model doesn't predict more clocks with them."""
         made = was.code.instructions(was.name)
         budget = Budget(steps=max(4 * was.verdict.statistics.effort, _LEAST_STEPS))
@@ -194,22 +195,19 @@ class _Improvement:
             found = prove(self._facts, instructions, **self._launch._asdict(), budget=budget, stops=True)
             return is_as_good(found, was.verdict)
 
-        first, last = (form.instructions[each].address for each in (form.loop.first, form.loop.last))
-        numbers = [place for place, each in enumerate(made) if (first or 0) <= (each.address or 0) < (last or 0)]
-        inside = range(numbers[0], numbers[-1] + 1)
-        weaker = find_weaker_waits(self._facts, made, inside, self._architecture, is_proved)
+        loops = self._lift(was.code, made).loops
+        numbers = sorted({each.number for loop in loops for each in loop.chain})
+        weaker = find_weaker_waits(self._facts, made, numbers, self._architecture, is_proved)
         if not weaker:
             return was
-        words = [
-            word for number in inside
-            for word in (made[number] if number not in weaker else weaker[number] or make_nop(made[number], 0)).encoding
-        ]  # fmt: skip
+        words = {
+            made[number].address or 0: (each or make_nop(made[number], 0)).encoding for number, each in weaker.items()
+        }
         texts = [(made[number].text, "nothing" if each is None else each.text) for number, each in weaker.items()]
-        return self._hand_over(replace(was, weaker=tuple(texts)), form, words) or was
+        return self._hand_over(replace(was, weaker=tuple(texts)), patch(was.code, words)) or was
 
-    def _hand_over(self, was: ImprovedKernel, form: _Form, words: Sequence[int]) -> ImprovedKernel | None:
-        """The kernel with these words, unless something says that it isn't better, equal or proved."""
-        code = patch(was.code, form.instructions[form.loop.first].address or 0, words)
+    def _hand_over(self, was: ImprovedKernel, code: CodeObject) -> ImprovedKernel | None:
+        """The kernel in this object, unless something says that it isn't better, equal or proved."""
         made = code.instructions(was.name)
         difference = find_difference(self._instructions, made)
         if difference is not None:

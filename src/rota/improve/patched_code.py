@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -11,7 +11,7 @@ from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.elf import replace_words
 from rota.isa.binary.toolchain import read_object
 from rota.isa.disassembly import Instruction
-from rota.isa.hazards.wait_states import SpacingWalk
+from rota.isa.hazards.wait_states import Early, SpacingWalk
 from rota.prove.operation import Operation, OperationKind, read_operation
 
 _REPEATED = frozenset({OperationKind.VMEM, OperationKind.SMEM})
@@ -33,6 +33,8 @@ class Arrangement:
                 found = respell_wait(operation, waits[number], block.architecture)
             if found is not None:
                 self._items.append((number, found))
+        walk = SpacingWalk(instructions, block.architecture)
+        self._short = {(each.first, each.then) for each in walk.early(range(block.first, block.last))}  # as it is
         self._states = self._part_clauses()
         for _ in range(_MOST_ROUNDS):
             if not self._add_states():
@@ -61,14 +63,25 @@ class Arrangement:
         listing, numbers = self._list()
         walk = SpacingWalk(listing, self._block.architecture)
         first = self._block.first
-        early = walk.early(range(first, min(first + len(numbers) + _MOST_STATES, len(listing))))
+        block = range(first, first + len(numbers))
+        found = walk.early(range(first, min(block.stop + _MOST_STATES, len(listing))))
+        early = [each for each in found if self._is_new(each, block, numbers)]
         if not early:
             return False
-        worst = min(early, key=lambda each: (each.then, -each.short))
-        place = min(worst.then - first, len(numbers) - 1)
-        number = numbers[place]
-        self._states[number] = self._states.get(number, 0) + worst.short
+        behind = -_MOST_STATES
+        for each in sorted(early, key=lambda each: (each.then, -each.short)):
+            if each.then - behind >= _MOST_STATES:  # s_nop before one of them may be enough for those right after it
+                number = numbers[min(each.then - first, len(numbers) - 1)]
+                self._states[number] = self._states.get(number, 0) + each.short
+                behind = each.then
         return True
+
+    def _is_new(self, each: Early, block: range, numbers: Sequence[int]) -> bool:
+        """False for two outside of the block, and for two that were too close before."""
+        inside = each.first in block, each.then in block
+        if not all(inside):
+            return any(inside)
+        return (numbers[each.first - block.start], numbers[each.then - block.start]) not in self._short
 
     def _list(self) -> tuple[list[Instruction], list[int]]:
         """The whole kernel, and by place of the block the instruction that it is, or stands before."""
@@ -110,6 +123,9 @@ def _split(states: int) -> list[int]:
     return [_MOST_STATES] * (states // _MOST_STATES) + [states % _MOST_STATES] * (states % _MOST_STATES > 0)
 
 
-def patch(code: CodeObject, address: int, words: Sequence[int]) -> CodeObject:
-    """The object with other words at an address, read again."""
-    return read_object(replace_words(code.hsaco, address, words))
+def patch(code: CodeObject, words: Mapping[int, Sequence[int]]) -> CodeObject:
+    """The object with other words at some addresses, read again."""
+    contents = code.hsaco
+    for address, each in words.items():
+        contents = replace_words(contents, address, each)
+    return read_object(contents)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -38,6 +38,7 @@ from rota.improve.same_values import (
 from rota.isa.disassembly import Instruction
 
 _LEAVES = ("s_branch", "s_cbranch", "s_endpgm", "s_setpc", "s_rfe", "s_trap")
+_WAITS = {"s_waitcnt", "s_nop"}
 _PLACES = ("s_getpc", "s_call", "s_swappc")
 _INDIRECT = ("s_setpc", "s_swappc", "s_rfe", "s_cbranch_g", "s_cbranch_i", "s_cbranch_join")
 _PUBLISHES = re.compile(
@@ -54,9 +55,24 @@ def find_difference(old: Sequence[Instruction], new: Sequence[Instruction]) -> D
     faults = _list_clause_faults(new) - _list_clause_faults(old)
     if faults:
         return Difference("executed again after a page fault, one reads what another one wrote", *min(faults, key=str))
+    if _differ_in_waits(old, new):
+        return None
     if new[min(first, len(new) - 1)].opcode == "s_branch":
         return _Trips(old, new, first).compare()
     return _compare_stretch(old, new, first, last)
+
+
+def _differ_in_waits(old: Sequence[Instruction], new: Sequence[Instruction]) -> bool:
+    """True if nothing differs but waits and s_nop in their places, before anything that others may see."""
+    if len(old) != len(new):
+        return False
+    changed = [place for place, (one, other) in enumerate(zip(old, new, strict=True)) if not _is_same(one, other)]
+    return all(
+        old[place].address == new[place].address
+        and old[place].opcode in _WAITS and new[place].opcode in _WAITS
+        and _length(old[place]) == _length(new[place])
+        for place in changed
+    ) and not _may_publish_before(old, changed)  # fmt: skip
 
 
 def _compare_stretch(
@@ -284,7 +300,7 @@ def _without_place(instruction: Instruction) -> Instruction:
     return replace(instruction, line=0, address=None, target=None, source=None)
 
 
-def _may_publish_before(listing: Sequence[Instruction], stretch: range) -> bool:
+def _may_publish_before(listing: Sequence[Instruction], stretch: Iterable[int]) -> bool:
     """True if something that others see in global memory may be executed before the end of the stretch."""
     work = [number for number, each in enumerate(listing) if _PUBLISHES.match(each.opcode)]
     seen = set(work)

@@ -21,7 +21,7 @@ _PUBLISHES = frozenset({"store", "atomic", "cache"})
 
 
 def find_weaker_waits(
-    facts: KernelFacts, instructions: Sequence[Instruction], numbers: range, architecture: Architecture,
+    facts: KernelFacts, instructions: Sequence[Instruction], numbers: Sequence[int], architecture: Architecture,
     is_proved: Callable[[Sequence[Instruction]], bool],
 ) -> dict[int, Instruction | None]:  # fmt: skip
     """By number, the waits that may be weaker, or None for those that may go; `is_proved` judges all together.
