@@ -15,6 +15,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from rota.errors import RotaError
 from rota.improve.improved_kernel import ImprovedKernel, improve_kernel
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import read_object
-from rota.isa.decoded import load_program
+from rota.isa.decoded import KernelProgram, load_program
 from rota.isa.launch.run import run_kernel
 from rota.targets.registry import device_named
 from tests.campaigns.shared_folder import shared_folder
@@ -86,17 +87,20 @@ def draw_problem(file: Path, seed: int) -> Problem | None:
         return None
 
 
+@lru_cache(maxsize=2)
+def _load(code: CodeObject, name: str) -> KernelProgram:
+    return load_program(code.kernel(name), code.instructions(name), image=code.image())
+
+
 def is_same(file: Path, code: CodeObject, made: ImprovedKernel, seed: int) -> bool:
     found = []
     for each in (code, made.code):
         problem = draw_problem(file, seed)
         assert problem is not None
-        program = load_program(each.kernel(made.name), each.instructions(made.name), image=each.image())
         args = [np.ascontiguousarray(arg) if isinstance(arg, np.ndarray) else arg for arg in problem.args]
         x, y, z = (*problem.grid, 1, 1)[:3]
-        ended = run_kernel(
-            program, args=args, grid=(x, y, z), block=(problem.block, 1, 1), dynamic_lds=problem.dynamic_lds
-        )  # fmt: skip
+        program, block = _load(each, made.name), (problem.block, 1, 1)
+        ended = run_kernel(program, args=args, grid=(x, y, z), block=block, dynamic_lds=problem.dynamic_lds)
         found.append(([each.tobytes() for each in ended.buffers], sorted(each.code for each in ended.findings)))
     return found[0] == found[1]
 
