@@ -12,6 +12,7 @@ from rota.isa.binary.elf import replace_words
 from rota.isa.binary.toolchain import read_object
 from rota.isa.disassembly import Instruction
 from rota.isa.hazards.wait_states import Early, SpacingWalk
+from rota.isa.opcodes import IsaFlow
 from rota.prove.operation import Operation, OperationKind, read_operation
 
 _REPEATED = frozenset({OperationKind.VMEM, OperationKind.SMEM})
@@ -102,7 +103,7 @@ class Arrangement:
         return list(moved), numbers
 
     def encode(self) -> tuple[int, ...]:
-        """The words of the block and of the branch after it; raises I610 if they need more room than they have."""
+        """The words of the block and of branches after it; raises I610 if they need more room than they have."""
         block = self._block
         made = self._list()[0][block.first :]
         count = next(place for place, each in enumerate(made) if each.address is not None)
@@ -111,12 +112,14 @@ class Arrangement:
         start = self._instructions[block.first]
         if spare < 0:
             raise refuse("the kernel", f"the new order needs {-spare} words more than the loop has", start)
-        after = self._instructions[block.last]
-        nop = make_nop(start, 0).encoding
-        if after.target is None or after.target > block.first:
-            return (*words, *nop * spare)
-        back = (after.encoding[0] & 0xFFFF) + spare & 0xFFFF  # the branch closes the loop: what is left follows it
-        return (*words, after.encoding[0] & ~0xFFFF | back, *nop * spare)
+        closing, then = (self._instructions[min(block.last + each, len(self._instructions) - 1)] for each in (0, 1))
+        nops = make_nop(start, 0).encoding * spare
+        if closing.target is None or closing.target > block.first:
+            return (*words, *nops)
+        moved = [closing.encoding[0]]  # what is left follows the loop, and a branch that leaves it
+        if then.spec.flow is IsaFlow.JUMP and not any(each.target == block.last + 1 for each in self._instructions):
+            moved.append(then.encoding[0])
+        return (*words, *(word & ~0xFFFF | (word + spare) & 0xFFFF for word in moved), *nops)
 
 
 def _split(states: int) -> list[int]:
