@@ -41,6 +41,7 @@ def test_a_loop_of_others_is_predicted_to_be_faster_and_leaves_the_same_bits() -
     assert is_same(file_of(MATMUL), code, made, 1)
 
 
+@pytest.mark.thorough  # searches for seconds
 def test_only_the_loop_changes() -> None:
     code, made = matmul()
     old, new = code.hsaco, made.code.hsaco
