@@ -132,9 +132,10 @@ def test_shapes_that_nothing_serves_end_with_a_finding(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "option"),
     [
-        ("tune", "--space"),
-        ("tune shapes.csv", "--space"),
-        ("tune a b c --space s -o d", "--space"),
+        ("tune", "-o"),
+        ("tune shapes.csv", "-o"),
+        ("tune a b c --space s -o d", "-o"),
+        ("tune shapes.csv --space s.toml --device mi300x -o d", "--device"),
         ("tune shapes.csv --space s.toml -o d --tokens x", "--tokens"),
         ("emit --from lib", "-o"),
         ("emit four_wave --from lib -o d", "KERNEL"),
@@ -159,6 +160,14 @@ def test_the_live_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     )
     assert "s left" in progress_line(tally)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    _Line()(tally)
+    line = _Line()
+    line(tally)
     assert "4 of 8 loops" in capsys.readouterr().err
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False, raising=False)
+    line(tally)
+    assert capsys.readouterr().err == ""  # off a terminal, not so soon
+    line._last -= 10.0
+    line(tally)
+    line(tally)
+    assert capsys.readouterr().err.count("4 of 8 loops") == 1
     assert "0 points by formula" in summary(tally)

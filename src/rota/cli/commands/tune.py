@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,17 +24,22 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 _CLEAR = "\r\x1b[K"
 _STATUS = "status"
 _MOST_LEFT = 5
+_QUIET = 10.0
+"""Seconds between lines of progress where stderr is no terminal."""
 
 
 @click.command(
     epilog="\b\nExamples:\n  rota tune --example"
     "\n\n\b\nSHAPES is a CSV with the columns M, N and K, AITER's untuned CSV, or a model's config.json."
     "\nA space is a file of TOML in which every list is a dimension; --example prints one."
+    "\nWithout one, nine tiles from 256x256 to 64x32 are searched with 4 and 8 waves and K split"
+    "\nin 1, 2, 4 and 8, of the shapes' types: about a second a loop, and some 17 loops."
     "\nThe word status and a folder, instead of SHAPES, say how far a run is or what it found."
 )
 @click.argument("what", metavar="SHAPES", nargs=-1)
 @click.option("--example", is_flag=True, help="Print a space with every dimension.")
-@click.option("--space", type=_FILE, help="What is searched.")
+@click.option("--space", type=_FILE, help="What is searched, instead of the default.")
+@click.option("--device", metavar="NAME,NAME,...", help="Devices of the default space, as mi355x,mi300x.")
 @click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="The library's folder.")
 @click.option("--workers", type=click.IntRange(1, 1024), default=1, show_default=True, help="Processes that search.")
 @click.option(
@@ -62,6 +69,7 @@ def tune(
     *,
     example: bool,
     space: Path | None,
+    device: str | None,
     output: Path | None,
     workers: int,
     ray: str | None,
@@ -91,19 +99,23 @@ def tune(
     if len(what) == 2 and what[0] == _STATUS:
         _status(Path(what[1]))
         return
-    if len(what) != 1 or space is None or output is None:
-        raise click.UsageError("tuning takes one file of shapes, --space and -o; or status and a folder")
-    from rota.tune.space import TOKENS, read_shapes, read_space
+    if len(what) != 1 or output is None:
+        raise click.UsageError("tuning takes one file of shapes and -o; or status and a folder")
+    if space is not None and device is not None:
+        raise click.UsageError("--device is for the default space: the file that --space names has its own devices")
+    from rota.tune.space import TOKENS, default_space, read_shapes, read_space
     from rota.tune.tune_library import tune_library
     from rota.workers.job import JobLimits
 
     rows_of_a = TOKENS if tokens is None else _numbers(tokens)
     shapes = read_shapes(Path(what[0]), rows_of_a, parallel)
-    searched = read_space(space)
+    devices = [] if device is None else device.split(",")
+    searched = default_space(shapes, devices) if space is None else read_space(space)
+    again = [what[0], *(["--space", str(space)] if space else []), *(["--device", device] if device else [])]
     runs = [] if measure is None else _read_measured(measure, searched, output)
     pool = _pool(workers, ray, JobLimits(seconds, megabytes))
     library = tune_library(shapes, searched, output, pool=pool, audit=audit, measured=runs, retry=retry, tell=_Line())
-    written = [] if write_bench is None else _write_benches(library, write_bench, what[0], space)
+    written = [] if write_bench is None else _write_benches(library, write_bench, again)
     _finish(library, parquet, [*([] if measure is None else _list_left(library)), *written])
 
 
@@ -123,8 +135,8 @@ def _list_left(library: TunedLibrary) -> list[str]:
     return lines
 
 
-def _write_benches(library: TunedLibrary, folder: Path, shapes: str, space: Path) -> list[str]:
-    """A benchmark for each device, in a folder of its name."""
+def _write_benches(library: TunedLibrary, folder: Path, again: Sequence[str]) -> list[str]:
+    """A benchmark for each device, in a folder of its name; `again` are the arguments that tune the same."""
     from rota.bench.host_program import write_bench
     from rota.tune.tune_bench import keep_subjects, list_open, plan_library
 
@@ -137,7 +149,7 @@ def _write_benches(library: TunedLibrary, folder: Path, shapes: str, space: Path
             raise click.UsageError(f"{own} can't be made: {error.strerror or error}") from error
         with progress(f"compiling candidates for {device}"):
             plan = plan_library(library, device)
-        words = ["rota", "tune", shapes, "--space", str(space), "-o", str(library.folder), "--measure", "results.csv"]
+        words = ["rota", "tune", *again, "-o", str(library.folder), "--measure", "results.csv"]
         for name, content in write_bench(plan, back=shlex.join(words)).items():
             write(own / name, content)
         keep_subjects(library.folder, plan, device)
@@ -265,8 +277,16 @@ def _read_measured(path: Path, space: TuneSpace, folder: Path) -> list[KernelRun
 
 
 class _Line:
-    def __call__(self, tally: Tally) -> None:
-        if sys.stderr.isatty():
-            from rota.tune.tune_library import progress_line
+    """One line that is written over on a terminal; elsewhere a line every ten seconds."""
 
+    def __init__(self) -> None:
+        self._last = perf_counter()
+
+    def __call__(self, tally: Tally) -> None:
+        from rota.tune.tune_library import progress_line
+
+        if sys.stderr.isatty():
             click.echo(f"{_CLEAR}{progress_line(tally)}", nl=False, err=True)
+        elif perf_counter() - self._last >= _QUIET:
+            self._last = perf_counter()
+            click.echo(progress_line(tally), err=True)
