@@ -63,7 +63,7 @@ def test_measured_times_come_back_in(folder: Path) -> None:
     line = f"tune {folder}/shapes.csv --space {folder}/space.toml -o {folder}/lib"
     assert rota(f"{line} --measure {folder}/runs.csv").exit_code == 0
     rows = (folder / "lib" / "dispatch.csv").read_text().splitlines()
-    assert ",1,77.500,,measured," in rows[-1]
+    assert ",1,77.500,,77.500,77.500,measured," in rows[-1]
     (folder / "runs.csv").write_text(f"{header}\nmi355x,4096,4096,4096,bf16,TN,mine,64x64x64,1,77.5,100\n")
     refused = rota(f"{line} --measure {folder}/runs.csv")
     assert (refused.exit_code, "M204" in refused.output) == (1, True)
@@ -71,7 +71,7 @@ def test_measured_times_come_back_in(folder: Path) -> None:
 
 
 def test_a_benchmark_is_written_run_and_read_back(folder: Path) -> None:
-    (folder / "small.csv").write_text("M,N,K\n5,64,1024\n")
+    (folder / "small.csv").write_text("M,N,K\n5,128,1024\n")
     (folder / "orders.toml").write_text(f'{SPACE.replace("[1, 4]", "1")}swizzle = ["8x4", "1x4"]\n')
     line = f"tune {folder}/small.csv --space {folder}/orders.toml -o {folder}/own"
     written = rota(f"{line} --write-bench {folder}/bench")
@@ -94,7 +94,7 @@ def test_a_benchmark_is_written_run_and_read_back(folder: Path) -> None:
 
 
 def test_what_is_left_to_measure_is_listed(folder: Path) -> None:
-    (folder / "both.csv").write_text("M,N,K\n5,64,1024\n6,64,1024\n")
+    (folder / "both.csv").write_text("M,N,K\n5,128,1024\n6,128,1024\n")
     (folder / "orders.toml").write_text(f'{SPACE.replace("[1, 4]", "1")}swizzle = ["8x4", "1x4"]\n')
     line = f"tune {folder}/both.csv --space {folder}/orders.toml -o {folder}/left"
     header = "device,M,N,K,type,layout,kernel,tile,split_k,us,runs"
@@ -102,11 +102,11 @@ def test_what_is_left_to_measure_is_listed(folder: Path) -> None:
     assert rota(f"{line} --write-bench {folder}/file/below").exit_code == 2
     (table,) = library_in(folder / "left").tables
     first, *others = [each for each in table.ranking.configurations if each.split_k == 1]
-    rows = [f"mi355x,5,64,1024,bf16,TN,{each.kernel},64x64x64,1,1.5,100" for each in (first, *others)]
+    rows = [f"mi355x,5,128,1024,bf16,TN,{each.kernel},64x64x64,1,1.5,100" for each in (first, *others)]
     (folder / "runs.csv").write_text("\n".join([header, *rows, ""]))
     result = rota(f"{line} --measure {folder}/runs.csv")
     assert result.exit_code == 0, result.output
-    assert mentions(worded("\n".join(result.output.splitlines()[-2:])), 1, 2, "6x64x1024")
+    assert mentions(worded("\n".join(result.output.splitlines()[-2:])), 1, 2, "6x128x1024")
     assert [each["left"] for each in json.loads(rota(f"{line} --json").stdout)["tables"]] == [1]
 
 

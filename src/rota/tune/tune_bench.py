@@ -1,7 +1,8 @@
-"""A benchmark of the candidates that the model can't tell apart, and its results as measured runs of the library.
+"""A benchmark of the candidates on shortlists, and its results as measured runs of the library.
 
-A case is a shape; its candidates are the kernel that was chosen and the next ones.  A and B are drawn integers from -4
-to 4, so that sums are exact in fp32 and all candidates have to leave the same bits, whatever their order of summation.
+A case is a shape; its candidates are the kernel that was chosen and the others of its shortlist.  A and B are drawn
+integers from -4 to 4, so that sums are exact in fp32 and all candidates have to leave the same bits, whatever their
+order of summation.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _SEEDS = {"A": 1, "B": 2}
 
 
 class OpenShape(NamedTuple):
-    """A shape whose candidates the model can't tell apart, with those that nobody measured."""
+    """A shape with several candidates, and those of them that nobody measured."""
 
     shape: ProblemShape
     candidates: tuple[tuple[str, int], ...]  # kernel and split
@@ -60,7 +61,7 @@ def list_open(table: DeviceTable) -> tuple[OpenShape, ...]:
     measured = {(run.kernel, run.split_k, run.m, run.n, run.k) for run in table.ranking.runs}
     found = []
     for shape, choice in table.choices.items():
-        candidates = ((choice["kernel"], choice["split_k"]), *((kernel, split) for kernel, split in choice["next"]))
+        candidates = tuple((kernel, split) for kernel, split in choice["shortlist"])
         sides = (shape.m, shape.n, shape.k)
         missing = tuple(each for each in candidates if (*each, *sides) not in measured)
         if len(candidates) > 1 and missing:

@@ -24,6 +24,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 _CLEAR = "\r\x1b[K"
 _STATUS = "status"
 _MOST_LEFT = 5
+_MOST_ROWS = 12
 _QUIET = 10.0
 """Seconds between lines of progress where stderr is no terminal."""
 
@@ -55,7 +56,7 @@ _QUIET = 10.0
     "--write-bench",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write a benchmark of the candidates that the model can't tell apart, to be run on a GPU.",
+    help="Write a benchmark of the candidates on shortlists, to be run on a GPU.",
 )
 @click.option("--seconds", type=click.FloatRange(min=1), default=600.0, show_default=True, help="For one point.")
 @click.option("--megabytes", type=click.IntRange(64), default=4096, show_default=True, help="For one point.")
@@ -89,7 +90,7 @@ def tune(
     formula. What the folder holds is not computed again. Times are predicted, not measured.
 
     --write-bench DIR writes, for each device, a host program in C++ that needs HIP alone, and the candidates' kernels
-    for shapes of which the model can't tell the winner. --measure reads its results.
+    for shapes with a shortlist of several. --measure reads its results.
     """
     if example:
         from rota.tune.space import EXAMPLE
@@ -192,21 +193,22 @@ def _write_files(library: TunedLibrary) -> list[str]:
 
 
 def _tables(library: TunedLibrary) -> list[str]:
-    from rota.tune.dispatch_table import coverage
+    from rota.tune.shape_rows import list_rows, summarize
 
     lines = []
     for table in library.tables:
-        done, asked = coverage(table)
-        kernels = len({choice["kernel"] for choice in table.choices.values()})
-        near = sum(choice["near"] > 1 for choice in table.choices.values())
-        lines.append(
-            f"{table.device} {table.ranking.element}: {done:,} of {asked:,} shapes have a kernel, {kernels} distinct; "
-            f"for {near:,} of them the model can't tell the winner from others"
-        )
+        rows = list(list_rows(table))
+        lines.append(summarize(table, rows))
+        for row in rows[:_MOST_ROWS]:
+            chosen, risk = row.lines()
+            lines += [f"  {chosen}", f"    {risk}"]
+        if len(rows) > _MOST_ROWS:
+            lines.append(f"  and {len(rows) - _MOST_ROWS:,} more: dispatch.csv has a row for each shape")
     return lines
 
 
 def _data(library: TunedLibrary, written: list[str]) -> dict[str, Any]:
+    from rota.tune.shape_rows import basis_of, list_rows
     from rota.tune.tune_bench import list_open
 
     return {
@@ -222,6 +224,8 @@ def _data(library: TunedLibrary, written: list[str]) -> dict[str, Any]:
                 "tuned": len(table.choices),
                 "untuned": table.untuned,
                 "left": len(list_open(table)),
+                "basis": basis_of(table),
+                "shapes": [row.data() for row in list_rows(table)],
             }
             for table in library.tables
         ],
