@@ -93,6 +93,22 @@ def test_a_benchmark_is_written_run_and_read_back(folder: Path) -> None:
     assert (other.exit_code, "M206" in other.output) == (1, True)
 
 
+def test_an_hour_is_planned_and_just_that_is_written(folder: Path) -> None:
+    (folder / "many.csv").write_text("M,N,K\n5,128,1024\n6,256,1024\n7,512,1024\n")
+    (folder / "orders.toml").write_text(f'{SPACE.replace("[1, 4]", "1")}swizzle = ["8x4", "1x4"]\n')
+    line = f"tune {folder}/many.csv --space {folder}/orders.toml -o {folder}/hour --hours 0.5"
+    few = rota(f"{line} --run-seconds 400 --write-bench {folder}/planned")
+    assert few.exit_code == 0, few.output
+    worded("\n".join(few.output.splitlines()[-5:]))
+    text = (folder / "planned" / "mi355x" / "plan.txt").read_text()
+    assert [text.count(shape) > 0 for shape in ("5x128x1024", "6x256x1024", "7x512x1024")].count(True) == 2
+    (plan,) = json.loads(rota(f"{line} --json").stdout)["plans"]
+    assert (plan["budget"], plan["runs"], plan["decided_before"], plan["decided_after"]) == (180, 6, 0, 3)
+    assert plan["after"] < plan["before"]
+    none = rota(f"{line} --run-seconds 1800 --write-bench {folder}/none")
+    assert (none.exit_code, (folder / "none").exists()) == (0, False)
+
+
 def test_what_is_left_to_measure_is_listed(folder: Path) -> None:
     (folder / "both.csv").write_text("M,N,K\n5,128,1024\n6,128,1024\n")
     (folder / "orders.toml").write_text(f'{SPACE.replace("[1, 4]", "1")}swizzle = ["8x4", "1x4"]\n')

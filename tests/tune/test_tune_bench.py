@@ -14,7 +14,7 @@ from rota.errors import MeasureError, TuneError
 from rota.isa.binary.toolchain import read_object
 from rota.isa.launch.loaded_kernel import load_kernel
 from rota.tune.space import ProblemShape
-from rota.tune.tune_bench import is_bench, keep_subjects, list_open, plan_library, read_bench
+from rota.tune.tune_bench import is_bench, keep_subjects, list_open, plan_library, plan_measuring, read_bench
 from rota.tune.tune_library import TunedLibrary, tune_library
 from rota.tune.winners import MEASURED
 from tests.bench.host import run_folder, write_folder
@@ -49,6 +49,21 @@ def test_the_cases_are_the_open_shapes(tuned: tuple[TunedLibrary, BenchPlan]) ->
         assert len(case.candidates) == len(table.choices[each.shape]["shortlist"])
         assert {len(one.launches) for one in case.candidates if one.name.endswith("/4")} <= {2}
     assert plan.arch == "gfx942"
+
+
+def test_a_plan_measures_where_that_saves_most(tuned: tuple[TunedLibrary, BenchPlan]) -> None:
+    library, _ = tuned
+    nothing, some, every = (plan_measuring(library, "MI300X", runs) for runs in (1, 2, 100))
+    assert (nothing.runs, nothing.chosen, nothing.after) == (0, (), nothing.before)  # one alone decides nothing
+    assert some.runs == 2
+    assert [len(each.candidates) for _, each in some.chosen] == [2]
+    assert every.after < some.after < some.before == every.before
+    assert (every.shapes, every.decided_before, every.decided_after) == (2, 0, 2)
+    assert nothing.budget == 1
+    plan = plan_library(library, "MI300X", chosen=some.chosen)
+    (case,) = plan.cases
+    ((_, each),) = some.chosen
+    assert [one.name for one in case.candidates] == [f"{kernel}/{split}" for kernel, split in each.candidates]
 
 
 def execute(plan: BenchPlan, launch: KernelLaunch, buffers: list[np.ndarray[tuple[int], np.dtype[np.uint8]]]) -> None:

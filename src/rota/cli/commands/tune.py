@@ -16,6 +16,7 @@ from rota.errors import several
 
 if TYPE_CHECKING:
     from rota.tune.space import TuneSpace
+    from rota.tune.tune_bench import MeasuringPlan
     from rota.tune.tune_library import Tally, TunedLibrary
     from rota.tune.winners import KernelRun
     from rota.workers.job import JobLimits, Pool
@@ -58,6 +59,18 @@ _QUIET = 10.0
     type=click.Path(file_okay=False, path_type=Path),
     help="Write a benchmark of the candidates on shortlists, to be run on a GPU.",
 )
+@click.option(
+    "--hours",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Plan the runs that fit into so many hours on each device, and write just those with --write-bench.",
+)
+@click.option(
+    "--run-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10.0,
+    show_default=True,
+    help="What a run of a plan takes, a candidate on a shape: an assumption.",
+)
 @click.option("--seconds", type=click.FloatRange(min=1), default=600.0, show_default=True, help="For one point.")
 @click.option("--megabytes", type=click.IntRange(64), default=4096, show_default=True, help="For one point.")
 @click.option("--retry", is_flag=True, help="Compute points again whose process failed.")
@@ -77,6 +90,8 @@ def tune(
     audit: bool,
     measure: Path | None,
     write_bench: Path | None,
+    hours: float | None,
+    run_seconds: float,
     seconds: float,
     megabytes: int,
     retry: bool,
@@ -90,7 +105,8 @@ def tune(
     formula. What the folder holds is not computed again. Times are predicted, not measured.
 
     --write-bench DIR writes, for each device, a host program in C++ that needs HIP alone, and the candidates' kernels
-    for shapes with a shortlist of several. --measure reads its results.
+    for shapes with a shortlist of several. --measure reads its results. --hours 1 chooses the runs that are expected
+    to save most.
     """
     if example:
         from rota.tune.space import EXAMPLE
@@ -116,8 +132,12 @@ def tune(
     runs = [] if measure is None else _read_measured(measure, searched, output)
     pool = _pool(workers, ray, JobLimits(seconds, megabytes))
     library = tune_library(shapes, searched, output, pool=pool, audit=audit, measured=runs, retry=retry, tell=_Line())
-    written = [] if write_bench is None else _write_benches(library, write_bench, again)
-    _finish(library, parquet, [*([] if measure is None else _list_left(library)), *written])
+    plans = [] if hours is None else _plan_hours(library, hours * 3600 / run_seconds)
+    said = [line for plan in plans for line in _describe(plan, hours, run_seconds)]
+    written = (
+        [] if write_bench is None else _write_benches(library, write_bench, again, None if hours is None else plans)
+    )
+    _finish(library, parquet, [*([] if measure is None else _list_left(library)), *said, *written], plans)
 
 
 def _list_left(library: TunedLibrary) -> list[str]:
@@ -136,20 +156,50 @@ def _list_left(library: TunedLibrary) -> list[str]:
     return lines
 
 
-def _write_benches(library: TunedLibrary, folder: Path, again: Sequence[str]) -> list[str]:
+def _plan_hours(library: TunedLibrary, runs: float) -> list[MeasuringPlan]:
+    from rota.tune.tune_bench import plan_measuring
+
+    devices = dict.fromkeys(table.device for table in library.tables if table.choices)
+    with progress("planning runs"):
+        return [plan_measuring(library, device, int(runs)) for device in devices]
+
+
+def _describe(plan: MeasuringPlan, hours: float | None, run_seconds: float) -> list[str]:
+    from rota.tune.shape_rows import short_names
+
+    planned = f"{plan.runs:,} are planned, for {several(len(plan.chosen), 'shape')} of {plan.shapes:,}"
+    budget = f"{hours:g} h are {plan.budget:,} runs of {run_seconds:g} s, which is an assumption"
+    decided = f"{plan.decided_before:,} shapes decided before, {plan.decided_after:,} after"
+    lines = [
+        f"{plan.device}: {budget}; {planned}",
+        f"  expected loss {plan.before:.1%} before, {plan.after:.1%} after; {decided}",
+    ]
+    for table, each in plan.chosen[:_MOST_LEFT]:
+        names = short_names(table.ranking.configurations)
+        lines.append(f"  {each.shape}: {', '.join(names[candidate] for candidate in each.candidates)}")
+    if len(plan.chosen) > _MOST_LEFT:
+        lines.append(f"  and {len(plan.chosen) - _MOST_LEFT:,} more")
+    return lines
+
+
+def _write_benches(
+    library: TunedLibrary, folder: Path, again: Sequence[str], plans: Sequence[MeasuringPlan] | None
+) -> list[str]:
     """A benchmark for each device, in a folder of its name; `again` are the arguments that tune the same."""
     from rota.bench.host_program import write_bench
     from rota.tune.tune_bench import keep_subjects, list_open, plan_library
 
     lines = []
-    for device in dict.fromkeys(table.device for table in library.tables if list_open(table)):
+    chosen = {plan.device: plan.chosen for plan in plans or () if plan.chosen}
+    left = dict.fromkeys(table.device for table in library.tables if list_open(table))
+    for device in left if plans is None else chosen:
         own = folder / device.lower()
         try:
             own.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise click.UsageError(f"{own} can't be made: {error.strerror or error}") from error
         with progress(f"compiling candidates for {device}"):
-            plan = plan_library(library, device)
+            plan = plan_library(library, device, chosen=chosen.get(device))
         words = ["rota", "tune", *again, "-o", str(library.folder), "--measure", "results.csv"]
         for name, content in write_bench(plan, back=shlex.join(words)).items():
             write(own / name, content)
@@ -158,7 +208,7 @@ def _write_benches(library: TunedLibrary, folder: Path, again: Sequence[str]) ->
     return lines or ["no benchmark: there are no candidates that are left to measure"]
 
 
-def _finish(library: TunedLibrary, parquet: str | None, more: list[str]) -> None:
+def _finish(library: TunedLibrary, parquet: str | None, more: list[str], plans: list[MeasuringPlan]) -> None:
     from rota.tune.tune_library import summary
 
     if sys.stderr.isatty():
@@ -170,7 +220,7 @@ def _finish(library: TunedLibrary, parquet: str | None, more: list[str]) -> None
 
         written += write_parquet(list_tables(library), parquet)
     lines = [summary(library.tally), *_tables(library), *(f"wrote {name}" for name in written), *more]
-    give("\n".join(lines), _data(library, written))
+    give("\n".join(lines), _data(library, written) | {"plans": [plan.data() for plan in plans]})
     for finding in library.findings:
         tell(str(finding))
     if library.findings:
