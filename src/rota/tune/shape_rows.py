@@ -195,4 +195,7 @@ def summarize(table: DeviceTable, rows: list[ShapeRow]) -> str:
 
 def basis_of(table: DeviceTable) -> str:
     """What the probabilities rest on."""
-    return f"errors between kernels: {problem_facts_of(device_named(table.device)).compared}"
+    facts, element = problem_facts_of(device_named(table.device)), table.ranking.element
+    said = f"chances rest on the errors between kernels of {facts.compared}"
+    why = next((each.uncalibrated for each in facts.types if each.element == element), "")
+    return f"{said}; {element}: {why}" if why else said

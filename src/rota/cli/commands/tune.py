@@ -243,7 +243,7 @@ def _write_files(library: TunedLibrary) -> list[str]:
 
 
 def _tables(library: TunedLibrary) -> list[str]:
-    from rota.tune.shape_rows import list_rows, summarize
+    from rota.tune.shape_rows import basis_of, list_rows, summarize
 
     lines = []
     for table in library.tables:
@@ -254,6 +254,8 @@ def _tables(library: TunedLibrary) -> list[str]:
             lines += [f"  {chosen}", f"    {risk}"]
         if len(rows) > _MOST_ROWS:
             lines.append(f"  and {len(rows) - _MOST_ROWS:,} more: dispatch.csv has a row for each shape")
+        if rows:
+            lines.append(f"  {basis_of(table)}")
     return lines
 
 
