@@ -337,7 +337,7 @@ _DEFAULT_DEPTHS = {"bf16": 64, "fp16": 64, "fp8": 128}
 def default_space(shapes: Iterable[ProblemShape], devices: Sequence[str] = ()) -> TuneSpace:
     """What is searched where nobody says: nine tiles with four waves and with eight, and K split in 1, 2, 4 and 8.
 
-    The types are those of the shapes, and bf16 for shapes that state none. A loop takes about a second.
+    The types are those of the shapes, and bf16 for shapes that state none. A loop takes one to three seconds.
     """
     named = {shape.element or "bf16" for shape in shapes}
     types = [element for element in _DEFAULT_DEPTHS if element in named] or ["bf16"]

@@ -35,7 +35,7 @@ _QUIET = 10.0
     "\n\n\b\nSHAPES is a CSV with the columns M, N and K, AITER's untuned CSV, or a model's config.json."
     "\nA space is a file of TOML in which every list is a dimension; --example prints one."
     "\nWithout one, nine tiles from 256x256 to 64x32 are searched with 4 and 8 waves and K split"
-    "\nin 1, 2, 4 and 8, of the shapes' types: about a second a loop, and some 17 loops."
+    "\nin 1, 2, 4 and 8, of the shapes' types: 16 to 18 loops for a device, of one to three seconds."
     "\nThe word status and a folder, instead of SHAPES, say how far a run is or what it found."
 )
 @click.argument("what", metavar="SHAPES", nargs=-1)
