@@ -11,7 +11,7 @@ table gives the same facts.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 import rota.targets
+from rota.tune.shortlist import ErrorScale
 from tests.campaigns.measured.measured_rows import DEVICES, Floats, Rows, best_rates, read_rows
 from tests.campaigns.measured.problem_fit import Fit, fit_rows
 from tests.campaigns.measured.problem_judging import (
@@ -32,6 +33,7 @@ from tests.campaigns.measured.problem_judging import (
     middle_of,
 )
 from tests.campaigns.measured.problem_regimes import EDGES, Mask, print_regimes, quantile, regime_of, weigh
+from tests.campaigns.tuning.tune_shortlist import problems_of, scales_of
 
 BEGIN, END = "# fitted by `python -m benchmarks.fit_measured --write`", "# end of what was fitted"
 RESAMPLED = 12
@@ -63,12 +65,17 @@ class Number(NamedTuple):
 
 
 class Regime(NamedTuple):
-    """Of families left out: the median error where M is `least` to `most`, and the band."""
+    """Of families left out: the median error where M is `least` to `most`, and the band.
+
+    `family` and `own` are of shapes left out: the errors between kernels of one problem.
+    """
 
     least: int
     most: int | None
     error: float
     band: Interval
+    family: float
+    own: float
 
 
 class Facts(NamedTuple):
@@ -81,6 +88,7 @@ class Facts(NamedTuple):
     regimes: tuple[Regime, ...]
     wide: Interval
     apart: float
+    compared: int
     rows: int
 
 
@@ -100,7 +108,10 @@ def facts_of(device: str) -> Facts:
     wide = interval(_types_left_out(rows)) if len(fit.elements) > 2 else _wider(_band(rows, off, ~np.isnan(off)))
     clocks = {name.partition("|")[2]: each for name, each in numbers.items() if "|" in name}
     shared = {name: each for name, each in numbers.items() if "|" not in name}
-    return Facts(shared, clocks, best_rates(device), counts, regimes_of(rows, off), wide, apart(rows), len(rows))
+    every = read_rows(device, None)
+    regimes = regimes_of(rows, off, scales_of(every))
+    compared = len(problems_of(every))
+    return Facts(shared, clocks, best_rates(device), counts, regimes, wide, apart(rows), compared, len(rows))
 
 
 def _as_facts(fit: Fit, tuned: tuple[str, ...]) -> dict[str, float]:
@@ -155,7 +166,7 @@ def families_left_out(rows: Rows, fit: Fit) -> Floats:
     return off
 
 
-def regimes_of(rows: Rows, off: Floats) -> tuple[Regime, ...]:
+def regimes_of(rows: Rows, off: Floats, scales: Mapping[int, ErrorScale]) -> tuple[Regime, ...]:
     """Where few families have rows, those of all regimes speak."""
     found = []
     for number, (least, most) in enumerate(pairwise((0, *EDGES, None))):
@@ -164,7 +175,8 @@ def regimes_of(rows: Rows, off: Floats) -> tuple[Regime, ...]:
         if len(set(rows.family[own].tolist())) >= FEWEST_FAMILIES:
             where = own
         error = quantile(np.abs(np.expm1(-off[where])), weigh(rows, "family")[where], 0.5)
-        found.append(Regime((least or 0) + 1, most, error, _band(rows, off, where)))
+        scale = scales[number]
+        found.append(Regime((least or 0) + 1, most, error, _band(rows, off, where), scale.family, scale.own))
     return tuple(found)
 
 
@@ -208,13 +220,15 @@ def text_of(device: str, facts: Facts) -> str:
         "    ),",
         "    regimes=(",
         *(
-            f"        RegimeFacts({least}, {most}, {error:.3f}, Spread({band.low:.3f}, {band.high:.3f})),"
-            for least, most, error, band in facts.regimes
+            f"        RegimeFacts({least}, {most}, {error:.3f}, Spread({band.low:.3f}, {band.high:.3f}), "
+            f"{family:.3f}, {own:.3f}),"
+            for least, most, error, band, family, own in facts.regimes
         ),
         "    ),",
         f"    wide_band=Spread({facts.wide.low:.3f}, {facts.wide.high:.3f}),",
         f"    apart={facts.apart:g},",
         f"    measured={source},",
+        f'    compared="{facts.compared:,} problems with two kernels or more, shapes held out",',
         ")",
         END,
     ]

@@ -63,7 +63,7 @@ def test_measured_times_come_back_in(folder: Path) -> None:
     line = f"tune {folder}/shapes.csv --space {folder}/space.toml -o {folder}/lib"
     assert rota(f"{line} --measure {folder}/runs.csv").exit_code == 0
     rows = (folder / "lib" / "dispatch.csv").read_text().splitlines()
-    assert ",1,77.500,,measured," in rows[-1]
+    assert ",1,77.500,,77.500,77.500,measured," in rows[-1]
     (folder / "runs.csv").write_text(f"{header}\nmi355x,4096,4096,4096,bf16,TN,mine,64x64x64,1,77.5,100\n")
     refused = rota(f"{line} --measure {folder}/runs.csv")
     assert (refused.exit_code, "M204" in refused.output) == (1, True)
@@ -71,7 +71,7 @@ def test_measured_times_come_back_in(folder: Path) -> None:
 
 
 def test_a_benchmark_is_written_run_and_read_back(folder: Path) -> None:
-    (folder / "small.csv").write_text("M,N,K\n5,64,1024\n")
+    (folder / "small.csv").write_text("M,N,K\n5,128,1024\n")
     (folder / "orders.toml").write_text(f'{SPACE.replace("[1, 4]", "1")}swizzle = ["8x4", "1x4"]\n')
     line = f"tune {folder}/small.csv --space {folder}/orders.toml -o {folder}/own"
     written = rota(f"{line} --write-bench {folder}/bench")
@@ -93,8 +93,24 @@ def test_a_benchmark_is_written_run_and_read_back(folder: Path) -> None:
     assert (other.exit_code, "M206" in other.output) == (1, True)
 
 
+def test_an_hour_is_planned_and_just_that_is_written(folder: Path) -> None:
+    (folder / "many.csv").write_text("M,N,K\n5,128,1024\n6,256,1024\n7,512,1024\n")
+    (folder / "orders.toml").write_text(f'{SPACE.replace("[1, 4]", "1")}swizzle = ["8x4", "1x4"]\n')
+    line = f"tune {folder}/many.csv --space {folder}/orders.toml -o {folder}/hour --hours 0.5"
+    few = rota(f"{line} --run-seconds 400 --write-bench {folder}/planned")
+    assert few.exit_code == 0, few.output
+    worded("\n".join(few.output.splitlines()[-5:]))
+    text = (folder / "planned" / "mi355x" / "plan.txt").read_text()
+    assert [text.count(shape) > 0 for shape in ("5x128x1024", "6x256x1024", "7x512x1024")].count(True) == 2
+    (plan,) = json.loads(rota(f"{line} --json").stdout)["plans"]
+    assert (plan["budget"], plan["runs"], plan["decided_before"], plan["decided_after"]) == (180, 6, 0, 3)
+    assert plan["after"] < plan["before"]
+    none = rota(f"{line} --run-seconds 1800 --write-bench {folder}/none")
+    assert (none.exit_code, (folder / "none").exists()) == (0, False)
+
+
 def test_what_is_left_to_measure_is_listed(folder: Path) -> None:
-    (folder / "both.csv").write_text("M,N,K\n5,64,1024\n6,64,1024\n")
+    (folder / "both.csv").write_text("M,N,K\n5,128,1024\n6,128,1024\n")
     (folder / "orders.toml").write_text(f'{SPACE.replace("[1, 4]", "1")}swizzle = ["8x4", "1x4"]\n')
     line = f"tune {folder}/both.csv --space {folder}/orders.toml -o {folder}/left"
     header = "device,M,N,K,type,layout,kernel,tile,split_k,us,runs"
@@ -102,11 +118,11 @@ def test_what_is_left_to_measure_is_listed(folder: Path) -> None:
     assert rota(f"{line} --write-bench {folder}/file/below").exit_code == 2
     (table,) = library_in(folder / "left").tables
     first, *others = [each for each in table.ranking.configurations if each.split_k == 1]
-    rows = [f"mi355x,5,64,1024,bf16,TN,{each.kernel},64x64x64,1,1.5,100" for each in (first, *others)]
+    rows = [f"mi355x,5,128,1024,bf16,TN,{each.kernel},64x64x64,1,1.5,100" for each in (first, *others)]
     (folder / "runs.csv").write_text("\n".join([header, *rows, ""]))
     result = rota(f"{line} --measure {folder}/runs.csv")
     assert result.exit_code == 0, result.output
-    assert mentions(worded("\n".join(result.output.splitlines()[-2:])), 1, 2, "6x64x1024")
+    assert mentions(worded("\n".join(result.output.splitlines()[-2:])), 1, 2, "6x128x1024")
     assert [each["left"] for each in json.loads(rota(f"{line} --json").stdout)["tables"]] == [1]
 
 
@@ -132,9 +148,10 @@ def test_shapes_that_nothing_serves_end_with_a_finding(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "option"),
     [
-        ("tune", "--space"),
-        ("tune shapes.csv", "--space"),
-        ("tune a b c --space s -o d", "--space"),
+        ("tune", "-o"),
+        ("tune shapes.csv", "-o"),
+        ("tune a b c --space s -o d", "-o"),
+        ("tune shapes.csv --space s.toml --device mi300x -o d", "--device"),
         ("tune shapes.csv --space s.toml -o d --tokens x", "--tokens"),
         ("emit --from lib", "-o"),
         ("emit four_wave --from lib -o d", "KERNEL"),
@@ -159,6 +176,14 @@ def test_the_live_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     )
     assert "s left" in progress_line(tally)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    _Line()(tally)
+    line = _Line()
+    line(tally)
     assert "4 of 8 loops" in capsys.readouterr().err
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False, raising=False)
+    line(tally)
+    assert capsys.readouterr().err == ""  # off a terminal, not so soon
+    line._last -= 10.0
+    line(tally)
+    line(tally)
+    assert capsys.readouterr().err.count("4 of 8 loops") == 1
     assert "0 points by formula" in summary(tally)

@@ -13,6 +13,7 @@ from rota.targets.registry import device_named, known_devices
 from tests.campaigns.measured.measured_rows import Rows, best_rates, read_rows, table
 from tests.campaigns.measured.problem_fit import Fit, fit_rows, folds
 from tests.campaigns.measured.problem_judging import TUNED, coverage, errors, interval, large, middle_of
+from tests.campaigns.tuning.tune_shortlist import problems_of, scales_of
 from tests.shared import shared
 
 pytestmark = pytest.mark.thorough  # runs for seconds
@@ -60,6 +61,18 @@ def test_every_fact_lies_in_its_band() -> None:
         for regime in facts.regimes:
             assert regime.band.low < 1 < regime.band.high
             assert 0 < regime.error < 0.5
+            assert 0 <= regime.family < 0.3
+            assert 0.02 < regime.own < 0.3
+
+
+def test_the_errors_between_kernels_are_those_that_the_table_gives() -> None:
+    """Of the smaller device, where all regimes share them; the other one takes a minute."""
+    facts = problem_facts_of(device_named("mi300x"))
+    every = read_rows("MI300X", None)
+    scales = scales_of(every)
+    for scale, regime in zip(scales.values(), facts.regimes, strict=True):
+        assert (scale.family, scale.own) == pytest.approx((regime.family, regime.own), abs=6e-4)
+    assert facts.compared.startswith(f"{len(problems_of(every))} problems ")
 
 
 def test_scalars_and_arrays_are_one_model() -> None:

@@ -77,9 +77,10 @@ def test_the_tables_have_a_row_for_each_shape_and_no_prediction_under_us() -> No
     assert [(row["M"], row["why"]) for row in untuned] == [("3", "the space is of <bf16>")]
 
 
-def test_candidates_that_only_the_order_of_workgroups_tells_apart_are_counted() -> None:
+def test_candidates_that_only_the_order_of_workgroups_tells_apart_share_their_chance() -> None:
     for choice in LIBRARY.tables[0].choices.values():
-        assert choice["near"] >= 2  # the model knows nothing of the order
+        assert len(choice["shortlist"]) >= 2  # the model knows nothing of the order
+        assert choice["chance"] < 0.51
         assert choice["swizzle"] == [8, 4]  # the first of the space
 
 

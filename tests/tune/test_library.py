@@ -17,10 +17,11 @@ from rota.targets import registry
 from rota.tune import point as points, winners
 from rota.tune.dispatch_table import table_files
 from rota.tune.point import PointStatus
-from rota.tune.space import ProblemShape
+from rota.tune.shape_rows import list_rows
+from rota.tune.space import ProblemShape, Swizzle
 from rota.tune.store import Store
 from rota.tune.tune_library import TunedLibrary, library_in, tune_library
-from rota.tune.winners import KernelRun, gemm_of
+from rota.tune.winners import STATED, KernelRun, gemm_of
 from rota.workers.job import JobLimits
 from rota.workers.local_pool import LocalPool
 from tests.tune.spaces import SHAPES, makers, space
@@ -159,6 +160,56 @@ def test_what_was_measured_decides(library: TunedLibrary, tmp_path: Path) -> Non
     measured = [row for row in rows if row["us"]]
     assert [(row["us"], row["predicted_us"]) for row in measured] == [("1.500", "")]
     assert all(row["predicted_us"] for row in rows if not row["us"])
+
+
+def test_a_row_says_the_risk_what_bounds_it_and_the_rate_that_counts(library: TunedLibrary) -> None:
+    (table,) = library.tables
+    for row, (shape, choice) in zip(list_rows(table), table.choices.items(), strict=True):
+        assert row.low < row.us < row.high
+        assert row.shortlist[0].startswith(("64x64x64_w4", "128x128x64_w4"))
+        assert row.shortlist_chance >= STATED
+        assert 0 < row.chance <= row.shortlist_chance + 1e-9
+        assert row.decided == (len(choice["shortlist"]) == 1)
+        assert row.streams == (shape.m < 4096)  # few rows: the weights are read, and little is computed
+        assert ("GB/s" in row.rate) == row.streams
+        once = 2 * (shape.m * shape.k + shape.n * shape.k + shape.m * shape.n)
+        assert row.gb_per_s == pytest.approx(once / row.us / 1e3)
+        assert row.memory_gb_per_s == 8000
+        assert 0.05 < row.efficiency < 1
+
+
+def test_a_kernel_that_was_measured_slower_is_no_candidate(library: TunedLibrary, tmp_path: Path) -> None:
+    (table,) = library.tables
+    shape = SHAPES[0]
+    own = table.ranking.configurations
+    every = [KernelRun(each.kernel, "MI355X", *shape[:3], each.split_k, 9.0 - n, "lab") for n, each in enumerate(own)]
+    found = tune_library(SHAPES, space(), _copy(library, tmp_path), measured=every[1:]).tables[0].choices[shape]
+    assert found["basis"] == "measured"
+    assert {tuple(each) for each in found["shortlist"]} <= {(own[n].kernel, own[n].split_k) for n in (0, -1)}
+    (row, *_) = list_rows(tune_library(SHAPES, space(), tmp_path / "lib", measured=every).tables[0])
+    assert (row.decided, row.band, row.chance) == (True, "measured", 1.0)
+
+
+def test_configurations_that_are_one_kernel_are_one_candidate(library: TunedLibrary) -> None:
+    """The order of workgroups counts where there are several rows of tiles, and an equal schedule is one kernel."""
+    row = next(row for row in library.rows if row.point.tile == (64, 64, 64))
+    twin = replace(row, key="twin", point=replace(row.point, seed=1))
+    other = replace(twin, facts={**row.facts, "schedule": "another"})
+    orders = (Swizzle(8, 4), Swizzle(8, 8))
+    few, many = ProblemShape(64, 8192, 4096), ProblemShape(4096, 8192, 4096)
+    for rows, shape, count in (((row, twin), few, 1), ((row, twin), many, 2), ((row, other), few, 2)):
+        ranking = winners.rank("MI355X", rows, (1,), orders, ())
+        (found,) = winners.candidates_of(ranking, [shape])
+        assert len(found.columns) == count
+    assert found.columns[found.first] == 0
+
+
+def test_a_shape_whose_k_no_split_suits_is_listed(tmp_path: Path) -> None:
+    short = ProblemShape(64, 64, 64)
+    found = tune_library([*SHAPES[:1], short], space(split_k=4), tmp_path)
+    assert [shape for shape, why in found.tables[0].untuned if "split" in why] == [short]
+    assert library_in(tmp_path).tables == found.tables
+    assert tune_library([*SHAPES[:1], short], space(split_k=4), tmp_path).tally.evaluated == 0
 
 
 def test_three_runs_of_a_loop_correct_its_other_shapes(library: TunedLibrary, tmp_path: Path) -> None:

@@ -9,7 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from rota.tune.space import EXAMPLE, ProblemShape, Swizzle, TuneSpace, read_shapes, read_space, sift, space_of
+from rota.tune.space import (
+    EXAMPLE,
+    ProblemShape,
+    Swizzle,
+    TuneSpace,
+    default_space,
+    read_shapes,
+    read_space,
+    sift,
+    space_of,
+)
 from tests.findings.smallest import raised
 from tests.wording.golden import mentions
 
@@ -34,6 +44,19 @@ def test_every_list_is_a_dimension() -> None:
     assert found.variants == 6
     assert found.swizzle == (Swizzle(8, 4), Swizzle(1, 1))
     assert len({point.name for point in found.points()}) == 2**7
+
+
+def test_the_default_space_is_small_and_of_the_shapes_types() -> None:
+    own, fp8, fp4 = ProblemShape(1, 64, 64), ProblemShape(1, 64, 64, "fp8"), ProblemShape(1, 64, 64, "fp4")
+    for device in ("mi355x", "mi300x"):
+        for shape, kind in ((own, "bf16"), (fp8, "fp8"), (fp4, "bf16")):
+            found = sift(default_space([shape], [device]))
+            assert {(point.element, point.device.lower()) for point in found.points} == {(kind, device)}
+            assert len({point.tile for point in found.points}) == 9  # of every tile something is left
+            assert len(found.points) <= 18
+    assert default_space([own]).device == ("mi355x",)
+    assert default_space([own, fp8]).type == ("bf16", "fp8")
+    assert "'mi1'" in raised("S101", lambda: default_space([own], ["mi1"])).message
 
 
 def test_arithmetic_leaves_out_what_can_be_no_kernel() -> None:

@@ -1,4 +1,4 @@
-"""The candidates that the model can't tell apart, as a benchmark, and what comes back of it."""
+"""The candidates on shortlists, as a benchmark, and what comes back of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rota.errors import MeasureError, TuneError
 from rota.isa.binary.toolchain import read_object
 from rota.isa.launch.loaded_kernel import load_kernel
 from rota.tune.space import ProblemShape
-from rota.tune.tune_bench import is_bench, keep_subjects, list_open, plan_library, read_bench
+from rota.tune.tune_bench import is_bench, keep_subjects, list_open, plan_library, plan_measuring, read_bench
 from rota.tune.tune_library import TunedLibrary, tune_library
 from rota.tune.winners import MEASURED
 from tests.bench.host import run_folder, write_folder
@@ -23,7 +23,7 @@ from tests.wording.golden import mentions, worded
 
 pytestmark = pytest.mark.thorough  # searches, and compiles whole kernels
 
-SHAPES = (ProblemShape(3, 64, 1024), ProblemShape(70, 72, 1024))
+SHAPES = (ProblemShape(3, 128, 1024), ProblemShape(70, 72, 1024))
 SPACE = {"device": "mi300x", "tile": "64x64x64", "split_k": [1, 4], "swizzle": ["8x4", "1x4"]}
 
 
@@ -40,15 +40,30 @@ def test_the_cases_are_the_open_shapes(tuned: tuple[TunedLibrary, BenchPlan]) ->
     (table,) = library.tables
     found = list_open(table)
     assert [each.shape for each in found] == [*SHAPES]
-    assert [case.name for case in plan.cases] == ["bf16 3x64x1024", "bf16 70x72x1024"]
+    assert [case.name for case in plan.cases] == ["bf16 3x128x1024", "bf16 70x72x1024"]
     for case, each in zip(plan.cases, found, strict=True):
         assert each.missing == each.candidates
         assert [candidate.name for candidate in case.candidates] == [
             f"{name}/{split}" for name, split in each.candidates
         ]
-        assert len(case.candidates) == 1 + len(table.choices[each.shape]["next"])
+        assert len(case.candidates) == len(table.choices[each.shape]["shortlist"])
         assert {len(one.launches) for one in case.candidates if one.name.endswith("/4")} <= {2}
     assert plan.arch == "gfx942"
+
+
+def test_a_plan_measures_where_that_saves_most(tuned: tuple[TunedLibrary, BenchPlan]) -> None:
+    library, _ = tuned
+    nothing, some, every = (plan_measuring(library, "MI300X", runs) for runs in (1, 2, 100))
+    assert (nothing.runs, nothing.chosen, nothing.after) == (0, (), nothing.before)  # one alone decides nothing
+    assert some.runs == 2
+    assert [len(each.candidates) for _, each in some.chosen] == [2]
+    assert every.after < some.after < some.before == every.before
+    assert (every.shapes, every.decided_before, every.decided_after) == (2, 0, 2)
+    assert nothing.budget == 1
+    plan = plan_library(library, "MI300X", chosen=some.chosen)
+    (case,) = plan.cases
+    ((_, each),) = some.chosen
+    assert [one.name for one in case.candidates] == [f"{kernel}/{split}" for kernel, split in each.candidates]
 
 
 def execute(plan: BenchPlan, launch: KernelLaunch, buffers: list[np.ndarray[tuple[int], np.dtype[np.uint8]]]) -> None:
@@ -75,10 +90,11 @@ def to_bf16(values: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> np.nda
 @pytest.mark.parametrize("split", [1, 4])
 def test_what_is_launched_computes_the_product(tmp_path: Path, split: int) -> None:
     """Grid, arguments and the room for the sums of splits are what the kernel needs."""
-    library = tune_library(SHAPES, space(**SPACE | {"split_k": split}), tmp_path / "library")
+    shapes = [shape._replace(k=512 * max(split, 2)) for shape in SHAPES]  # K-tiles enough for every split
+    library = tune_library(shapes, space(**SPACE | {"split_k": split}), tmp_path / "library")
     plan = plan_library(library, "MI300X", most=2)
     case = plan.cases[1]
-    m, n, k = SHAPES[1][:3]
+    m, n, k = shapes[1][:3]
     random = np.random.default_rng(5)
     a, b = (random.integers(-4, 5, (rows, k)).astype(np.float32) for rows in (m, n))
     for candidate in case.candidates[:1]:

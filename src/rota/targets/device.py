@@ -169,13 +169,17 @@ class Spread(NamedTuple):
 class RegimeFacts(NamedTuple):
     """How far off predictions are where M is `least` to `most`: half of them by less than `error`.
 
-    Of families of kernels that the fit did not see, predicted as rota's own kernels are.
+    Of families of kernels that the fit did not see, predicted as rota's own kernels are. `family` and `own` are
+    standard deviations of log(measured / predicted) among kernels of one problem, of shapes that the fit did not see:
+    the part that kernels of a family share, and the part of each kernel.
     """
 
     least: int
     most: int | None
     error: float
     band: Spread
+    family: float
+    own: float
 
     @property
     def name(self) -> str:
@@ -208,7 +212,8 @@ class ProblemFacts:
     cross the memory `split_traffic` times.
 
     `regimes` have the bands of types that were measured, `wide_band` is for those that were not; two kernels whose
-    predicted times differ by less than `apart` can't be told apart; `measured` says on what all that rests.
+    predicted times differ by less than `apart` can't be told apart; `measured` says on what all that rests, `compared`
+    on what the errors between kernels of one problem do.
     """
 
     start: Fitted
@@ -224,9 +229,10 @@ class ProblemFacts:
     wide_band: Spread
     apart: float
     measured: str
+    compared: str
 
     def __post_init__(self) -> None:
-        check_types(self, {"measured": str, "wide_band": Spread, "apart": float})
+        check_types(self, {"measured": str, "wide_band": Spread, "apart": float, "compared": str})
         check_elements("types", self.types, TypeFacts)
         check_elements("regimes", self.regimes, RegimeFacts)
 
@@ -260,7 +266,10 @@ def of_sibling(facts: ProblemFacts, sibling: str, hbm: float) -> ProblemFacts:
     scaled = Fitted(hbm * value, hbm * low, hbm * high, unit, f"{sibling}'s, by the rate of the memory")
     types = tuple(replace(each, best=None, uncalibrated=why) for each in facts.types)
     regimes = tuple(each._replace(band=each.band.widest(facts.wide_band)) for each in facts.regimes)
-    return replace(facts, hbm=scaled, types=types, regimes=regimes, measured=f"nothing; as {sibling}")
+    compared = f"{facts.compared}, on {sibling}"
+    return replace(
+        facts, hbm=scaled, types=types, regimes=regimes, measured=f"nothing; as {sibling}", compared=compared
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

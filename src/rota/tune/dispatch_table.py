@@ -18,14 +18,19 @@ from rota.emit.whole.whole_kernel import emit_whole, whole_name
 from rota.errors import TuneError
 from rota.targets.registry import device_named
 from rota.tune.point import schedule_again, whole_of
+from rota.tune.shape_rows import list_rows
 from rota.tune.space import ProblemShape
 from rota.tune.tune_library import DeviceTable, TunedLibrary
 from rota.tune.winners import MEASURED, Configuration, winners_used
 from rota.values.compiled_loop import CompiledLoop
 
-_OWN = "device,M,N,K,type,out,kernel,tile,split_k,us,predicted_us,basis,near,next"
+_OWN = (
+    "device,M,N,K,type,out,kernel,tile,split_k,us,predicted_us,low_us,high_us,basis,bound,gb_per_s,tflops,"
+    "chance,loss,shortlist,shortlist_chance"
+)
 COLUMNS = tuple(_OWN.split(","))
-"""Of rota's own table; `us` is measured or empty; `near` counts those that the model can't tell from the winner."""
+"""Of rota's own table; `us` is measured or empty. `chance` is how likely the kernel is to be the fastest, `loss` how
+much longer than the fastest it is expected to take; the fastest is on the `shortlist` with `shortlist_chance`."""
 _AITER = (
     "gfx,cu_num,M,N,K,bias,dtype,outdtype,scaleAB,bpreshuffle,libtype,solidx,splitK,us,kernelName,err_ratio,tflops,bw"
 )
@@ -67,12 +72,14 @@ def by_kernel(table: DeviceTable) -> dict[tuple[str, int], Configuration]:
 
 def _own(table: DeviceTable) -> Iterator[Sequence[object]]:
     known = by_kernel(table)
-    for shape, choice in table.choices.items():
-        point = known[choice["kernel"], choice["split_k"]].row.point
-        following = " ".join(f"{kernel}/{split}" for kernel, split in choice["next"])
+    for row, (shape, choice) in zip(list_rows(table), table.choices.items(), strict=True):
+        point = known[row.kernel, row.split_k].row.point
+        listed = " ".join(f"{kernel}/{split}" for kernel, split in choice["shortlist"])
         yield (
-            *(table.device, *shape[:3], point.element, shape.result, choice["kernel"], "x".join(map(str, point.tile))),
-            *(choice["split_k"], *_times(choice), choice["basis"], choice["near"], following),
+            *(table.device, *shape[:3], point.element, shape.result, row.kernel, "x".join(map(str, point.tile))),
+            *(row.split_k, *_times(choice), f"{row.low:.3f}", f"{row.high:.3f}", row.basis, row.bound),
+            *(f"{row.gb_per_s:.1f}", f"{row.tflops:.2f}", f"{row.chance:.3f}", f"{row.loss:.4f}", listed),
+            f"{row.shortlist_chance:.3f}",
         )
 
 
@@ -242,5 +249,5 @@ def _choices(library: TunedLibrary) -> Iterator[dict[str, Any]]:
     for table in library.tables:
         for shape, choice in table.choices.items():
             sides = {"m": shape.m, "n": shape.n, "k": shape.k, "type": table.ranking.element, "out": shape.result}
-            chosen = {name: choice[name] for name in ("kernel", "split_k", "us", "basis", "near")}
+            chosen = {name: choice[name] for name in ("kernel", "split_k", "us", "basis", "chance", "loss")}
             yield {"device": table.device, **sides, **chosen}

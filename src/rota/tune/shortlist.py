@@ -28,7 +28,7 @@ MOST = 8
 _WIDE, _FINE = 5.0, 0.4
 """Standard deviations to either side on the grid, and from one point of it to the next."""
 _SHARED_WIDE = 3.2
-_FAR = 6.0
+FAR = 6.0
 """Candidates that are further from the first than this many standard deviations are never the fastest."""
 _SLOPE, _CUBIC = 1.5976, 0.07056
 _PARTS = (0.4, 1.3)
@@ -73,7 +73,7 @@ class Candidates(NamedTuple):
     @property
     def near(self) -> Ints:
         """Those that may be the fastest."""
-        return np.flatnonzero(self.logs - self.logs.min() <= _FAR * self.scale.total)
+        return np.flatnonzero(self.logs - self.logs.min() <= FAR * self.scale.total)
 
 
 def chances(of: Candidates) -> Floats:
@@ -130,9 +130,9 @@ class Shortlist(NamedTuple):
     chance: float
 
 
-def shortlist(of: Candidates, stated: float) -> Shortlist:
-    """The fewest candidates among which the fastest is with the stated probability."""
-    each = chances(of)
+def shortlist(of: Candidates, stated: float, each: Floats | None = None) -> Shortlist:
+    """The fewest candidates among which the fastest is with the stated probability; `each` are their chances."""
+    each = chances(of) if each is None else each
     order = np.lexsort((of.us, -each))
     summed = np.cumsum(each[order])
     count = int(np.searchsorted(summed, min(stated, SURE))) + 1

@@ -1,4 +1,4 @@
-"""The space to search, read from TOML, and the shapes to tune for.
+"""The space to search, read from TOML or the default one, and the shapes to tune for.
 
 Every list is a dimension. Arithmetic drops what can't be a kernel before any solver runs: tiles that matrix
 instructions don't divide, LDS, registers, widths. Each dropped point keeps the code of the finding that says why.
@@ -327,6 +327,32 @@ def _numbers(name: str, word: str, value: object, count: int) -> Iterator[int]:
 
 def _refuse_space(name: str, why: str, *fixes: str) -> TuneError:
     return TuneError.of("S101", f"{name}: {why}", fixes=fixes)
+
+
+_DEFAULT_SIDES = ("256x256", "256x128", "128x256", "128x128", "128x64", "64x128", "64x64", "32x64", "64x32")
+_DEFAULT_DEPTHS = {"bf16": 64, "fp16": 64, "fp8": 128}
+"""K of a tile: 128 bytes of it."""
+
+
+def default_space(shapes: Iterable[ProblemShape], devices: Sequence[str] = ()) -> TuneSpace:
+    """What is searched where nobody says: nine tiles with four waves and with eight, and K split in 1, 2, 4 and 8.
+
+    The types are those of the shapes, and bf16 for shapes that state none. A loop takes one to three seconds.
+    """
+    named = {shape.element or "bf16" for shape in shapes}
+    types = [element for element in _DEFAULT_DEPTHS if element in named] or ["bf16"]
+    depths = dict.fromkeys(_DEFAULT_DEPTHS[element] for element in types)
+    return space_of(
+        {
+            "device": list(devices) or [DEFAULT_NAME],
+            "type": types,
+            "tile": [f"{sides}x{depth}" for depth in depths for sides in _DEFAULT_SIDES],
+            "waves": [4, 8],
+            "split_k": [1, 2, 4, 8],
+            "effort": 2.0,
+        },
+        "the default space",
+    )
 
 
 _DEVICES = ", ".join(f'"{name}"' for name in STANDS_FOR.values())

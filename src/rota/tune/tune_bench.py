@@ -1,7 +1,8 @@
-"""A benchmark of the candidates that the model can't tell apart, and its results as measured runs of the library.
+"""A benchmark of the candidates on shortlists, and its results as measured runs of the library.
 
-A case is a shape; its candidates are the kernel that was chosen and the next ones.  A and B are drawn integers from -4
-to 4, so that sums are exact in fp32 and all candidates have to leave the same bits, whatever their order of summation.
+A case is a shape; its candidates are the kernel that was chosen and the others of its shortlist.  A and B are drawn
+integers from -4 to 4, so that sums are exact in fp32 and all candidates have to leave the same bits, whatever their
+order of summation.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ from rota.isa.binary.toolchain import find_toolchain
 from rota.isa.launch.kernarg import Pointer, Value
 from rota.tune.dispatch_table import EmittedKernel, by_kernel, emit_configuration
 from rota.tune.point import whole_of
+from rota.tune.shortlist import chances, plan_runs
 from rota.tune.space import ProblemShape
 from rota.tune.store import Store
 from rota.tune.tune_library import DeviceTable, TunedLibrary
-from rota.tune.winners import KernelRun
+from rota.tune.winners import STATED, KernelRun, ShapeCandidates, candidates_of
 
 MOST_CASES = 32
 """Shapes in one benchmark; the others are left to the next one."""
@@ -48,7 +50,7 @@ _SEEDS = {"A": 1, "B": 2}
 
 
 class OpenShape(NamedTuple):
-    """A shape whose candidates the model can't tell apart, with those that nobody measured."""
+    """A shape with several candidates, and those of them that nobody measured."""
 
     shape: ProblemShape
     candidates: tuple[tuple[str, int], ...]  # kernel and split
@@ -60,12 +62,69 @@ def list_open(table: DeviceTable) -> tuple[OpenShape, ...]:
     measured = {(run.kernel, run.split_k, run.m, run.n, run.k) for run in table.ranking.runs}
     found = []
     for shape, choice in table.choices.items():
-        candidates = ((choice["kernel"], choice["split_k"]), *((kernel, split) for kernel, split in choice["next"]))
+        candidates = tuple((kernel, split) for kernel, split in choice["shortlist"])
         sides = (shape.m, shape.n, shape.k)
         missing = tuple(each for each in candidates if (*each, *sides) not in measured)
         if len(candidates) > 1 and missing:
             found.append(OpenShape(shape, candidates, missing))
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuringPlan:
+    """The runs of a device that are expected to save most; losses are means over its shapes.
+
+    A shape is decided if the fastest is among what is measured, or is the choice where nothing is, with 80 %.
+    """
+
+    device: str
+    budget: int
+    runs: int
+    shapes: int
+    before: float
+    after: float
+    decided_before: int
+    decided_after: int
+    chosen: tuple[tuple[DeviceTable, OpenShape], ...]
+
+    def data(self) -> dict[str, Any]:
+        """For JSON."""
+        named = ("device", "budget", "runs", "shapes", "before", "after", "decided_before", "decided_after")
+        chosen = [{"shape": str(each.shape), "candidates": each.candidates} for _, each in self.chosen]
+        return {name: getattr(self, name) for name in named} | {"chosen": chosen}
+
+
+def plan_measuring(library: TunedLibrary, device: str, runs: int) -> MeasuringPlan:
+    """Deal a number of runs to the shapes of a device, of all types together."""
+    found: dict[str, tuple[DeviceTable, ProblemShape, ShapeCandidates]] = {}
+    for table in library.tables:
+        if table.device == device and table.choices:
+            shapes = list(table.choices)
+            for shape, own in zip(shapes, candidates_of(table.ranking, shapes), strict=True):
+                found.setdefault(_name_case(table, shape), (table, shape, own))
+    plan = plan_runs([own.of for _, _, own in found.values()], runs)
+    chosen, before, after = [], 0, 0
+    for (table, shape, own), planned in zip(found.values(), plan.shapes, strict=True):
+        each = chances(own.of)
+        before += bool(each[own.first] >= STATED)
+        after += bool(max(each[own.first], each[list(planned.numbers)].sum()) >= STATED)
+        if planned.numbers:
+            columns = [own.columns[number] for number in planned.numbers]
+            named = [table.ranking.configurations[column] for column in columns]
+            candidates = tuple((one.kernel, one.split_k) for one in named)
+            missing = tuple(one for one, column in zip(candidates, columns, strict=True) if column not in own.measured)
+            chosen.append((table, OpenShape(shape, candidates, missing)))
+    return MeasuringPlan(
+        device=device,
+        budget=runs,
+        runs=plan.runs,
+        shapes=len(found),
+        before=plan.before,
+        after=plan.after,
+        decided_before=before,
+        decided_after=after,
+        chosen=tuple(chosen),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +139,17 @@ class _Built:
 
 
 def plan_library(
-    library: TunedLibrary, device: str, *, most: int = MOST_CASES, tell: Callable[[str], None] = lambda _: None
+    library: TunedLibrary,
+    device: str,
+    *,
+    chosen: Sequence[tuple[DeviceTable, OpenShape]] | None = None,
+    most: int = MOST_CASES,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> BenchPlan:
-    """The benchmark of a device's open shapes; raises S401 if there are none."""
+    """The benchmark of a device's open shapes, or of the chosen ones; raises S401 if there are none."""
     tables = [table for table in library.tables if table.device == device]
-    named = {_name_case(table, each): (table, each) for table in tables for each in list_open(table)}
-    found = [*named.values()][:most]
+    named = {_name_case(table, each.shape): (table, each) for table in tables for each in list_open(table)}
+    found = [*named.values()][:most] if chosen is None else chosen
     if not found:
         why = f"no shape on {device} has candidates that are left to measure"
         raise TuneError.of("S401", why, fixes=("the dispatch table says what was measured",))
@@ -131,12 +195,12 @@ def _plan_case(table: DeviceTable, found: OpenShape, made: dict[str, _Built]) ->
         BenchCandidate(name=f"{kernel}/{split}", launches=tuple(_list_launches(made[kernel], shape, split)))
         for kernel, split in found.candidates
     )
-    return BenchCase(name=_name_case(table, found), buffers=tuple(buffers), candidates=candidates)
+    return BenchCase(name=_name_case(table, found.shape), buffers=tuple(buffers), candidates=candidates)
 
 
-def _name_case(table: DeviceTable, found: OpenShape) -> str:
+def _name_case(table: DeviceTable, shape: ProblemShape) -> str:
     """The same for shapes that differ in their result alone, which the kernels don't."""
-    return f"{table.ranking.element} {found.shape.m}x{found.shape.n}x{found.shape.k}"
+    return f"{table.ranking.element} {shape.m}x{shape.n}x{shape.k}"
 
 
 def _list_launches(built: _Built, shape: ProblemShape, splits: int) -> Iterator[KernelLaunch]:

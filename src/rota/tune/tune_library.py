@@ -193,7 +193,8 @@ def _table(
     wanted: Iterable[ProblemShape],
     found: dict[str, dict[str, Any]],
 ) -> DeviceTable:
-    tuned = {shape: found[shape_key(shape)] for shape in wanted}
+    put = {shape: found[shape_key(shape)] for shape in wanted}
+    tuned = {shape: choice for shape, choice in put.items() if choice}
     untuned = []
     for shape in shapes:
         if shape not in tuned:
@@ -202,6 +203,8 @@ def _table(
                 why = f"no loop of {element} was proved"
             elif not fits(ranking, shape):
                 why = f"the space is of {element}, the shape of {shape.element}"
+            elif shape in put:
+                why = "K is too short for every split of the space"
             untuned.append((shape, why))
     return DeviceTable(ranking.device, ranking, tuned, tuple(untuned))
 

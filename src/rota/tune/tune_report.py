@@ -1,20 +1,20 @@
 """The report of a tuned library, as one HTML page that needs nothing else.
 
-Coverage of the shapes, efficiency by M and N, winners, ties that the model can't decide, and what was refused, by code.
+Coverage of the shapes, efficiency and risk by M and N, winners, a row for each shape, and what was refused, by code.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import floor, log2
 from typing import NamedTuple
 
 from rota.cycles.timeline import Lane
 from rota.errors import CODES
-from rota.predict.predict_problem import type_facts_of
 from rota.targets.registry import device_named
 from rota.tune.dispatch_table import by_kernel, coverage
+from rota.tune.shape_rows import ShapeRow, basis_of, list_rows, say_chance
 from rota.tune.tune_library import DeviceTable, TunedLibrary
 from rota.tune.winners import MEASURED
 from rota.view.draw import DARK, HUES, LIGHT, Theme, ink, mix
@@ -24,6 +24,7 @@ _STEPS = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 """From which share of the best rate on a cell gets the next shade."""
 
 _MOST_KERNELS = 40
+_MOST_ROWS = 400
 _MOST_PRUNED = 12
 
 
@@ -56,10 +57,14 @@ class Section(NamedTuple):
     tuned: int
     asked: int
     measured: int
-    near: int
+    decided: int
+    basis: str
     best: str
+    memory: str
     efficiency: HeatMap
     doubt: HeatMap
+    rows: tuple[ShapeRow, ...]
+    rest: int
     winners: tuple[Winner, ...]
     more: int
     untuned: tuple[tuple[str, str], ...]
@@ -73,6 +78,7 @@ def report_page(library: TunedLibrary) -> str:
         "library.html",
         title=f"A tuned library: {tally.asked} loops, {sum(len(each.choices) for each in library.tables):,} choices",
         tally=tally,
+        say_chance=say_chance,
         sections=[_section(table) for table in library.tables],
         refusals=[(code, count, CODES[code]) for code, count in sorted(refusals.items())],
         pruned=[(code, count, CODES[code]) for code, count in sorted(pruned.items())],
@@ -107,44 +113,32 @@ def _section(table: DeviceTable) -> Section:
                 "II proven least" if facts["least"] else "II not proven least",
             )
         )
-    best = _best(table)
+    rows = list(list_rows(table))
+    best = rows[0].best_tflops if rows else 0.0
     return Section(
         title=f"{table.device}, {table.ranking.element or 'no kernel'}",
         tuned=tuned,
         asked=asked,
-        measured=sum(choice["basis"] == MEASURED for choice in table.choices.values()),
-        near=sum(choice["near"] > 1 for choice in table.choices.values()),
-        best=f"{best:,.0f} TFLOP/s" if best else "nothing measured",
-        efficiency=_heat(table, "efficiency", best or 1.0),
-        doubt=_heat(table, "doubt", 1.0),
+        measured=sum(row.basis == MEASURED for row in rows),
+        decided=sum(row.decided for row in rows),
+        basis=basis_of(table),
+        best=f"{best:,.0f} TFLOP/s",
+        memory=f"{device_named(table.device).memory_rate.value:,} GB/s",
+        efficiency=_heat(rows, lambda row: row.efficiency),
+        doubt=_heat(rows, lambda row: 1 - row.chance),
+        rows=tuple(rows[:_MOST_ROWS]),
+        rest=max(0, len(rows) - _MOST_ROWS),
         winners=tuple(winners),
         more=max(0, len(used) - _MOST_KERNELS),
         untuned=tuple((str(shape), why) for shape, why in table.untuned[:_MOST_PRUNED]),
     )
 
 
-def _best(table: DeviceTable) -> float | None:
-    """The best rate that anybody measured of the type, else what matrix units could do."""
-    if not table.ranking.candidates:
-        return None
-    gemm = table.ranking.candidates[0].gemm
-    own = type_facts_of(gemm).best
-    if own is not None:
-        return own.value
-    m, n, k = gemm.tile
-    timing = device_named(table.device).timing
-    return 2 * m * n * k / gemm.matrix_clocks * timing.compute_units.value * timing.clock.value / 1e6
-
-
-def _heat(table: DeviceTable, about: str, best: float) -> HeatMap:
+def _heat(shapes: Sequence[ShapeRow], value: Callable[[ShapeRow], float]) -> HeatMap:
     """By powers of two; the mean over the shapes of a cell."""
     cells: dict[tuple[int, int], list[float]] = {}
-    for shape, choice in table.choices.items():
-        if about == "efficiency":
-            value = 2 * shape.m * shape.n * shape.k / choice["us"] / 1e6 / best
-        else:
-            value = float(choice["near"] > 1)
-        cells.setdefault((floor(log2(shape.m)), floor(log2(shape.n))), []).append(value)
+    for row in shapes:
+        cells.setdefault((floor(log2(row.shape.m)), floor(log2(row.shape.n))), []).append(value(row))
     rows, columns = (sorted({key[side] for key in cells}) for side in (0, 1))
 
     def cell(values: Sequence[float]) -> Cell:

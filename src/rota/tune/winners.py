@@ -1,8 +1,8 @@
 """Which kernel wins for which shape.
 
 The predicted time decides, unless this kernel was measured on this shape; then the measured one does. For a loop with
-three or more measured runs, those runs correct the model for all other shapes. Kernels within the model's error of the
-winner are counted with the choice, and the next ones are named.
+three or more measured runs, those runs correct the model for all other shapes. A choice comes with a shortlist: the
+fewest kernels among which the fastest is with a stated probability.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +34,7 @@ from rota.solver.memory import canonical, code_digest
 from rota.targets.device import problem_facts_of
 from rota.targets.registry import device_named
 from rota.tune.point import PointRow
+from rota.tune.shortlist import FAR, Candidates, ErrorScale, chances, expected_losses, shortlist
 from rota.tune.space import ProblemShape, Swizzle
 
 # The formula is `rota.predict.predict_problem`'s, which a test compares: the same model, with arrays for numbers.
@@ -94,8 +95,9 @@ def _row(values: Any) -> Floats:  # noqa: ANN401  # any numbers
     return np.array(list(values), float)[None, :]
 
 
-FORMAT = 1
-_NAMED = 3
+FORMAT = 2
+STATED = 0.8
+"""How likely the fastest kernel is to be on a shape's shortlist, at least."""
 _DECIDE = ("predict", "tune")
 MEASURED, CALIBRATED, PREDICTED = "measured", "calibrated", "predicted"
 
@@ -132,8 +134,15 @@ class Ranking(NamedTuple):
     configurations: tuple[Configuration, ...]
     candidates: tuple[Candidate, ...]
     runs: tuple[KernelRun, ...]
-    apart: float
     digest: str
+
+    def scale(self, m: int) -> ErrorScale:
+        """The errors between kernels of a problem with so many rows.
+
+        The slope is 1: the smaller one of measured kernels is due to the choice of those that were recorded.
+        """
+        regime = problem_facts_of(device_named(self.device)).regime(m)
+        return ErrorScale(regime.family, regime.own)
 
 
 def kernel_name(loop: str, swizzle: Swizzle) -> str:
@@ -168,7 +177,6 @@ def rank(
         configurations=tuple(configurations),
         candidates=tuple(candidates),
         runs=own,
-        apart=problem_facts_of(known).apart,
         digest=hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest(),
     )
 
@@ -196,42 +204,90 @@ def _correction(row: PointRow, swizzles: Sequence[Swizzle], runs: Sequence[Kerne
     return calibrate(gemm_of(row), measured, "measured").correction
 
 
-def choices(ranking: Ranking, shapes: Sequence[ProblemShape]) -> list[tuple[str, dict[str, Any]]]:
-    """By shape, what was chosen, as the store keeps it."""
-    if not ranking.configurations or not shapes:
-        return []
+class ShapeCandidates(NamedTuple):
+    """The configurations that may be the fastest on a shape, by number in the ranking, and what is known of them."""
+
+    columns: tuple[int, ...]
+    measured: frozenset[int]
+    of: Candidates
+
+    @property
+    def first(self) -> int:
+        """The place of the choice: what is measured, or predicted, to be the fastest."""
+        return int(np.argmin(self.of.us))
+
+
+def candidates_of(ranking: Ranking, shapes: Sequence[ProblemShape]) -> Iterator[ShapeCandidates]:
+    """By shape, without what can't matter: configurations that are the same kernel, and those measured to be slower."""
     times = predict_times(ranking.candidates, shapes)
-    places: dict[tuple[int, int, int], list[int]] = {}
-    for number, shape in enumerate(shapes):
-        places.setdefault((shape.m, shape.n, shape.k), []).append(number)
     columns: dict[tuple[str, int], list[int]] = {}
     for number, each in enumerate(ranking.configurations):
         columns.setdefault((each.kernel, each.split_k), []).append(number)
         columns.setdefault((each.row.point.name, each.split_k), []).append(number)
-    measured: set[tuple[int, int]] = set()
+    runs: dict[tuple[int, int, int], list[KernelRun]] = {}
     for run in ranking.runs:
-        for at in places.get((run.m, run.n, run.k), ()):
+        runs.setdefault((run.m, run.n, run.k), []).append(run)
+    for us, shape in zip(times, shapes, strict=True):
+        measured: set[int] = set()
+        for run in runs.get((shape.m, shape.n, shape.k), ()):
             for column in columns.get((run.kernel, run.split_k), ()):
-                times[at, column] = run.us
-                measured.add((at, column))
-    best = times.argmin(axis=1)
-    near = times <= times.min(axis=1, keepdims=True) * (1 + ranking.apart)
-    order = times.argsort(axis=1, kind="stable")[:, : _NAMED + 1]
-    found = []
-    for row, shape in enumerate(shapes):
-        column = int(best[row])
+                us[column] = run.us
+                measured.add(column)
+        yield _select(ranking, shape, us, measured)
+
+
+def _select(ranking: Ranking, shape: ProblemShape, us: Floats, measured: set[int]) -> ShapeCandidates:
+    """A family among rota's own kernels is a tile with its waves."""
+    scale, best = ranking.scale(shape.m), min((float(us[each]) for each in measured), default=np.inf)
+    near = np.flatnonzero(np.isfinite(us) & (us <= us.min() * np.exp(FAR * scale.total))).tolist()
+    kept: dict[Any, int] = {}
+    for column in sorted(near, key=lambda each: (each not in measured, us[each], each)):
+        if column not in measured or us[column] == best:
+            kept.setdefault(_identity(ranking.configurations[column], shape), column)
+    slower = {_identity(ranking.configurations[each], shape) for each in measured if us[each] > best}
+    chosen = sorted(column for kernel, column in kept.items() if kernel not in slower or us[column] == best)
+    points = [ranking.configurations[column].row.point for column in chosen]
+    families = {family: number for number, family in enumerate(dict.fromkeys((p.tile, p.waves) for p in points))}
+    family = np.array([families[p.tile, p.waves] for p in points])
+    return ShapeCandidates(tuple(chosen), frozenset(measured), Candidates(us[chosen], family, scale))
+
+
+def _identity(each: Configuration, shape: ProblemShape) -> Any:  # noqa: ANN401  # a key
+    """Equal for configurations that do the same: an equal schedule, and workgroups in the same order on this shape."""
+    point, facts = each.row.point, each.row.facts
+    down, across = -(-shape.m // point.tile[0]), -(-shape.n // point.tile[1])
+    order = (min(each.swizzle.group, down), each.swizzle.xcds) if down * across > 1 else ()
+    kernel = (point.tile, point.waves, point.mma, facts.get("schedule", each.row.key))
+    return kernel, each.split_k, order
+
+
+def choices(ranking: Ranking, shapes: Sequence[ProblemShape]) -> list[tuple[str, dict[str, Any]]]:
+    """By shape, what was chosen, as the store keeps it; nothing where K is too short for every split."""
+    if not ranking.configurations or not shapes:
+        return []
+    found: list[tuple[str, dict[str, Any]]] = []
+    for shape, own in zip(shapes, candidates_of(ranking, shapes), strict=True):
+        if not own.columns:
+            found.append((shape_key(shape), {}))
+            continue
+        each = chances(own.of)
+        listed = shortlist(own.of, STATED, each)
+        numbers = [own.first, *(number for number in listed.numbers if number != own.first)]
+        column = own.columns[own.first]
         chosen = ranking.configurations[column]
         corrected = ranking.candidates[column].correction is not None
-        following = [ranking.configurations[int(each)] for each in order[row][1:] if near[row, int(each)]]
+        names = [ranking.configurations[own.columns[number]] for number in numbers]
         choice = {
             "kernel": chosen.kernel,
             "key": chosen.row.key,
             "split_k": chosen.split_k,
             "swizzle": list(chosen.swizzle),
-            "us": float(times[row, column]),
-            "basis": MEASURED if (row, column) in measured else CALIBRATED if corrected else PREDICTED,
-            "near": int(near[row].sum()),
-            "next": [[each.kernel, each.split_k] for each in following],
+            "us": float(own.of.us[own.first]),
+            "basis": MEASURED if column in own.measured else CALIBRATED if corrected else PREDICTED,
+            "chance": float(each[own.first]),
+            "loss": float(expected_losses(own.of, [own.first])[0]),
+            "shortlist": [[each.kernel, each.split_k] for each in names],
+            "shortlist_chance": min(float(each[numbers].sum()), 1.0),
         }
         found.append((shape_key(shape), choice))
     return found

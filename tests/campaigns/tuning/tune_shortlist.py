@@ -22,6 +22,7 @@ from tests.campaigns.measured.measured_rows import Floats, Rows
 from tests.campaigns.measured.problem_fit import predict_held_out, splits
 from tests.campaigns.measured.problem_regimes import EDGES, INNER, regime_name, regime_of
 
+FEWEST_PAIRS = 20
 STATED = (0.5, 0.8, 0.9)
 SHAPES, SECONDS = 200, 10
 """Of a plan; and how long a run takes with its compilation, which is an assumption."""
@@ -76,7 +77,10 @@ def know(rows: Rows, predicted: Floats, scales: Mapping[int, ErrorScale]) -> Ite
 
 
 def scales_of(seen: Rows) -> dict[int, ErrorScale]:
-    """By regime, from pairs of kernels on a problem, shapes held out among the seen rows."""
+    """By regime, from pairs of kernels on a problem, shapes held out among the seen rows.
+
+    Where a regime has few pairs, within families or across them, those of all regimes speak.
+    """
     predicted = np.log(predict_held_out(seen, splits(seen, "shape", INNER)))
     pairs = np.array([pair for numbers in problems_of(seen) for pair in combinations(numbers, 2)])
     regime = regime_of(seen.m[pairs[:, 0]])
@@ -85,6 +89,8 @@ def scales_of(seen: Rows) -> dict[int, ErrorScale]:
     found = {}
     for number in range(len(EDGES) + 1):
         own = regime == number
+        if min((own & related).sum(), (own & ~related).sum()) < FEWEST_PAIRS:
+            own = np.ones_like(own)
         slope = float(said[own] @ real[own] / (said[own] @ said[own]))
         rest = np.abs(real - slope * said) / np.sqrt(2)
         near, far = (_deviation(rest[own & some]) for some in (related, ~related))

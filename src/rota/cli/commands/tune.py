@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +16,7 @@ from rota.errors import several
 
 if TYPE_CHECKING:
     from rota.tune.space import TuneSpace
+    from rota.tune.tune_bench import MeasuringPlan
     from rota.tune.tune_library import Tally, TunedLibrary
     from rota.tune.winners import KernelRun
     from rota.workers.job import JobLimits, Pool
@@ -22,17 +25,23 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 _CLEAR = "\r\x1b[K"
 _STATUS = "status"
 _MOST_LEFT = 5
+_MOST_ROWS = 12
+_QUIET = 10.0
+"""Seconds between lines of progress where stderr is no terminal."""
 
 
 @click.command(
     epilog="\b\nExamples:\n  rota tune --example"
     "\n\n\b\nSHAPES is a CSV with the columns M, N and K, AITER's untuned CSV, or a model's config.json."
     "\nA space is a file of TOML in which every list is a dimension; --example prints one."
+    "\nWithout one, nine tiles from 256x256 to 64x32 are searched with 4 and 8 waves and K split"
+    "\nin 1, 2, 4 and 8, of the shapes' types: 16 to 18 loops for a device, of one to three seconds."
     "\nThe word status and a folder, instead of SHAPES, say how far a run is or what it found."
 )
 @click.argument("what", metavar="SHAPES", nargs=-1)
 @click.option("--example", is_flag=True, help="Print a space with every dimension.")
-@click.option("--space", type=_FILE, help="What is searched.")
+@click.option("--space", type=_FILE, help="What is searched, instead of the default.")
+@click.option("--device", metavar="NAME,NAME,...", help="Devices of the default space, as mi355x,mi300x.")
 @click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="The library's folder.")
 @click.option("--workers", type=click.IntRange(1, 1024), default=1, show_default=True, help="Processes that search.")
 @click.option(
@@ -48,7 +57,19 @@ _MOST_LEFT = 5
     "--write-bench",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write a benchmark of the candidates that the model can't tell apart, to be run on a GPU.",
+    help="Write a benchmark of the candidates on shortlists, to be run on a GPU.",
+)
+@click.option(
+    "--hours",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Plan the runs that fit into so many hours on each device, and write just those with --write-bench.",
+)
+@click.option(
+    "--run-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10.0,
+    show_default=True,
+    help="What a run of a plan takes, a candidate on a shape: an assumption.",
 )
 @click.option("--seconds", type=click.FloatRange(min=1), default=600.0, show_default=True, help="For one point.")
 @click.option("--megabytes", type=click.IntRange(64), default=4096, show_default=True, help="For one point.")
@@ -62,12 +83,15 @@ def tune(
     *,
     example: bool,
     space: Path | None,
+    device: str | None,
     output: Path | None,
     workers: int,
     ray: str | None,
     audit: bool,
     measure: Path | None,
     write_bench: Path | None,
+    hours: float | None,
+    run_seconds: float,
     seconds: float,
     megabytes: int,
     retry: bool,
@@ -81,7 +105,8 @@ def tune(
     formula. What the folder holds is not computed again. Times are predicted, not measured.
 
     --write-bench DIR writes, for each device, a host program in C++ that needs HIP alone, and the candidates' kernels
-    for shapes of which the model can't tell the winner. --measure reads its results.
+    for shapes with a shortlist of several. --measure reads its results. --hours 1 chooses the runs that are expected
+    to save most.
     """
     if example:
         from rota.tune.space import EXAMPLE
@@ -91,20 +116,28 @@ def tune(
     if len(what) == 2 and what[0] == _STATUS:
         _status(Path(what[1]))
         return
-    if len(what) != 1 or space is None or output is None:
-        raise click.UsageError("tuning takes one file of shapes, --space and -o; or status and a folder")
-    from rota.tune.space import TOKENS, read_shapes, read_space
+    if len(what) != 1 or output is None:
+        raise click.UsageError("tuning takes one file of shapes and -o; or status and a folder")
+    if space is not None and device is not None:
+        raise click.UsageError("--device is for the default space: the file that --space names has its own devices")
+    from rota.tune.space import TOKENS, default_space, read_shapes, read_space
     from rota.tune.tune_library import tune_library
     from rota.workers.job import JobLimits
 
     rows_of_a = TOKENS if tokens is None else _numbers(tokens)
     shapes = read_shapes(Path(what[0]), rows_of_a, parallel)
-    searched = read_space(space)
+    devices = [] if device is None else device.split(",")
+    searched = default_space(shapes, devices) if space is None else read_space(space)
+    again = [what[0], *(["--space", str(space)] if space else []), *(["--device", device] if device else [])]
     runs = [] if measure is None else _read_measured(measure, searched, output)
     pool = _pool(workers, ray, JobLimits(seconds, megabytes))
     library = tune_library(shapes, searched, output, pool=pool, audit=audit, measured=runs, retry=retry, tell=_Line())
-    written = [] if write_bench is None else _write_benches(library, write_bench, what[0], space)
-    _finish(library, parquet, [*([] if measure is None else _list_left(library)), *written])
+    plans = [] if hours is None else _plan_hours(library, hours * 3600 / run_seconds)
+    said = [line for plan in plans for line in _describe(plan, hours, run_seconds)]
+    written = (
+        [] if write_bench is None else _write_benches(library, write_bench, again, None if hours is None else plans)
+    )
+    _finish(library, parquet, [*([] if measure is None else _list_left(library)), *said, *written], plans)
 
 
 def _list_left(library: TunedLibrary) -> list[str]:
@@ -123,21 +156,51 @@ def _list_left(library: TunedLibrary) -> list[str]:
     return lines
 
 
-def _write_benches(library: TunedLibrary, folder: Path, shapes: str, space: Path) -> list[str]:
-    """A benchmark for each device, in a folder of its name."""
+def _plan_hours(library: TunedLibrary, runs: float) -> list[MeasuringPlan]:
+    from rota.tune.tune_bench import plan_measuring
+
+    devices = dict.fromkeys(table.device for table in library.tables if table.choices)
+    with progress("planning runs"):
+        return [plan_measuring(library, device, int(runs)) for device in devices]
+
+
+def _describe(plan: MeasuringPlan, hours: float | None, run_seconds: float) -> list[str]:
+    from rota.tune.shape_rows import short_names
+
+    planned = f"{plan.runs:,} are planned, for {several(len(plan.chosen), 'shape')} of {plan.shapes:,}"
+    budget = f"{hours:g} h are {plan.budget:,} runs of {run_seconds:g} s, which is an assumption"
+    decided = f"{plan.decided_before:,} shapes decided before, {plan.decided_after:,} after"
+    lines = [
+        f"{plan.device}: {budget}; {planned}",
+        f"  expected loss {plan.before:.1%} before, {plan.after:.1%} after; {decided}",
+    ]
+    for table, each in plan.chosen[:_MOST_LEFT]:
+        names = short_names(table.ranking.configurations)
+        lines.append(f"  {each.shape}: {', '.join(names[candidate] for candidate in each.candidates)}")
+    if len(plan.chosen) > _MOST_LEFT:
+        lines.append(f"  and {len(plan.chosen) - _MOST_LEFT:,} more")
+    return lines
+
+
+def _write_benches(
+    library: TunedLibrary, folder: Path, again: Sequence[str], plans: Sequence[MeasuringPlan] | None
+) -> list[str]:
+    """A benchmark for each device, in a folder of its name; `again` are the arguments that tune the same."""
     from rota.bench.host_program import write_bench
     from rota.tune.tune_bench import keep_subjects, list_open, plan_library
 
     lines = []
-    for device in dict.fromkeys(table.device for table in library.tables if list_open(table)):
+    chosen = {plan.device: plan.chosen for plan in plans or () if plan.chosen}
+    left = dict.fromkeys(table.device for table in library.tables if list_open(table))
+    for device in left if plans is None else chosen:
         own = folder / device.lower()
         try:
             own.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise click.UsageError(f"{own} can't be made: {error.strerror or error}") from error
         with progress(f"compiling candidates for {device}"):
-            plan = plan_library(library, device)
-        words = ["rota", "tune", shapes, "--space", str(space), "-o", str(library.folder), "--measure", "results.csv"]
+            plan = plan_library(library, device, chosen=chosen.get(device))
+        words = ["rota", "tune", *again, "-o", str(library.folder), "--measure", "results.csv"]
         for name, content in write_bench(plan, back=shlex.join(words)).items():
             write(own / name, content)
         keep_subjects(library.folder, plan, device)
@@ -145,7 +208,7 @@ def _write_benches(library: TunedLibrary, folder: Path, shapes: str, space: Path
     return lines or ["no benchmark: there are no candidates that are left to measure"]
 
 
-def _finish(library: TunedLibrary, parquet: str | None, more: list[str]) -> None:
+def _finish(library: TunedLibrary, parquet: str | None, more: list[str], plans: list[MeasuringPlan]) -> None:
     from rota.tune.tune_library import summary
 
     if sys.stderr.isatty():
@@ -157,7 +220,7 @@ def _finish(library: TunedLibrary, parquet: str | None, more: list[str]) -> None
 
         written += write_parquet(list_tables(library), parquet)
     lines = [summary(library.tally), *_tables(library), *(f"wrote {name}" for name in written), *more]
-    give("\n".join(lines), _data(library, written))
+    give("\n".join(lines), _data(library, written) | {"plans": [plan.data() for plan in plans]})
     for finding in library.findings:
         tell(str(finding))
     if library.findings:
@@ -180,21 +243,24 @@ def _write_files(library: TunedLibrary) -> list[str]:
 
 
 def _tables(library: TunedLibrary) -> list[str]:
-    from rota.tune.dispatch_table import coverage
+    from rota.tune.shape_rows import basis_of, list_rows, summarize
 
     lines = []
     for table in library.tables:
-        done, asked = coverage(table)
-        kernels = len({choice["kernel"] for choice in table.choices.values()})
-        near = sum(choice["near"] > 1 for choice in table.choices.values())
-        lines.append(
-            f"{table.device} {table.ranking.element}: {done:,} of {asked:,} shapes have a kernel, {kernels} distinct; "
-            f"for {near:,} of them the model can't tell the winner from others"
-        )
+        rows = list(list_rows(table))
+        lines.append(summarize(table, rows))
+        for row in rows[:_MOST_ROWS]:
+            chosen, risk = row.lines()
+            lines += [f"  {chosen}", f"    {risk}"]
+        if len(rows) > _MOST_ROWS:
+            lines.append(f"  and {len(rows) - _MOST_ROWS:,} more: dispatch.csv has a row for each shape")
+        if rows:
+            lines.append(f"  {basis_of(table)}")
     return lines
 
 
 def _data(library: TunedLibrary, written: list[str]) -> dict[str, Any]:
+    from rota.tune.shape_rows import basis_of, list_rows
     from rota.tune.tune_bench import list_open
 
     return {
@@ -210,6 +276,8 @@ def _data(library: TunedLibrary, written: list[str]) -> dict[str, Any]:
                 "tuned": len(table.choices),
                 "untuned": table.untuned,
                 "left": len(list_open(table)),
+                "basis": basis_of(table),
+                "shapes": [row.data() for row in list_rows(table)],
             }
             for table in library.tables
         ],
@@ -265,8 +333,16 @@ def _read_measured(path: Path, space: TuneSpace, folder: Path) -> list[KernelRun
 
 
 class _Line:
-    def __call__(self, tally: Tally) -> None:
-        if sys.stderr.isatty():
-            from rota.tune.tune_library import progress_line
+    """One line that is written over on a terminal; elsewhere a line every ten seconds."""
 
+    def __init__(self) -> None:
+        self._last = perf_counter()
+
+    def __call__(self, tally: Tally) -> None:
+        from rota.tune.tune_library import progress_line
+
+        if sys.stderr.isatty():
             click.echo(f"{_CLEAR}{progress_line(tally)}", nl=False, err=True)
+        elif perf_counter() - self._last >= _QUIET:
+            self._last = perf_counter()
+            click.echo(progress_line(tally), err=True)
