@@ -116,6 +116,18 @@ def test_a_wrong_cut_is_refused(kind: str) -> None:
     assert find_difference(instructions, spoil(kind, list(made.instructions()), block.first)) is not None
 
 
+def test_a_jump_to_the_branch_that_closes_the_loop_is_refused() -> None:
+    """What is there in the new kernel is something else."""
+    code, instructions, block = subject()
+    made = rotate(code, instructions, block, cuts()[1])
+    assert made is not None
+    jump = next(number for number, each in enumerate(instructions) if each.target is not None and number < block.first)
+    old = [*instructions]
+    old[jump] = replace(old[jump], target=block.last)
+    assert find_difference(instructions, made.instructions()) is None
+    assert find_difference(old, made.instructions()) is not None
+
+
 def test_each_other_order_of_the_parts_is_refused() -> None:
     """Heads that lack something that comes before, or have something of the rest too much."""
     code, instructions, block = subject()

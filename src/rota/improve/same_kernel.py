@@ -8,7 +8,8 @@ two comparisons of values show that this is the same for any number of trips:
     head, branch, rest         is  trip
     head, branch, round, branch  is  trip, head, branch
 
-The second one moves the head behind one trip after the other, with the first one the last trip is whole.
+By the second one a round and a head before it are a trip and a head after it, so all rounds become trips, one after the
+other; by the first one what is left is the last trip.
 
 Waits and s_nop compute nothing and may differ.  Whether results are there when they are used, and no other wave is
 disturbed in LDS, is for the proof of the new kernel to say.  That proof says nothing of what others see in global
@@ -26,6 +27,7 @@ from dataclasses import replace
 from itertools import chain
 
 from rota.improve.same_values import (
+    TIMING,
     Computation,
     Difference,
     Uses,
@@ -38,7 +40,6 @@ from rota.improve.same_values import (
 from rota.isa.disassembly import Instruction
 
 _LEAVES = ("s_branch", "s_cbranch", "s_endpgm", "s_setpc", "s_rfe", "s_trap")
-_WAITS = {"s_waitcnt", "s_nop"}
 _PLACES = ("s_getpc", "s_call", "s_swappc")
 _INDIRECT = ("s_setpc", "s_swappc", "s_rfe", "s_cbranch_g", "s_cbranch_i", "s_cbranch_join")
 _PUBLISHES = re.compile(
@@ -69,7 +70,7 @@ def _differ_in_waits(old: Sequence[Instruction], new: Sequence[Instruction]) -> 
     changed = [place for place, (one, other) in enumerate(zip(old, new, strict=True)) if not _is_same(one, other)]
     return all(
         old[place].address == new[place].address
-        and old[place].opcode in _WAITS and new[place].opcode in _WAITS
+        and old[place].opcode in TIMING and new[place].opcode in TIMING
         and _length(old[place]) == _length(new[place])
         for place in changed
     ) and not _may_publish_before(old, changed)  # fmt: skip
@@ -94,7 +95,7 @@ def _compare_stretch(
     return found
 
 
-_PASSES = {f"s_cbranch_{each}" for each in ("vccz", "vccnz", "execz", "execnz")} | {"s_waitcnt", "s_nop"}
+_PASSES = {f"s_cbranch_{each}" for each in ("vccz", "vccnz", "execz", "execnz")} | {*TIMING}
 _OPPOSITE = {"scc0": "scc1", "vccz": "vccnz", "execz": "execnz"}
 _OPPOSITE |= {other: one for one, other in _OPPOSITE.items()}
 _CONDITIONAL = "s_cbranch_"
@@ -161,9 +162,11 @@ class _Trips:
         old, first = self._old, self._first
         for number in range(first, len(old) - 1):
             each = old[number]
+            if number > first and self._is_target(number):
+                break
             if each.opcode.startswith(_CONDITIONAL) and each.target == first:
                 return number
-            if each.opcode.startswith((*_LEAVES, *_PLACES)) or (number > first and self._is_target(number)):
+            if each.opcode.startswith((*_LEAVES, *_PLACES)):
                 break
         raise self._refuse("what differs isn't a loop of one stretch")
 

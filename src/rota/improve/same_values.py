@@ -21,7 +21,7 @@ from rota.isa.disassembly import Instruction
 _REGISTERS = re.compile(
     r"(?<![\w.])([vsa])(?:(\d+)|\[(\d+):(\d+)\])(?!\w)|\b(?:src_)?(vcc|exec|m0|scc|flat_scratch|xnack_mask|ttmp)"
 )
-_TIMING = ("s_nop", "s_waitcnt")
+TIMING = ("s_nop", "s_waitcnt")
 _WITHOUT_SCC = re.compile(
     r"s_(?:mov_|movk|mul_i32|mul_hi|mulk|load|buffer_load|bitset|sext|pack|setprio|brev|ff1|flbit_i32_b)"
 )
@@ -161,7 +161,7 @@ def split_operands(instruction: Instruction) -> tuple[set[str], set[str]]:
 def read_computations(stretch: Sequence[Instruction]) -> list[Computation]:
     """All but what only takes time."""
     return [
-        Computation(each, identity_of(each), uses_of(each)) for each in stretch if not each.opcode.startswith(_TIMING)
+        Computation(each, identity_of(each), uses_of(each)) for each in stretch if not each.opcode.startswith(TIMING)
     ]
 
 
