@@ -356,6 +356,14 @@ def find_object(name: str) -> object:
     return getattr(module, attribute)
 
 
+def find_function(name: str) -> Callable[[], object]:
+    """As `find_object`, for what is called without arguments."""
+    found = find_object(name)
+    if not callable(found):
+        raise click.UsageError(f"{name} is not a function")
+    return found
+
+
 def _load_named(name: str) -> Kernel:
     place, _, attribute = name.rpartition(":")
     module = _module(place)

@@ -363,6 +363,25 @@ def write(path: Path, content: str | bytes) -> None:
         raise click.UsageError(f"{path} can't be written: {error.strerror or error}") from error
 
 
+def write_files(folder: Path, files: Iterable[tuple[str, str | bytes]]) -> list[str]:
+    """Files by their names within a folder, which is made if it isn't there; gives their paths."""
+    _make_folder(folder)
+    written = []
+    for name, content in files:
+        path = folder / name
+        _make_folder(path.parent)
+        write(path, content)
+        written.append(str(path))
+    return written
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.UsageError(f"{folder} can't be made: {error.strerror or error}") from error
+
+
 def plain(value: Any) -> Any:  # noqa: ANN401  # any value becomes JSON
     """A value as JSON has it: dataclasses and named tuples as objects, by the fields they show, enums by value."""
     if isinstance(value, enum.Enum):

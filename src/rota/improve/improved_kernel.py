@@ -96,6 +96,9 @@ class _Form:
     ahead: int
 
 
+_Found = tuple[ImprovedKernel, LiftedLoop]
+
+
 class _Improvement:
     def __init__(self, code: CodeObject, facts: KernelFacts, device: Device, launch: _Launch, most: int | None) -> None:
         architecture = architecture_named(facts.arch)
@@ -117,17 +120,17 @@ class _Improvement:
             name=name, code=self._code, before=before, clocks=before, place=chain[0].place, instructions=len(chain),
             moved=0, weaker=(), verdict=lifted.verdict, tried=0,
         )  # fmt: skip
-        found: ImprovedKernel | None = None
+        found = as_it_is, lifted
         try:
-            found = next(self._reorder(self._read(self._code, lifted), as_it_is), None)
+            found = next(self._reorder(self._read(self._code, lifted), as_it_is), found)
         except IsaError as error:  # it has no part that can be reordered
             self._wrong.append(str(dict(error.findings[0].evidence)["reason"]))
-        better = self._weaken(found or as_it_is)
+        better = self._weaken(*found)
         if better.code is self._code:
             raise refuse(name, self._wrong[0] if self._wrong else "none of those tried is predicted to be faster")
         return better
 
-    def _reorder(self, form: _Form, as_it_is: ImprovedKernel) -> Iterator[ImprovedKernel]:
+    def _reorder(self, form: _Form, as_it_is: ImprovedKernel) -> Iterator[_Found]:
         """Kernels with better orders, the best one first."""
         most = self._most or min(max(_ENTRIES // len(form.lifted.program.kernel), _FEWEST), _MOST)
         forms = [form, *self._rotate(form)]
@@ -186,7 +189,7 @@ class _Improvement:
             return None
         return patch(form.code, {form.instructions[form.loop.first].address or 0: words})
 
-    def _weaken(self, was: ImprovedKernel) -> ImprovedKernel:
+    def _weaken(self, was: ImprovedKernel, lifted: LiftedLoop) -> ImprovedKernel:
         """The kernel with waits that leave more in flight, if the model doesn't predict more clocks with them."""
         made = was.code.instructions(was.name)
         budget = Budget(steps=max(4 * was.verdict.statistics.effort, _LEAST_STEPS))
@@ -195,8 +198,7 @@ class _Improvement:
             found = prove(self._facts, instructions, **self._launch._asdict(), budget=budget, stops=True)
             return is_as_good(found, was.verdict)
 
-        loops = self._lift(was.code, made).loops
-        numbers = sorted({each.number for loop in loops for each in loop.chain})
+        numbers = sorted({each.number for loop in lifted.loops for each in loop.chain})
         weaker = find_weaker_waits(self._facts, made, numbers, self._architecture, is_proved)
         if not weaker:
             return was
@@ -204,9 +206,10 @@ class _Improvement:
             made[number].address or 0: (each or make_nop(made[number], 0)).encoding for number, each in weaker.items()
         }
         texts = [(made[number].text, "nothing" if each is None else each.text) for number, each in weaker.items()]
-        return self._hand_over(replace(was, weaker=tuple(texts)), patch(was.code, words)) or was
+        weakened = self._hand_over(replace(was, weaker=tuple(texts)), patch(was.code, words))
+        return was if weakened is None else weakened[0]
 
-    def _hand_over(self, was: ImprovedKernel, code: CodeObject) -> ImprovedKernel | None:
+    def _hand_over(self, was: ImprovedKernel, code: CodeObject) -> _Found | None:
         """The kernel in this object, unless something says that it isn't better, equal or proved."""
         made = code.instructions(was.name)
         difference = find_difference(self._instructions, made)
@@ -219,7 +222,7 @@ class _Improvement:
             return None
         clocks = predict(lifted.program, band=False).cycles
         is_better = clocks < was.clocks - LEAST_GAIN or (was.weaker and clocks <= was.clocks)
-        return replace(was, code=code, clocks=clocks, verdict=lifted.verdict) if is_better else None
+        return (replace(was, code=code, clocks=clocks, verdict=lifted.verdict), lifted) if is_better else None
 
 
 def is_as_good(now: Verdict, was: Verdict) -> bool:

@@ -70,6 +70,11 @@ class LoopBlock:
                 issued[counter] += 1
         return found
 
+    def spell(self, number: int, waits: Mapping[int, Mapping[str, int]]) -> Instruction | None:
+        """An instruction of an order with these counts of waits; None for a wait that covers nothing any more."""
+        operation = self.operations[number]
+        return respell_wait(operation, waits[number], self.architecture) if number in waits else operation.instruction
+
     def renumber(self, order: Sequence[int], other: LoopBlock) -> tuple[int, ...]:
         """The order by the numbers that the same block has elsewhere."""
         numbers = dict(zip(self.items, other.items, strict=True))

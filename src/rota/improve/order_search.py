@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from rota.cycles.predict import predict
-from rota.improve.loop_block import LoopBlock, respell_wait
+from rota.improve.loop_block import LoopBlock
 from rota.isa.disassembly import Instruction
 from rota.lift.lifted_loop import LiftedLoop, OperationPlaces, derive_ops
 from rota.lift.natural_loops import is_matrix
@@ -64,11 +64,6 @@ class ScoredLoop:
     def machine(self) -> Machine:
         return self._program.machine
 
-    @property
-    def before(self) -> float:
-        """The clocks of the loop as it is, its s_nop among them."""
-        return predict(self._program, band=False).cycles
-
     def _arrange(self, order: Order) -> LoweredProgram:
         """The program with the block in this order, without s_nop."""
         kernel: list[Entry] = []
@@ -83,9 +78,8 @@ class ScoredLoop:
     def _arrange_block(self, order: Order, copy: int, made: dict[int, tuple[Entry, ...]]) -> Iterator[Entry]:
         block, waits = self._block, self._block.count_waits(order)
         for number in order:
-            operation = block.operations[number]
             if number in waits:
-                wait = respell_wait(operation, waits[number], block.architecture)
+                wait = block.spell(number, waits)
                 yield from () if wait is None else self._make(wait, copy)
             else:
                 yield from made.get(number, ())  # what counts the trips has none
@@ -172,18 +166,18 @@ class _Lists:
                 ways[number] = rest + self._lasts(number, scale)
         missing = {number: len(self._block.before[number]) for number in self._block.items}
         ready = {number: 0 for number, count in missing.items() if not count}
-        order: list[int] = []
+        order: dict[int, int] = {}  # with the place of each
         now = unit = quiet = 0
         while ready:
             number = min(ready, key=lambda each: self._rank(each, max(ready[each], now), unit, far - quiet, ways))
             now = max(now, ready.pop(number), unit if number in self._busy else 0) + _ISSUE
             unit = now + self._busy[number] - _ISSUE if number in self._busy else unit
             quiet = 0 if self._is_memory(number) else quiet + 1
-            order.append(number)
+            order[number] = len(order)
             for each in self._after[number]:
                 missing[each] -= 1
                 if not missing[each]:
-                    last = max(self._block.before[each], key=order.index)
+                    last = max(self._block.before[each], key=order.__getitem__)
                     ready[each] = now - _ISSUE + self._lasts(last, scale)
         return tuple(order)
 

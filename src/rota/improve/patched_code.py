@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 
-from rota.improve.loop_block import LoopBlock, make_nop, may_be_repeated, refuse, respell_wait, words_of
+from rota.improve.loop_block import LoopBlock, make_nop, may_be_repeated, refuse, words_of
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.elf import replace_words
 from rota.isa.binary.toolchain import read_object
@@ -17,7 +18,7 @@ from rota.prove.operation import Operation, OperationKind, read_operation
 
 _REPEATED = frozenset({OperationKind.VMEM, OperationKind.SMEM})
 _MOST_ROUNDS = 64
-_MOST_STATES = 16  # of one s_nop
+MOST_STATES = 16  # of one s_nop
 
 
 class Arrangement:
@@ -26,27 +27,24 @@ class Arrangement:
     def __init__(self, instructions: Sequence[Instruction], block: LoopBlock, order: Sequence[int]) -> None:
         self._instructions, self._block = instructions, block
         waits = block.count_waits(order)
-        self._items: list[tuple[int, Instruction]] = []
-        for number in order:
-            operation = block.operations[number]
-            found: Instruction | None = operation.instruction
-            if number in waits:
-                found = respell_wait(operation, waits[number], block.architecture)
-            if found is not None:
-                self._items.append((number, found))
-        walk = SpacingWalk(instructions, block.architecture)
-        self._short = {(each.first, each.then) for each in walk.early(range(block.first, block.last))}  # as it is
+        self._items = [(number, found) for number in order if (found := block.spell(number, waits)) is not None]
         self._states = self._part_clauses()
         for _ in range(_MOST_ROUNDS):
             if not self._add_states():
                 return
         raise refuse("the kernel", "the distances of the new order aren't met by s_nop", instructions[block.first])
 
+    @cached_property
+    def _short(self) -> frozenset[tuple[int, int]]:
+        """Pairs of the block that are too close as it is."""
+        walk = SpacingWalk(self._instructions, self._block.architecture)
+        return frozenset((each.first, each.then) for each in walk.early(range(self._block.first, self._block.last)))
+
     def _part_clauses(self) -> dict[int, int]:
         """An s_nop before each memory instruction that those right before it keep from being executed again."""
         block, found = self._block, dict[int, int]()
         run: list[Operation] = []
-        before = reversed(self._instructions[max(block.first - _MOST_STATES, 0) : block.first])
+        before = reversed(self._instructions[max(block.first - MOST_STATES, 0) : block.first])
         for each in before:
             operation = read_operation(each, 0, block.architecture)
             if operation.kind not in _REPEATED:
@@ -65,16 +63,13 @@ class Arrangement:
         walk = SpacingWalk(listing, self._block.architecture)
         first = self._block.first
         block = range(first, first + len(numbers))
-        found = walk.early(range(first, min(block.stop + _MOST_STATES, len(listing))))
+        found = walk.early(range(first, min(block.stop + MOST_STATES, len(listing))))
         early = [each for each in found if self._is_new(each, block, numbers)]
         if not early:
             return False
-        behind = -_MOST_STATES
-        for each in sorted(early, key=lambda each: (each.then, -each.short)):
-            if each.then - behind >= _MOST_STATES:  # s_nop before one of them may be enough for those right after it
-                number = numbers[min(each.then - first, len(numbers) - 1)]
-                self._states[number] = self._states.get(number, 0) + each.short
-                behind = each.then
+        for each in pick_apart(early):
+            number = numbers[min(each.then - first, len(numbers) - 1)]
+            self._states[number] = self._states.get(number, 0) + each.short
         return True
 
     def _is_new(self, each: Early, block: range, numbers: Sequence[int]) -> bool:
@@ -122,8 +117,17 @@ class Arrangement:
         return (*words, *(word & ~0xFFFF | (word + spare) & 0xFFFF for word in moved), *nops)
 
 
+def pick_apart(early: Iterable[Early]) -> Iterator[Early]:
+    """Those to mend in one round: s_nop before one of them may be enough for those right after it."""
+    last = -MOST_STATES
+    for each in sorted(early, key=lambda each: (each.then, -each.short)):
+        if each.then - last >= MOST_STATES:
+            last = each.then
+            yield each
+
+
 def _split(states: int) -> list[int]:
-    return [_MOST_STATES] * (states // _MOST_STATES) + [states % _MOST_STATES] * (states % _MOST_STATES > 0)
+    return [MOST_STATES] * (states // MOST_STATES) + [states % MOST_STATES] * (states % MOST_STATES > 0)
 
 
 def patch(code: CodeObject, words: Mapping[int, Sequence[int]]) -> CodeObject:

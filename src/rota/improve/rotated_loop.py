@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from rota.improve.loop_block import NOP, LoopBlock, depends, make_nop, respell_wait, words_of
+from rota.improve.loop_block import NOP, LoopBlock, depends, make_nop, words_of
+from rota.improve.patched_code import MOST_STATES, pick_apart
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.elf import replace_words
 from rota.isa.binary.grown_code import Room, append_words, find_room
@@ -31,7 +32,6 @@ _SPARE = 48  # words in the loop, for s_nop
 _HEAVY = frozenset({OperationKind.LDS, OperationKind.VMEM, OperationKind.SMEM, OperationKind.BARRIER})
 _MOST_CUTS = 8
 _MOST_ROUNDS = 32  # of s_nop that are put in
-_MOST_STATES = 8  # of one s_nop
 Numbers = tuple[int, ...]
 
 
@@ -163,9 +163,9 @@ class _Layout:
             early = SpacingWalk(listing, self._block.architecture).early(sorted(owners))
             if not early:
                 return
-            worst = min(early, key=lambda each: (each.then, -each.short))
-            part, place = owners[worst.then]
-            part.insert(place, make_nop(part[place], min(worst.short, _MOST_STATES) - 1))
+            for each in reversed([*pick_apart(early)]):  # places before it stay
+                part, place = owners[each.then]
+                part.insert(place, make_nop(part[place], min(each.short, MOST_STATES) - 1))
 
     def _list(self) -> tuple[list[Instruction], dict[int, tuple[list[Instruction], int]]]:
         """The kernel as it will be executed, and the part and the place that each new number has."""
@@ -222,9 +222,7 @@ def _spell(
     for number in part:
         if number > block.first and instructions[number - 1].opcode == NOP:
             yield instructions[number - 1]
-        operation = block.operations[number]
-        found = respell_wait(operation, waits[number], block.architecture) if number in waits else operation.instruction
-        if found is not None:
+        if (found := block.spell(number, waits)) is not None:
             yield found
 
 

@@ -1,4 +1,4 @@
-"""The fit of whole-kernel times: takes measured rows, gives parameters of the device and of each family of kernels.
+"""The fit of whole-kernel times: parameters of the device and of each family of kernels, from measured rows.
 
 Least squares of log(predicted / measured) with a soft loss, by Gauss-Newton steps with damping, on the logarithms of
 the parameters, inside bounds.  A fit gets the rows that it may see, and nothing else: it begins at the numbers of
@@ -98,7 +98,7 @@ class Fit:
 
 
 class _Where:
-    """Which value of each parameter a row has: `lanes`, where -1 stands for the middle of all, and `blocks` of x."""
+    """Which value of each parameter a row has: `lanes`, where -1 is the middle of all, and `blocks` of x."""
 
     def __init__(self, fit: Fit, rows: Rows) -> None:
         self.f_max = fit.device.f_max

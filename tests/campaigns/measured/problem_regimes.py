@@ -1,4 +1,4 @@
-"""How far off whole kernels are predicted, by regime: takes measured rows, gives errors, bias and coverage.
+"""How far off whole kernels are predicted, by regime: errors, bias and coverage on measured rows.
 
     python -m benchmarks.fit_measured --regimes [MI355X]
 

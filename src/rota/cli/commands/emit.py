@@ -13,7 +13,7 @@ import click
 
 from rota.check import expect
 from rota.cli.arguments import compile_kernel, find_kernel, find_registered, parse_with, set_option, with_option
-from rota.cli.output import give, json_option, progress, write
+from rota.cli.output import give, json_option, progress, write, write_files
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import Emission
 from rota.emit.forms import EMITTERS, project_of
@@ -28,12 +28,8 @@ def emit_library(library: Path, output: Path) -> None:
     from rota.tune.tune_library import library_in
 
     found = library_in(library)
-    output.mkdir(parents=True, exist_ok=True)
-    written: list[str] = []
     with progress(f"writing the kernels of {library.name}"):
-        for name, text in library_files(found):
-            write(output / name, text)
-            written.append(str(output / name))
+        written = write_files(output, library_files(found))
     give("\n".join(written), {"library": str(library), "written": written})
 
 
@@ -117,10 +113,7 @@ def _write_project(
         raise click.UsageError(f"--project: a project is written around --form kernel, not {form}")
     asked = Emission(compiled=compiled, kernel=kernel, variant=tuple(_variant(kernel)), options=told)
     found = project_of(asked)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in found.items():
-        write(folder / name, text)
-    listed = [str(folder / name) for name in found]
+    listed = write_files(folder, found.items())
     give("\n".join(listed), {"kernel": kernel.name, "form": form, "written": listed})
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rota.cli.arguments import find_object
+from rota.cli.arguments import find_function, find_object
 from rota.cli.code_file import Block, block_option, compiler_option, device_option, dynamic_lds_option, find_code
-from rota.cli.output import give, json_option, progress, write
+from rota.cli.output import give, json_option, progress, write, write_files
 from rota.errors import RotaError, several
 
 if TYPE_CHECKING:
@@ -145,10 +145,7 @@ class _Bench:
         if self._launch is not None and self._folder is not None:
             from rota.bench.bench_plan import plan_pair
 
-            describe = find_object(self._launch)
-            if not callable(describe):
-                raise click.UsageError(f"{self._launch} is not a function")
-            self._description = describe()
+            self._description = find_function(self._launch)()
             plan_pair(code, code, names[0], self._description)
 
     def write(self, code: CodeObject, made: ImprovedKernel, back: str) -> str:
@@ -157,12 +154,7 @@ class _Bench:
 
         folder = Path(str(self._folder))
         files = write_bench(plan_pair(code, made.code, made.name, self._description), back=back)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise click.UsageError(f"{folder} can't be made: {error.strerror or error}") from error
-        for name, content in files.items():
-            write(folder / name, content)
+        write_files(folder, files.items())
         return f"written: {folder}, a benchmark; on a GPU: make and ./bench; then here: {back}"
 
     def add_measured(self, code: CodeObject, made: ImprovedKernel, lines: list[str]) -> Sequence[Finding]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rota.cli.arguments import find_object
+from rota.cli.arguments import find_function
 from rota.cli.code_file import compiler_option, device_option, find_code
 from rota.cli.output import give, json_option
 from rota.cli.project import find_project
@@ -140,10 +140,7 @@ class _Asked:
             return parse_contract(kernel, self.extents or said("extents"), self.ranges or said("ranges"), relations)
         if self.extents or self.ranges or self.relations:
             raise click.UsageError("--launch says what --extent, --range and --where would: give one of them")
-        describe = find_object(self.launch)
-        if not callable(describe):
-            raise click.UsageError(f"{self.launch} is not a function")
-        launch = check_description(describe())
+        launch = check_description(find_function(self.launch)())
         sizes = (launch.get("grid", 1), launch["block"])
         grid, block = ((each,) if isinstance(each, int) else tuple(each) for each in sizes)
         return contract_of_launch(kernel, launch["args"], grid, block)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rota.cli.arguments import find_kernel, find_object, kernel_argument, parse_with, set_option, with_option
+from rota.cli.arguments import find_function, find_kernel, kernel_argument, parse_with, set_option, with_option
 from rota.cli.code_file import build_code, compiler_option
 from rota.cli.output import format_option, give, in_full, json_option, progress
 from rota.emit.forms import gemm_form, is_attention
@@ -23,9 +23,7 @@ def run_launched(
     """Launch as the function says; True if nothing was wrong."""
     from rota.isa.launch.loaded_kernel import launch_described
 
-    describe = find_object(launch)
-    if not callable(describe):
-        raise click.UsageError(f"{launch} is not a function")
+    describe = find_function(launch)
     path = Path(file)
     if not path.is_file():
         raise click.UsageError(f"there is no file {file}")

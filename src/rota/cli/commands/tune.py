@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rota.cli.output import give, json_option, progress, tell, write
+from rota.cli.output import give, json_option, progress, tell, write_files
 from rota.errors import several
 
 if TYPE_CHECKING:
+    from rota.tune.shape_rows import ShapeRow
     from rota.tune.space import TuneSpace
     from rota.tune.tune_bench import MeasuringPlan
     from rota.tune.tune_library import Tally, TunedLibrary
@@ -194,15 +195,10 @@ def _write_benches(
     left = dict.fromkeys(table.device for table in library.tables if list_open(table))
     for device in left if plans is None else chosen:
         own = folder / device.lower()
-        try:
-            own.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise click.UsageError(f"{own} can't be made: {error.strerror or error}") from error
         with progress(f"compiling candidates for {device}"):
             plan = plan_library(library, device, chosen=chosen.get(device))
         words = ["rota", "tune", *again, "-o", str(library.folder), "--measure", "results.csv"]
-        for name, content in write_bench(plan, back=shlex.join(words)).items():
-            write(own / name, content)
+        write_files(own, write_bench(plan, back=shlex.join(words)).items())
         keep_subjects(library.folder, plan, device)
         lines.append(f"wrote {own}: {several(len(plan.cases), 'shape')}, {several(len(plan.objects), 'kernel')}")
     return lines or ["no benchmark: there are no candidates that are left to measure"]
@@ -219,8 +215,9 @@ def _finish(library: TunedLibrary, parquet: str | None, more: list[str], plans: 
         from rota.workers.parquet import write_parquet
 
         written += write_parquet(list_tables(library), parquet)
-    lines = [summary(library.tally), *_tables(library), *(f"wrote {name}" for name in written), *more]
-    give("\n".join(lines), _data(library, written) | {"plans": [plan.data() for plan in plans]})
+    rows = _list_rows(library)
+    lines = [summary(library.tally), *_tables(library, rows), *(f"wrote {name}" for name in written), *more]
+    give("\n".join(lines), _data(library, rows, written) | {"plans": [plan.data() for plan in plans]})
     for finding in library.findings:
         tell(str(finding))
     if library.findings:
@@ -235,19 +232,22 @@ def _write_files(library: TunedLibrary) -> list[str]:
     stale = library.folder / "untuned.csv"
     if "untuned.csv" not in files and stale.exists():
         stale.unlink()
-    for name, text in files.items():
-        path = library.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(path, text)
+    write_files(library.folder, files.items())
     return [str(library.folder / name) for name in files if "/" not in name]
 
 
-def _tables(library: TunedLibrary) -> list[str]:
-    from rota.tune.shape_rows import basis_of, list_rows, summarize
+def _list_rows(library: TunedLibrary) -> list[list[ShapeRow]]:
+    """Those of each table."""
+    from rota.tune.shape_rows import list_rows
+
+    return [list(list_rows(table)) for table in library.tables]
+
+
+def _tables(library: TunedLibrary, found: Sequence[list[ShapeRow]]) -> list[str]:
+    from rota.tune.shape_rows import basis_of, summarize
 
     lines = []
-    for table in library.tables:
-        rows = list(list_rows(table))
+    for table, rows in zip(library.tables, found, strict=True):
         lines.append(summarize(table, rows))
         for row in rows[:_MOST_ROWS]:
             chosen, risk = row.lines()
@@ -259,8 +259,8 @@ def _tables(library: TunedLibrary) -> list[str]:
     return lines
 
 
-def _data(library: TunedLibrary, written: list[str]) -> dict[str, Any]:
-    from rota.tune.shape_rows import basis_of, list_rows
+def _data(library: TunedLibrary, found: Sequence[list[ShapeRow]], written: list[str]) -> dict[str, Any]:
+    from rota.tune.shape_rows import basis_of
     from rota.tune.tune_bench import list_open
 
     return {
@@ -277,9 +277,9 @@ def _data(library: TunedLibrary, written: list[str]) -> dict[str, Any]:
                 "untuned": table.untuned,
                 "left": len(list_open(table)),
                 "basis": basis_of(table),
-                "shapes": [row.data() for row in list_rows(table)],
+                "shapes": [row.data() for row in rows],
             }
-            for table in library.tables
+            for table, rows in zip(library.tables, found, strict=True)
         ],
         "pruned": library.pruned,
         "refused": [[row.point.name, row.code, row.message] for row in library.rows if row.code],
@@ -299,7 +299,8 @@ def _status(folder: Path) -> None:
         if row.code:
             refusals[row.code] = refusals.get(row.code, 0) + 1
     listed = [f"  {code}: {count}" for code, count in sorted(refusals.items())]
-    give("\n".join([progress_line(library.tally), *listed, *_tables(library)]), _data(library, []))
+    rows = _list_rows(library)
+    give("\n".join([progress_line(library.tally), *listed, *_tables(library, rows)]), _data(library, rows, []))
 
 
 def _pool(workers: int, ray: str | None, limits: JobLimits) -> Pool:

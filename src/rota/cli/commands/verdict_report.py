@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rota.cli.output import give, json_option, tell, write
+from rota.cli.output import give, json_option, tell, write_files
 from rota.errors import ToolchainError
 
 
@@ -32,10 +32,7 @@ def report(*, store: Path, output: Path) -> None:
     if run is None:
         raise click.UsageError(f"{store} holds no run; `rota check FOLDER --store {store}` makes one")
     pages = build_site(run)
-    for name, text in pages.items():
-        path = output / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(path, text)
+    write_files(output, pages.items())
     written = ["index.html", "verdicts.csv"]
     try:
         write_parquet({"verdicts": table_of(run)}, str(output))

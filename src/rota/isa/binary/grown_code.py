@@ -16,7 +16,7 @@ from rota.isa.binary.elf import damaged
 _EXECUTABLE, _LOAD, _WORD = 1, 1, 4
 _PAGE = 0x1000
 _LINE = 64  # bytes: new code begins with a line of the instruction cache
-_TABLES, _SIZES = 32, 54  # offsets in the header: of segments and sections, and the size and number of each
+_SEGMENTS, _SECTIONS = (32, 54), (40, 58)  # in the file's header: where a table is, and its entries' size and number
 _HEADER = struct.Struct("<IIQQQQQ")  # of a segment
 _OFFSET, _SEGMENT_SIZES = 8, 32
 _ADDRESS, _SECTION_OFFSET, _SECTION_SIZE = 16, 24, 32  # of a section
@@ -45,7 +45,7 @@ class Room:
 
 def find_room(contents: bytes, near: int) -> Room | None:
     """The room after the segment that holds an address; None if there is none."""
-    headers = (_Header(*_HEADER.unpack_from(contents, at)) for at in _list_places(contents, _TABLES, 0))
+    headers = (_Header(*_HEADER.unpack_from(contents, at)) for at in _list_places(contents, *_SEGMENTS))
     loaded = [each for each in headers if each.kind == _LOAD]
     for each in loaded:
         if not each.flags & _EXECUTABLE or not each.first <= near < each.first + each.size or each.size != each.memory:
@@ -61,7 +61,7 @@ def find_room(contents: bytes, near: int) -> Room | None:
 def _list_places(contents: bytes, table: int, sizes: int) -> range:
     """Where the headers of segments or of sections are in the file."""
     (first,) = struct.unpack_from("<Q", contents, table)
-    size, count = struct.unpack_from("<2H", contents, _SIZES + sizes)
+    size, count = struct.unpack_from("<2H", contents, sizes)
     return range(first, first + size * count, size or 1)
 
 
@@ -73,13 +73,13 @@ def append_words(contents: bytes, room: Room, words: Sequence[int]) -> bytes:
     end = room.offset + room.size
     grown = room.address - room.segment + _WORD * len(words)
     moved = -(-(grown - room.size) // _PAGE) * _PAGE
-    for at in _list_places(contents, _TABLES, 0):
+    for at in _list_places(contents, *_SEGMENTS):
         each = _Header(*_HEADER.unpack_from(contents, at))
         if (each.kind, each.first) == (_LOAD, room.segment):
             struct.pack_into("<QQ", made, at + _SEGMENT_SIZES, grown, grown)
         elif each.offset >= end:
             struct.pack_into("<Q", made, at + _OFFSET, each.offset + moved)
-    sections = _list_places(contents, _TABLES + 8, 4)
+    sections = _list_places(contents, *_SECTIONS)
     for at in sections:
         address, offset, size = struct.unpack_from("<QQQ", made, at + _ADDRESS)
         if address and address + size == room.segment + room.size:
@@ -87,6 +87,6 @@ def append_words(contents: bytes, room: Room, words: Sequence[int]) -> bytes:
         elif offset >= end:
             struct.pack_into("<Q", made, at + _SECTION_OFFSET, offset + moved)
     if sections.start >= end:
-        struct.pack_into("<Q", made, _TABLES + 8, sections.start + moved)
+        struct.pack_into("<Q", made, _SECTIONS[0], sections.start + moved)
     code = struct.pack(f"<{len(words)}I", *words).rjust(grown - room.size, b"\0")
     return bytes(made[:end]) + code.ljust(moved, b"\0") + bytes(made[end:])
