@@ -1,6 +1,6 @@
 """A kernel whose main loop has a better order: found, written into the object, read again, compared and proved.
 
-Nothing is handed over that isn't predicted to be faster, equal by `rota.improve.same_values`, and proved as the kernel
+Nothing is handed over that isn't predicted to be faster, equal by `rota.improve.same_kernel`, and proved as the kernel
 was: the same status, and no assumption that wasn't made before.
 """
 
