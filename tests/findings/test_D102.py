@@ -48,7 +48,7 @@ WRONG: Any = cast("Any", "two")
         lambda: replace(GEMM, rows=100).loop(instructions=False),
         lambda: replace(GEMM, columns=96).loop(instructions=True),
         lambda: replace(GEMM, depth=48).loop(instructions=False),
-        lambda: replace(GEMM, rows=192).loop(instructions=False),  # three DMAs for two halves
+        lambda: replace(GEMM, dma_bytes=2).loop(instructions=False),  # DMAs move registers
         lambda: replace(GEMM, mma=(16, 16)).loop(instructions=False),
         lambda: replace(ATTENTION, keys=40).loop(instructions=False),
         lambda: replace(ATTENTION, mma=(32, 8)).loop(instructions=True),

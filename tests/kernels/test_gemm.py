@@ -48,6 +48,26 @@ def test_a_tile_that_no_whole_instructions_make_is_refused(
         shape.loop(instructions=instructions)
 
 
+@pytest.mark.parametrize(
+    ("rows", "waves", "instructions", "loads", "size"),
+    [
+        (224, 8, True, 4, 256 * 128),
+        (32, 8, True, 1, 64 * 128),
+        (192, 8, False, 2, 128 * 128),
+        (192, 8, True, 3, 192 * 128),
+    ],
+)
+def test_rows_that_end_within_a_dma_take_a_whole_one(
+    rows: int, waves: int, instructions: bool, loads: int, size: int
+) -> None:
+    """A DMA of eight waves brings 64 rows of 128 bytes, of four 32; in quadrants each half has its own."""
+    loop = replace(GEMM_SHAPES[2], rows=rows, columns=256, waves=waves).loop(instructions=instructions)
+    name = "A" if instructions else "A0"
+    assert loop.value(name).size == size
+    assert sum(op.instructions for op in loop.writers(name)) == loads
+    assert sum(op.moved for op in loop.writers(name)) == size
+
+
 @pytest.mark.parametrize("instructions", [False, True])
 def test_a_transposed_read_brings_half_as_much(instructions: bool) -> None:
     plain, turned = (replace(GEMM_SHAPES[2], b_layout=layout).loop(instructions=instructions) for layout in BLayout)

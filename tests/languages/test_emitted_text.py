@@ -15,7 +15,7 @@ from rota.languages.flydsl import emit_flydsl
 from rota.languages.gluon import additions, emit_gluon, gluon_plan, gluon_signature
 from rota.languages.mojo import Extra, emit_mojo, emit_mojo_table, extras
 from rota.program.kinds import Phase
-from tests.campaigns.whole.whole_kernels import LOOPS, loop_of
+from tests.campaigns.whole.whole_kernels import FINE, LOOPS, loop_of
 from tests.emit.kernels import FP8, SMALL, SMALL_MI300X, by_values, four_wave, ping_pong
 from tests.languages import source_edits
 from tests.wording.golden import mentions, worded
@@ -77,6 +77,16 @@ def test_gluon_is_written_for_gfx950() -> None:
         emit_gluon(*by_values(SMALL_MI300X))
     worded(caught.value)
     assert mentions(caught.value, "gfx942")
+
+
+def test_gluon_fetches_whole_dmas() -> None:
+    """Beyond the tile it would read whatever memory holds there; the others have resources that end with it."""
+    compiled, geometry = loop_of("ragged_low" + FINE), LOOPS["ragged_low"][0].geometry
+    with pytest.raises(EmissionError) as caught:
+        emit_gluon(compiled, geometry)
+    worded(caught.value)
+    assert mentions(caught.value, "96", "64")
+    assert emit_flydsl(compiled, geometry).count("row_bytes * 96, fx.Int32(0x00027000)") == 1
 
 
 def test_the_other_languages_are_written_for_4_byte_dmas_too() -> None:

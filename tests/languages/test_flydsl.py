@@ -11,6 +11,7 @@ from rota.errors import ToolchainError
 from rota.isa.launch.interleaving import some_interleavings
 from rota.languages.flydsl import compile_flydsl, read_dumped
 from rota.languages.language_code import LanguageCode
+from tests.campaigns.whole.whole_kernels import FINE, LOOPS, loop_of
 from tests.emit.kernels import SMALL, by_values
 from tests.languages import source_edits
 
@@ -34,6 +35,12 @@ def test_c_is_right(trips: int) -> None:
     program = small().program()
     for order in some_interleavings(program.waves, 2):
         assert program.launch(trips, order).right
+
+
+def test_zeros_follow_rows_that_end_within_a_dma() -> None:
+    code = compile_flydsl(loop_of("ragged_low" + FINE), LOOPS["ragged_low"][0].geometry)
+    assert code.audit().exact
+    assert code.program().launch(1).right
 
 
 @pytest.mark.parametrize("name", ["two loads exchanged"])

@@ -163,7 +163,7 @@ def _on_made_up_machine(spec: LoopSpec) -> LoweredProgram:
 
 
 def sampled(work: Sequence[tuple[Subject, Sequence[Mutant]]], number: int) -> list[tuple[Subject, list[Mutant]]]:
-    """About `number` mutants, always the same ones: in turn one of each subject, each time of another kind."""
+    """So many mutants, always the same ones: one of each kind, then in turn one of each subject, of another kind."""
     chance = random.Random(0)
     order: list[tuple[int, float, Mutant]] = []
     for _, mutants in work:
@@ -172,7 +172,9 @@ def sampled(work: Sequence[tuple[Subject, Sequence[Mutant]]], number: int) -> li
             kinds.setdefault(mutant.kind, []).append(mutant)
         in_turn = (mutant for row in zip_longest(*kinds.values()) for mutant in row if mutant is not None)
         order += [(turn, chance.random(), mutant) for turn, mutant in enumerate(in_turn)]
-    chosen = {id(mutant) for *_, mutant in sorted(order, key=itemgetter(0, 1))[:number]}
+    ranked = [mutant for *_, mutant in sorted(order, key=itemgetter(0, 1))]
+    of_each_kind = {mutant.kind: mutant for mutant in reversed(ranked)}.values()
+    chosen = set(list(dict.fromkeys(map(id, (*of_each_kind, *ranked))))[:number])
     return [(subject, [mutant for mutant in mutants if id(mutant) in chosen]) for subject, mutants in work]
 
 

@@ -49,7 +49,11 @@ def drawn(seed: int) -> Drawn:
         size = _KIB * random.randint(1, 4)
         tile = loop.tile(f"T{number}", size=size)
         moved, count = size * random.choice((1, 1, 2)) // 2, random.choice((1, 2))
-        loop.load(tile, moved=moved, instructions=max(count, -(-moved // (_KIB * loop.waves))))
+        parts = random.choice((1, 1, 2))
+        for part in range(parts):
+            each = moved // parts
+            count = max(count, -(-each // (_KIB * loop.waves)))
+            loop.load(tile, name=f"l{number}{part}", moved=each, instructions=count)
         for part in range(random.choice((1, 1, 2)) if number == 0 else 1):
             name = f"f{number}{part}"
             values.append(

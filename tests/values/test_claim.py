@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -15,7 +16,7 @@ from rota.targets.device import timing_of
 from rota.values.buffer_depth import derive_allowances, modulo_problem
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.interval_certificate import _find_most_copies
-from rota.values.op_times import time_loop
+from rota.values.op_times import OpTime, time_loop
 from tests.values.all_copies import Drawn, better, drawn
 from tests.wording.golden import worded
 
@@ -68,6 +69,23 @@ def test_the_enumeration_finds_what_a_false_claim_overlooks() -> None:
         if done is not None:
             beaten += better(made, time_loop(made.spec, made.machine.timing), schedule_of(done).ii + 1, ()) is not None
     assert beaten > 4
+
+
+def test_the_enumeration_beats_a_bound_that_counts_one_hold_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the ops that hold a unit in turn the last one's hold isn't waited for."""
+
+    def too_long(timings: Sequence[OpTime]) -> int:
+        return sum(max(each.occupancy, each.issue) for each in timings) + min(each.latency for each in timings)
+
+    monkeypatch.setattr("rota.values.op_times._span", too_long)
+    beaten = 0
+    for seed in SHARE:
+        made = drawn(seed)
+        done = on_its_machine(made)
+        if done is not None and (found := schedule_of(done)).certificate.optimal:
+            limits = found.certificate.limits
+            beaten += better(made, time_loop(made.spec, made.machine.timing), found.ii, limits) is not None
+    assert beaten
 
 
 def running_max(waves: int = 4) -> LoopSpec:

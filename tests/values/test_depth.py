@@ -104,6 +104,26 @@ def test_no_copies_bear_less_than_the_least_interval() -> None:
         assert select_depths(least - 1, allowed, times) == ()
 
 
+def test_loads_and_reads_of_a_tile_that_lds_holds_once_take_turns() -> None:
+    """No cycle of two ops says that: between the first load's start and the last read's end all others have theirs."""
+    loop = Loop("once", waves=4)
+    tile = loop.tile("T", size=100_000)
+    for number in range(4):
+        loop.load(tile, name=f"load{number}", moved=4096)
+    for number in range(3):
+        loop.fragment(f"f{number}", tile, registers=4)
+    spec = loop.build()
+    times = time_loop(spec, timing_of(GFX950))
+    load, read = times.timings[0], times.timings[-1]
+    chain = 3 * load.occupancy + load.latency + 2 * read.occupancy + read.latency
+    deep, _ = derive_allowances(spec, GFX950, times)
+    assert bound_interval(derive_precedences(spec, times), deep, times.least_interval) == chain
+    assert chain > times.least_interval
+    made = compile_loop(spec)
+    assert made.modulo is not None
+    assert made.modulo.certificate.lower == chain
+
+
 def test_a_cycle_of_the_authors_own_is_reported_all_the_same() -> None:
     values = tuple(Value(name=name, home=Home.REGISTERS, size=1) for name in "pq")
     ops = tuple(

@@ -32,7 +32,7 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("it was searched for")
 
-    monkeypatch.setattr("rota.values.compile_loop._place", refuse)
+    monkeypatch.setattr("rota.values.compile_loop.list_placements", refuse)
     monkeypatch.setattr("rota.values.compile_loop.find_faster_order", refuse)
 
 
@@ -53,14 +53,14 @@ def test_what_was_tampered_with_is_searched_for_again(folder: Path, monkeypatch:
     kept = json.loads(file.read_text())
     searches: list[str] = []
 
-    def starts(*_: Any) -> Any:
+    def starts(*_: Any, **__: Any) -> Any:
         searches.append("starts")
-        return first.modulo, first.placement
+        return [(first.modulo, first.placement)]
 
     def order(_: Any) -> None:
         searches.append("order")
 
-    monkeypatch.setattr("rota.values.compile_loop._place", starts)
+    monkeypatch.setattr("rota.values.compile_loop.list_placements", starts)
     monkeypatch.setattr("rota.values.compile_loop.find_faster_order", order)
     for change, sought in (
         ({"starts": [0] * len(kept["starts"])}, ["starts", "order"]),

@@ -123,6 +123,8 @@ def make_paced_loop(code: Code, parameters: Parameters) -> PacedLoop:
     turn, edge = parameters.turn, parameters.turn * parameters.loop_edge
     matrix = sum(step.held * step.times for step in steps if (step.form, step.place) == (MATH, MATRIX))
     turns = sum(step.held if step.form == TURNS else turn * step.times for step in steps) + edge
+    path = sum(step.held for step in steps if step.form == GLOBAL)
+    port = sum(step.held if step.form == LDS else step.after for step in steps if step.form in (LDS, GLOBAL))
     return PacedLoop(
         turn=turn,
         latency=parameters.dma_latency,
@@ -133,7 +135,7 @@ def make_paced_loop(code: Code, parameters: Parameters) -> PacedLoop:
         holds=holds,
         pending=tuple(pending),
         entries=entries,
-        least=max(turns, matrix),
+        least=max(turns, matrix, path, port),
     )
 
 

@@ -167,7 +167,7 @@ def predict(
     moved = moved_bytes / code.tiles_per_trip
     device_clocks = timing.compute_units.value * timing.clock.value
     mma = load.mma_clocks / code.tiles_per_trip
-    busiest, least = max(_bounds(code).items(), key=lambda pair: pair[1])
+    busiest, least = max(bounds_of(code).items(), key=lambda pair: pair[1])
     lost = _mean(code, nominal_run, nominal_run.lost, code.waves)
     idle = _mean(code, nominal_run, nominal_run.idle, max(load.mma_simds, 1))
     moving = [each for each in others if abs(each.cycles - cycles) > _MATTERS * cycles]
@@ -200,7 +200,7 @@ def predict(
 def list_bounds(schedule: Lowerable, parameters: Parameters | None = None) -> dict[str, float]:
     """Clocks that each unit needs for a K-tile, whatever waits for what: no loop is faster than the largest."""
     program = program_of(schedule, None)
-    return _bounds(encode(program, parameters or nominal(device_of(program.machine))))
+    return bounds_of(encode(program, parameters or nominal(device_of(program.machine))))
 
 
 def clocks_per_tile(schedule: Lowerable, parameters: Parameters | None = None) -> float:
@@ -289,7 +289,7 @@ def _find_steady_trips(code: Code, parameters: Parameters, until: Steady) -> Mea
     return run(code, parameters, trips=min(max(trips, _FEWEST_TRIPS), _MOST_TRIPS), until=until)
 
 
-def _bounds(code: Code) -> dict[str, float]:
+def bounds_of(code: Code) -> dict[str, float]:
     """What each unit needs for a K-tile; MFMA and VALU ops share the turns in which they are issued."""
     tiles, load = code.tiles_per_trip, code.load
     return {

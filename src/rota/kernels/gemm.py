@@ -52,9 +52,10 @@ class GemmShape:
     """A workgroup tile (rows x columns x depth of K), its waves, element size and matrix instruction.
 
     `dma_bytes` and `read_bytes` are what one lane moves with one DMA or LDS read instruction; `mma` is the shape of one
-    matrix instruction (rows and columns, depth of K).  B as K x N (`b_layout`) is read by instructions that transpose,
-    of 8 bytes a lane, or, with `b_pairs`, in pairs of columns that vector ops turn: for machines whose LDS has no such
-    reads.  `packed` elements share the `element_bytes`: two of fp4 a byte.
+    matrix instruction (rows and columns, depth of K).  All waves issue every DMA; where the rows of an operand end
+    within the last one, its other lanes fill LDS after the tile, with zeros.  B as K x N (`b_layout`) is read by
+    instructions that transpose, of 8 bytes a lane, or, with `b_pairs`, in pairs of columns that vector ops turn: for
+    machines whose LDS has no such reads.  `packed` elements share the `element_bytes`: two of fp4 a byte.
 
     With `block_scales` every row of a K-tile, a block of 128, has a scale in fp32: the products of a K-tile are summed
     by themselves, and vector instructions scale these sums on their way to C.
@@ -118,6 +119,12 @@ class GemmShape:
             packed=self.packed,
         )
 
+    def loads_of(self, rows: int) -> tuple[int, int]:
+        """DMAs of all waves that bring so many rows of a K-tile, and what they write to LDS: they are whole."""
+        each = self.dma_bytes * LANES * self.waves
+        count = -(-rows * self.geometry.line_bytes // each)
+        return count, count * each
+
     @property
     def scaled(self) -> bool:
         return takes_scales(self.instruction)
@@ -157,11 +164,8 @@ class GemmShape:
             raise bad_field(self, "b_pairs", self.b_pairs, "False: a register holds more than a pair of such elements")
         if self.in_pairs("B"):
             check_fit(self, self.instruction, self.mma, {"columns": _PAIR * across})
+        check_fit(self, self.instruction, self.mma, {"dma_bytes": REGISTER_BYTES})
         line = self.geometry.line_bytes
-        for extent in (self.rows, self.columns):
-            loaded = extent // parts * line
-            if loaded % (self.dma_bytes * LANES * self.waves):
-                raise bad_field(self, "dma_bytes", self.dma_bytes, f"a divisor of {loaded / LANES / self.waves:g}")
         if side * line % (self.read_bytes * LANES):
             raise bad_field(self, "read_bytes", self.read_bytes, f"a divisor of {side * line / LANES:g}")
 
@@ -172,11 +176,11 @@ def _by_quadrant(shape: GemmShape) -> LoopSpec:
     fragments: dict[str, list[str]] = {}
     for operand in "AB":
         extent, own = shape.extents(operand)
-        size = extent // _HALVES * shape.geometry.line_bytes
+        loads, size = shape.loads_of(extent // _HALVES)
         part = own // _HALVES * shape.geometry.line_bytes
         tiles = [loop.tile(f"{operand}{half}", size=size, operand=operand) for half in range(_HALVES)]
         for tile in tiles:
-            loop.load(tile, instructions=size // (shape.dma_bytes * LANES * shape.waves), moved=size)
+            loop.load(tile, instructions=loads, moved=size)
         read, width = shape.read_by(loop, operand)
         registers, reads = part // (REGISTER_BYTES * LANES), part // (width * LANES)
         if shape.in_pairs(operand):
@@ -236,11 +240,10 @@ def _by_instruction(shape: GemmShape) -> LoopSpec:
 
 def _pieces(loop: Loop, shape: GemmShape, operand: str) -> list[list[str]]:
     extent, own = shape.extents(operand)
-    side, per_dma = shape.mma[0], shape.dma_bytes * LANES * shape.waves
-    size = extent * shape.geometry.line_bytes
+    side, (loads, size) = shape.mma[0], shape.loads_of(extent)
     tile = loop.tile(operand, size=size, operand=operand)
-    for number in range(size // per_dma):
-        loop.load(tile, name=f"load_{operand}{number}", moved=per_dma)
+    for number in range(loads):
+        loop.load(tile, name=f"load_{operand}{number}", moved=size // loads)
     if shape.in_pairs(operand):
         return _turn(loop, shape, tile)
     read, width = shape.read_by(loop, operand)

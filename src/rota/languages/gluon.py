@@ -137,6 +137,14 @@ def gluon_plan(
     arch = plan.tile.machine.arch
     if arch not in _GENERATIONS:
         raise unfit(f"no Gluon is written for {arch}", evidence=(("known", ", ".join(_GENERATIONS)),))
+    for operand in Factor:
+        if left := plan.tile.rows(operand) % plan.tile.dma_rows:
+            raise unfit(
+                f"the last DMA of {operand.name} fetches {plan.tile.dma_rows - left} rows beyond the tile; for Gluon's "
+                "loads there is no end of memory after which they bring zeros",
+                evidence=(("rows", plan.tile.rows(operand)), ("rows of a DMA", plan.tile.dma_rows)),
+                fixes=("`--form hip` and `--form flydsl` write it", "rows that whole DMAs bring"),
+            )
     for entry in plan.program.entries:
         if is_alone(plan.program, entry):
             raise unfit(

@@ -108,7 +108,7 @@ def walk(plan: GemmPlan, row: TableRow) -> tuple[BoundInstruction, ...]:
 
 
 def dmas_of_slice(plan: GemmPlan, operand: Factor) -> int:
-    return plan.tile.slice_rows(operand, plan.binding.buffers[operand].slices) // plan.tile.dma_rows
+    return plan.tile.slice_dmas(operand, plan.binding.buffers[operand].slices)
 
 
 def parts_of_slice(plan: GemmPlan, operand: Factor) -> int:

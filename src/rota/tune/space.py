@@ -222,7 +222,7 @@ def sift(space: TuneSpace) -> Sifted:
     pruned: list[Pruned] = []
     for point in space.points():
         try:
-            _check(point)
+            check_point(point)
         except RotaError as error:
             worst = error.findings[0]
             pruned.append(Pruned(point.name, worst.code, worst.message))
@@ -238,7 +238,8 @@ def sift(space: TuneSpace) -> Sifted:
     return Sifted(tuple(points.values()), tuple(pruned))
 
 
-def _check(point: LoopPoint) -> None:
+def check_point(point: LoopPoint) -> None:
+    """Refuse what can't be a kernel, by arithmetic alone."""
     loop, device = point.loop(), point.target
     problem_facts_of(device)
     found = next(find_impossible(loop, device), None)

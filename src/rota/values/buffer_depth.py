@@ -27,12 +27,12 @@ from rota.order.modulo.modulo_problem import (
     derive_mii,
 )
 from rota.order.modulo.scheduler import ModuloScheduler
-from rota.program.kinds import Home, Unit
+from rota.program.kinds import Home, OpKind, Unit
 from rota.program.loop_spec import LoopSpec
 from rota.program.machine import Machine
 from rota.solver.limits import Outcome, spent, stopped
 from rota.targets.device import registers_per_lane
-from rota.values.op_times import LoopTimes, Precedence, find_precedences, least_copies
+from rota.values.op_times import LoopTimes, Precedence, find_precedences, find_spans, least_copies
 from rota.values.unroll import Placement, find_least_live, find_most_live, report_too_many
 
 
@@ -128,7 +128,7 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precedences:
-    """The precedences of `count` ops, with no copy of anything."""
+    """The precedences of `count` ops and moments, with no copy of anything."""
 
     count: int
     precedences: tuple[Precedence, ...]
@@ -138,7 +138,8 @@ class Precedences:
         """The precedences of a loop; accumulators have one copy, which is already counted."""
         single = {value.name for value in loop.values if value.home not in (Home.LDS, Home.REGISTERS)}
         each = tuple(tie._replace(of="") if tie.of in single else tie for tie in found)
-        return cls(count=len(loop.ops), precedences=each)
+        count = max([len(loop.ops), *(tie.later + 1 for tie in each)])
+        return cls(count=count, precedences=each)
 
     def arcs(self, copies: Mapping[str, int]) -> Iterator[tuple[Arc, str]]:
         """Arcs with these copies, each with the value whose copies it counts."""
@@ -206,7 +207,6 @@ def bound_interval(ties: Precedences, allowed: Allowance, floor: int) -> int:
 
 _OF_TILES, _OF_REGISTERS = 4, 2  # copies that are tried where deeper ones leave no room for barriers
 _DEEPEST, _MOST_ENTRIES = 16, 1024  # periods of the unrolled loop, and ops in it
-_FEW = 3  # deeper choices that are tried
 _MOST_SEARCHED = 8
 _FIRST_LOOK = 4.0  # seconds
 _QUICK = 64  # ops
@@ -277,18 +277,50 @@ def _no_room(loop: LoopSpec, machine: Machine, times: LoopTimes, allowed: Allowa
 
 
 def derive_precedences(loop: LoopSpec, times: LoopTimes) -> Precedences:
-    """The loop's precedences, with no copies of values that may have several."""
-    return Precedences.of(loop, find_precedences(loop, times, dict.fromkeys(least_copies(loop), 0)))
+    """The loop's precedences, those of whole tiles included, with no copies of values that may have several."""
+    none = dict.fromkeys(least_copies(loop), 0)
+    return Precedences.of(loop, (*find_precedences(loop, times, none), *find_spans(loop, times)))
 
 
-def select_depths(ii: int, allowed: Allowance, times: LoopTimes) -> tuple[dict[str, int], ...]:
-    """Copies worth trying at an interval, the fewest first; few beyond four of each tile."""
+def select_depths(ii: int, allowed: Allowance, times: LoopTimes, slack: int = 0) -> tuple[dict[str, int], ...]:
+    """Copies worth trying at an interval, the fewest first; beyond four of each tile few, some with slack for loads."""
     ties = derive_precedences(allowed.loop, times)
     shallow = tuple(each for each in _equal_copies(allowed) if ties.too_long(each, ii) is None)
     if shallow:
         return shallow
     own = find_cheapest_copies(ties, allowed, ii)
-    return () if isinstance(own, Outcome) else tuple(_deepen(own, allowed))
+    if isinstance(own, Outcome):
+        return ()
+    most = max((allowed.most or own).values(), default=1)
+    roomy = select_roomy_depths(ii, allowed, times, slack)
+    return ((own,) if _unroll(own) <= most and own not in roomy else ()) + roomy
+
+
+def select_roomy_depths(ii: int, allowed: Allowance, times: LoopTimes, slack: int) -> tuple[dict[str, int], ...]:
+    """All tiles alike: as many copies as let loads be `slack` slots late at an interval, or as many as fit.
+
+    With few copies of the registers, and with two: those are read ahead.  None unrolls the loop further than allowed.
+    Of a loop in tiles, whose reads are long and whose waits are few, as many as fit.
+    """
+    loop, ties = allowed.loop, derive_precedences(allowed.loop, times)
+    own = find_cheapest_copies(ties, allowed, ii)
+    if isinstance(own, Outcome):
+        return ()
+    most = max((allowed.most or own).values(), default=1)
+    tiles = [value.name for value in loop.values if value.home is Home.LDS]
+    fewest = max((own[name] for name in tiles), default=1)
+    loads = {number for number, op in enumerate(loop.ops) if op.kind is OpKind.DMA}
+    slack = slack if times.turns else LONGEST
+    late = (tie._replace(delay=tie.delay + slack) if tie.earlier in loads else tie for tie in ties.precedences)
+    roomy = replace(ties, precedences=tuple(late))
+    read_ahead = {name: max(count, _OF_REGISTERS) for name, count in own.items()}
+    powers = {name: 1 << (count - 1).bit_length() for name, count in own.items()}
+    found: list[dict[str, int]] = []
+    for base in (own, read_ahead, powers):
+        alike = [{**base, **dict.fromkeys(tiles, count)} for count in range(fewest, most + 1)]
+        fitting = [each for each in (base, *alike) if _unroll(each) <= most and allowed.holds(each)]
+        found += [next((each for each in fitting if roomy.too_long(each, ii) is None), fitting[-1])] if fitting else []
+    return tuple(each for place, each in enumerate(found) if each not in found[:place])
 
 
 def _equal_copies(allowed: Allowance) -> Iterator[dict[str, int]]:
@@ -302,22 +334,6 @@ def _equal_copies(allowed: Allowance) -> Iterator[dict[str, int]]:
             copies = {name: max(count, of_registers) for name, count in least.items()} | dict.fromkeys(tiles, of_tiles)
             if allowed.holds(copies) and _unroll(copies) <= most:
                 yield copies
-
-
-def _deepen(fewest: Mapping[str, int], allowed: Allowance) -> Iterator[dict[str, int]]:
-    """At least these copies, without unrolling the loop further than allowed; all tiles alike if they fit.
-
-    Few of them first, then as many of the tiles as fit: more copies give loads slack.
-    """
-    tiles = [value.name for value in allowed.loop.values if value.home is Home.LDS]
-    most = max((allowed.most or fewest).values(), default=1)
-    deepest = max((fewest[name] for name in tiles), default=1)
-    powers = {name: 1 << (count - 1).bit_length() for name, count in fewest.items()}
-    alike = [{**each, **dict.fromkeys(tiles, n)} for n in range(deepest, most + 1) for each in (fewest, powers)]
-    fitting = [each for each in (*alike, dict(fewest), powers) if _unroll(each) <= most and allowed.holds(each)]
-    ordered = [each for place, each in enumerate(fitting) if each not in fitting[:place]]
-    yield from ordered[: _FEW - 1]
-    yield from ordered[_FEW - 1 :][-1:]
 
 
 def _unroll(copies: Mapping[str, int]) -> int:

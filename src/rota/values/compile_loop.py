@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain
 from typing import NamedTuple
 
 from rota.check import bad_field, expect, is_int
 from rota.compiled.proved import apply_repairs, certify, repaired
-from rota.cycles.predict import clocks_per_tile
+from rota.cycles.predict import clocks_per_tile, list_bounds
 from rota.errors import OrderError, RotaError
 from rota.order.modulo.modulo_problem import ModuloSchedule
 from rota.order.modulo.scheduler import ModuloScheduler
@@ -23,22 +22,12 @@ from rota.sync.needless import Indispensable, derive_needed
 from rota.sync.repair import Repair, renumber, synthesise
 from rota.targets.device import rates_of, timing_of
 from rota.targets.devices import DEFAULT
-from rota.values.buffer_depth import (
-    Deadline,
-    bound_interval,
-    check_length,
-    check_placement,
-    check_registers,
-    derive_allowances,
-    find_shallowest,
-    narrow_allowances,
-    select_depths,
-)
+from rota.values.buffer_depth import Deadline, check_length, check_placement, check_registers, derive_allowances
 from rota.values.compiled_loop import CompiledLoop
 from rota.values.interval_certificate import Claim
-from rota.values.op_times import time_loop
-from rota.values.placement import certify_again, derive_sites, place_in_lockstep, place_staggered, wanted_landing_slack
-from rota.values.polish import find_faster_order, reorder
+from rota.values.op_times import LoopTimes, time_loop
+from rota.values.placement import certify_again, derive_sites, list_placements, wanted_landing_slack
+from rota.values.polish import FastOrder, find_faster_order, reorder
 from rota.values.unroll import Placement, UnrolledLoop, derive_loop_phases
 from rota.verify.machine_limits import find_impossible
 
@@ -186,11 +175,12 @@ def compile_loop(
     the proof trusts no wait that leaves some of vmcnt's tokens pending.
 
     Barriers are the fewest that are found to leave loads slack, or with `fewest_barriers` without regard to slack.
-    With `polish`, entries of the kernel move where the cycle model finds that faster (`rota.values.polish`); without,
-    they are in the order of their starts.  No tile in LDS gets more than `most_copies`, where that is said; `slack`
-    is how many slots late a load should be allowed to be, by default three quarters of its latency.
-    `scheduler.time_limit` bounds all searches for the interval, for copies and for slack together; without a scheduler
-    it is two minutes.
+    With `polish`, entries of the kernel move where the cycle model finds that faster (`rota.values.polish`), and other
+    placements are tried where a loop is slower than its busiest unit allows: with more copies, or with less slack for
+    loads, unless that is said; without, entries are in the order of their starts.  No tile in LDS gets more than
+    `most_copies`, where that is said; `slack` is how many slots late a load should be allowed to be, by default three
+    quarters of its latency.  `scheduler.time_limit` bounds all searches for the interval, for copies and for slack
+    together; without a scheduler it is two minutes.
     """
     expect("the loop", loop, LoopSpec)
     expect("the machine", machine, Machine)
@@ -226,73 +216,132 @@ def compile_loop(
         slack,
         deadline.asked,
     )
+    how = _Writing(loop, machine, times, remainder, stagger, reentrant, vmcnt_in_order, polish)
     before = recall_placement(question, claim)
-    if before is None:
-        wished = wanted_landing_slack(times) if slack is None else slack
-        landing = 0 if fewest_barriers else wished
-        found, placement = _place(claim, deadline, landing)
-    else:
-        found, placement, _ = before
-    check_placement(loop, placement, times, machine)
-    phases = derive_loop_phases(loop, placement, machine, remainder)
-    trusted = machine if vmcnt_in_order else machine.doubting_dmas()
-    bare = replace(
-        _bare(loop, placement, trusted, phases, stagger=stagger),
-        reentrant=reentrant,
-        lds_bytes=loop.lds_bytes(dict(placement.copies)),
-    ).with_interval(found)
-    sites = derive_sites(loop, placement, times, machine) if placement.barriers else None
-    done = None if sites is None else synthesise(bare.lowered, phases.times, placement.interval, sites)
-    synchronised = repaired(bare) if done is None else apply_repairs(bare, done)
-    if before is not None and before.order is not None:
-        again = _apply_order(synchronised, before.order)
-        if again is not None:
-            return again
-    order = find_faster_order(synchronised) if polish and (before is None or before.order is not None) else None
-    better = None if order is None else _apply_order(synchronised, order)
-    keep_placement(question, claim, KeptPlacement(found, placement, None if better is None else order))
-    if better is not None:
-        return better
-    return synchronised if synchronised.certificate is not None else repaired(synchronised)
+    if before is not None:
+        return how.write_again(before) or how.write(before.found, before.placement).compiled
+    wished = wanted_landing_slack(times) if slack is None else slack
+    vary = polish and slack is None and not fewest_barriers
+    written = _write_fastest(how, list_placements(claim, deadline, 0 if fewest_barriers else wished, vary=vary))
+    keep_placement(question, claim, written.kept)
+    return written.compiled
 
 
-def _apply_order(synchronised: CompiledLoop, order: tuple[int, ...]) -> CompiledLoop | None:
-    """The loop with its kernel in another order, without waits that this order doesn't need, and proved."""
-    if sorted(order) != list(range(len(synchronised.kernel))):
-        return None
-    moved = reorder(synchronised, order)
+_NEAR = 1.01  # of what the busiest unit needs: a loop as fast as this is placed no other way
+_FASTER = 0.99  # a later placement is taken if it needs this part of the clocks, or less
+_IN_VAIN = 5  # placements one after the other that are no faster than the best before them
+
+
+def _write_fastest(how: _Writing, placements: Iterable[tuple[ModuloSchedule, Placement]]) -> _Written:
+    """The first loop that is about as fast as its busiest unit, or else the fastest of several."""
+    best: _Written | None = None
+    refused: RotaError | None = None
+    left = _IN_VAIN
+    for placed in placements:
+        left -= 1
+        try:
+            written = how.write(*placed)
+        except RotaError as error:  # its registers don't fit, or it isn't proved
+            refused = refused or error
+            continue
+        if best is None or written.clocks < best.clocks * _FASTER:
+            best, left = written, _IN_VAIN
+        if best.is_near or not left:
+            break
+    if best is None:
+        raise refused or AssertionError("some placement is listed for every loop")
+    return best
+
+
+class _Written(NamedTuple):
+    """A compiled loop, what would be kept of it, and its predicted clocks, if there is a model."""
+
+    compiled: CompiledLoop
+    kept: KeptPlacement
+    clocks: float = 0.0
+    least: float = 0.0  # what its busiest unit needs
+
+    @property
+    def is_near(self) -> bool:
+        """True if hardly any schedule of the loop could be faster."""
+        proved = self.kept.found.certificate.lower * rates_of(self.compiled.machine).clocks_per_slot.value
+        return self.clocks <= _NEAR * max(proved, self.least)
+
+
+class _Writing(NamedTuple):
+    """From a placement to a loop: phases, waits and barriers, a faster order, and the proof."""
+
+    loop: LoopSpec
+    machine: Machine
+    times: LoopTimes
+    remainder: int
+    stagger: bool
+    reentrant: bool
+    vmcnt_in_order: bool
+    polish: bool
+
+    def write(self, found: ModuloSchedule, placement: Placement) -> _Written:
+        """The loop as placed; in a faster order, if there is a model to find one with."""
+        synchronised = self._synchronise(found, placement)
+        faster = find_faster_order(synchronised) if self.polish else None
+        as_placed = KeptPlacement(found, placement, None)
+        if faster is None:
+            whole = _ensure_proof(synchronised)
+            return _Written(whole, as_placed, *(_predict(whole) if self.polish and not self.stagger else ()))
+        if faster.order != tuple(range(len(synchronised.kernel))):
+            better, clocks = _apply_order(synchronised, faster)
+            if better is not None:
+                return _Written(better, as_placed._replace(order=faster.order), clocks, faster.least)
+        elif synchronised.certificate is not None:
+            return _Written(synchronised, as_placed, faster.clocks, faster.least)
+        whole = _ensure_proof(synchronised)
+        return _Written(whole, as_placed, clocks_per_tile(whole), faster.least)
+
+    def write_again(self, before: KeptPlacement) -> CompiledLoop | None:
+        """What was kept, if it is still proved in the kept order."""
+        synchronised = self._synchronise(before.found, before.placement)
+        if before.order is None:
+            return _ensure_proof(synchronised)
+        if sorted(before.order) != list(range(len(synchronised.kernel))):
+            return None
+        return _apply_order(synchronised, FastOrder(before.order, 0.0, 0.0))[0]
+
+    def _synchronise(self, found: ModuloSchedule, placement: Placement) -> CompiledLoop:
+        loop, machine = self.loop, self.machine
+        check_placement(loop, placement, self.times, machine)
+        phases = derive_loop_phases(loop, placement, machine, self.remainder)
+        trusted = machine if self.vmcnt_in_order else machine.doubting_dmas()
+        bare = replace(
+            _bare(loop, placement, trusted, phases, stagger=self.stagger),
+            reentrant=self.reentrant,
+            lds_bytes=loop.lds_bytes(dict(placement.copies)),
+        ).with_interval(found)
+        sites = derive_sites(loop, placement, self.times, machine) if placement.barriers else None
+        done = None if sites is None else synthesise(bare.lowered, phases.times, placement.interval, sites)
+        return repaired(bare) if done is None else apply_repairs(bare, done)
+
+
+def _predict(compiled: CompiledLoop) -> tuple[float, float]:
+    """Its clocks, and those that its busiest unit needs; none without a model."""
+    try:
+        return clocks_per_tile(compiled), max(list_bounds(compiled).values())
+    except RotaError:
+        return 0.0, 0.0
+
+
+def _ensure_proof(written: CompiledLoop) -> CompiledLoop:
+    return written if written.certificate is not None else repaired(written)
+
+
+def _apply_order(synchronised: CompiledLoop, faster: FastOrder) -> tuple[CompiledLoop | None, float]:
+    """The loop in another order, without waits that aren't needed there, and its clocks; None if it isn't proved."""
+    moved = reorder(synchronised, faster.order)
     lean = drop_needless(moved)
-    if lean is not moved and clocks_per_tile(lean) <= clocks_per_tile(moved):
-        return certify(lean) or certify(moved)
-    return certify(moved)
-
-
-def _place(claim: Claim, deadline: Deadline, landing: int) -> tuple[ModuloSchedule, Placement]:
-    """Place the loop at the least interval that any copies allow, else with ever fewer copies of the tiles.
-
-    Where none of these leave room for barriers, place it at the least interval found for few copies.
-    """
-    loop, machine, times, deep, few = claim.loop, claim.machine, claim.times, claim.deep, claim.few
-    depths: tuple[dict[str, int], ...] = ()
-    if times.groups > 1:
-        ii, depths = times.least_interval, select_depths(times.least_interval, deep, times)
-        in_turn = place_staggered(
-            loop, times, ii, depths, deadline=deadline, landing=landing, simds=rates_of(machine).simds.value
-        )
-        return claim.certify(*in_turn), in_turn[1]
-    for allowed in chain((deep,), narrow_allowances(deep, times), (few,)):
-        ii, tried = bound_interval(claim.ties, allowed, times.least_interval), depths
-        depths = select_depths(ii, allowed, times)
-        placed = (
-            None if depths == tried else place_in_lockstep(loop, times, ii, depths, deadline=deadline, landing=landing)
-        )
-        if placed is not None:
-            return claim.certify(*placed), placed[1]
-    lower = claim.least_possible(deadline)
-    copies, best = find_shallowest(few, times, depths, deadline, lower)
-    bare = Placement(interval=best.ii, starts=best.starts, copies=tuple(sorted(copies.items())))
-    placed = place_in_lockstep(loop, times, best.ii, (copies,), deadline=deadline, landing=landing) or (best, bare)
-    return claim.certify(*placed, lower), placed[1]
+    if lean is not moved:
+        clocks = clocks_per_tile(lean)
+        if clocks <= (faster.clocks or clocks_per_tile(moved)) and (proved := certify(lean)):
+            return proved, clocks
+    return certify(moved), faster.clocks
 
 
 def unroll_bare(

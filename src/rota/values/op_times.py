@@ -130,6 +130,42 @@ def find_precedences(
                 yield Precedence(writer, taker, delay, later * copies.get(first, 1), why, first if later else "")
 
 
+def find_spans(spec: LoopSpec, times: LoopTimes) -> Iterator[Precedence]:
+    """What tiles in LDS cost as a whole, around three moments of each that are numbered after the ops.
+
+    The writers of a tile hold their unit one after the other, all of them are over before the first reader starts, and
+    these hold theirs one after the other before the copy is overwritten.  No precedence between two ops says that.
+    """
+    number = {op.name: index for index, op in enumerate(spec.ops)}
+    moment = len(spec.ops)
+    for value in spec.values:
+        groups: dict[Read, list[int]] = {}
+        for index, op in enumerate(spec.ops) if value.home is Home.LDS else ():
+            for read in op.reads:
+                if read.value == value.name:
+                    groups.setdefault(read, []).append(index)
+        for read, readers in groups.items():
+            writers = [number[op.name] for op in spec.writers_of(read)]
+            begins, landed, freed = moment, moment + 1, moment + 2
+            moment = freed + 1
+            why = f"what lands of {value.name} is read, and overwritten"
+            yield from (Precedence(begins, op, 0, 0, why) for op in writers)
+            yield from (Precedence(op, landed, times.timings[op].latency, 0, why) for op in writers)
+            yield from (Precedence(landed, op, 0, read.distance, why) for op in readers)
+            yield from (Precedence(op, freed, max(times.timings[op].latency, 1), -read.distance, why) for op in readers)
+            yield Precedence(begins, landed, _span([times.timings[op] for op in writers]), 0, why)
+            yield Precedence(landed, freed, _span([times.timings[op] for op in readers]), 0, why)
+            yield Precedence(freed, begins, 0, 0, why, value.name)
+
+
+def _span(timings: Sequence[OpTime]) -> int:
+    """The least slots from the first start of ops to the last one's result; they hold their unit in turn."""
+    if len({each.unit for each in timings}) > 1:
+        return max(each.latency for each in timings)
+    held = [max(each.occupancy, each.issue) for each in timings]
+    return sum(held) - max(held) + min(each.latency for each in timings)
+
+
 def _find_register_turns(spec: LoopSpec, name: str) -> tuple[str, str, int]:
     """Whose registers a value has, which value takes them next, and whether in a later iteration."""
     turns = spec.registers_of(name)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from time import perf_counter
 from typing import NamedTuple
 
@@ -40,7 +41,18 @@ from rota.program.loop_spec import LoopSpec
 from rota.program.machine import Machine
 from rota.solver.limits import Outcome
 from rota.sync.repair import Sites
-from rota.values.buffer_depth import Deadline, drop_turns, modulo_problem
+from rota.targets.device import rates_of
+from rota.values.buffer_depth import (
+    Deadline,
+    bound_interval,
+    drop_turns,
+    find_shallowest,
+    modulo_problem,
+    narrow_allowances,
+    select_depths,
+    select_roomy_depths,
+)
+from rota.values.interval_certificate import Claim
 from rota.values.op_times import LoopTimes
 from rota.values.unroll import Placement
 
@@ -114,13 +126,21 @@ def wanted_landing_slack(times: LoopTimes) -> int:
     return times.latency(Unit.DMA) * 3 // 4
 
 
-def place_in_lockstep(
-    loop: LoopSpec, times: LoopTimes, ii: int, depths: Sequence[Mapping[str, int]], *, deadline: Deadline, landing: int
-) -> tuple[ModuloSchedule, Placement] | None:
-    """A placement in which all waves run alike, at this interval and one of these depths; None if none was found.
+class Attempt(NamedTuple):
+    """What is asked of a placement: the interval, one of these copies, and slots that loads may be late."""
+
+    interval: int
+    depths: Sequence[Mapping[str, int]]
+    landing: int
+    deadline: Deadline
+
+
+def place_in_lockstep(loop: LoopSpec, times: LoopTimes, attempt: Attempt) -> tuple[ModuloSchedule, Placement] | None:
+    """A placement in which all waves run alike; None if none was found.
 
     Copies of registers unroll the loop, so they are tried only where tiles alone don't suffice.
     """
+    ii, depths, landing, deadline = attempt
     seldom = list(_with_rare_barriers(loop, times, ii, depths))
     if seldom:
         placed = _finish(seldom, ii, times, deadline, int(landing * _LESS))
@@ -323,6 +343,101 @@ def certify_again(loop: LoopSpec, times: LoopTimes, placement: Placement) -> Mod
         slack = {"landing_slack": placement.landing_slack, "read_slack": placement.read_slack}
         check_settled(choice, Settled(choice=0, starts=placement.starts, barriers=barriers, **slack), found.ii)
     return found
+
+
+# Which placements are tried.
+#
+# The first is the least interval with few copies. What follows differs in copies, slack and interval; whoever writes
+# the loop predicts its clocks, and stops where they are as few as its busiest unit needs.
+
+_LESS_LANDING = 4  # part of the slack of loads that is asked for where reads are to have more
+_LONGER, _PARTS = (2, 4, 8, 12, 24), 64  # by such parts of the least interval the interval is longer
+_SHORT, _MOST_LISTED = 40, 2000  # ops: of a loop that is listed first, and in all lists together
+
+
+def _list_attempts(claim: Claim, search: Attempt, *, vary: bool) -> Iterator[Attempt]:
+    """A search, and lists around few copies and more, with less slack for loads, and at longer intervals.
+
+    Less slack for loads leaves more for reads, and a longer interval more for both: waves don't keep to slots, and a
+    loop that was placed at a slightly longer interval may take the least.  Short loops are listed first, which takes a
+    part of a search's time; of long ones fewer lists are made, and of loops in tiles, whose order says little, none.
+    """
+    if not vary or not claim.times.turns:
+        return iter((search,))
+    count = len(claim.loop.ops)
+    first: list[Iterable[Attempt]] = [_vary_attempt(_only_listed(search), claim), (search,)]
+    if count > _SHORT:
+        first.reverse()
+    longer = (_vary_attempt(each, claim) for each in _list_longer(claim, search))
+    return islice(chain(*first, chain.from_iterable(longer)), 1 + _MOST_LISTED // count)
+
+
+def _only_listed(search: Attempt) -> Attempt:
+    return search._replace(deadline=Deadline(asked=replace(search.deadline.asked, time_limit=0.0)))
+
+
+def _list_longer(claim: Claim, search: Attempt) -> Iterator[Attempt]:
+    """Lists at intervals that are longer than what is searched for."""
+    for parts in _LONGER:
+        interval = search.interval + search.interval * parts // _PARTS
+        depths = select_depths(interval, claim.deep, claim.times, search.landing)
+        yield _only_listed(search)._replace(interval=interval, depths=depths)
+
+
+def _vary_attempt(attempt: Attempt, claim: Claim) -> Iterator[Attempt]:
+    """More copies at the same interval, and less slack for loads."""
+    yield attempt
+    more = [(each,) for each in select_roomy_depths(attempt.interval, claim.deep, claim.times, attempt.landing)]
+    yield from (attempt._replace(depths=each) for each in more)
+    for each in (attempt.depths, *more):
+        yield attempt._replace(depths=each, landing=attempt.landing // _LESS_LANDING)
+
+
+def list_placements(
+    claim: Claim, deadline: Deadline, landing: int, *, vary: bool
+) -> Iterator[tuple[ModuloSchedule, Placement]]:
+    """Placements of the loop, in the order in which they are worth trying.
+
+    The first has the least interval that any copies allow; if asked to `vary`, others follow with more copies, less
+    slack than `landing`, or a slightly longer interval.  Where none of these leave room for barriers, the only one has
+    the interval of ever fewer copies of the tiles, or else the least that is found for few copies.
+    """
+    loop, machine, times, deep, few = claim.loop, claim.machine, claim.times, claim.deep, claim.few
+    depths: tuple[dict[str, int], ...] = ()
+    if times.groups > 1:
+        ii, depths = times.least_interval, select_depths(times.least_interval, deep, times, landing)
+        in_turn = place_staggered(
+            loop, times, ii, depths, deadline=deadline, landing=landing, simds=rates_of(machine).simds.value
+        )
+        yield claim.certify(*in_turn), in_turn[1]
+        return
+    ii = bound_interval(claim.ties, deep, times.least_interval)
+    depths = select_depths(ii, deep, times, landing)
+    search, tried = Attempt(ii, depths, landing, deadline), set[Placement]()
+    for attempt in _list_attempts(claim, search, vary=vary):
+        placed = place_in_lockstep(loop, times, attempt)
+        if placed is not None and placed[1] not in tried:
+            tried.add(placed[1])
+            yield claim.certify(*placed), placed[1]
+    if tried:
+        return
+    for allowed in chain(narrow_allowances(deep, times), (few,)):
+        ii, before = bound_interval(claim.ties, allowed, times.least_interval), depths
+        depths = select_depths(ii, allowed, times, landing)
+        placed = None if depths == before else place_in_lockstep(loop, times, Attempt(ii, depths, landing, deadline))
+        if placed is not None:
+            yield claim.certify(*placed), placed[1]
+            return
+    for attempt in _list_longer(claim, search):
+        placed = place_in_lockstep(loop, times, attempt)
+        if placed is not None:
+            yield claim.certify(*placed), placed[1]
+            return
+    lower = claim.least_possible(deadline)
+    copies, best = find_shallowest(few, times, depths, deadline, lower)
+    bare = Placement(interval=best.ii, starts=best.starts, copies=tuple(sorted(copies.items())))
+    placed = place_in_lockstep(loop, times, Attempt(best.ii, (copies,), landing, deadline)) or (best, bare)
+    yield claim.certify(*placed, lower), placed[1]
 
 
 _FILL = frozenset(kind for kind in OpKind if kind.asynchronous)

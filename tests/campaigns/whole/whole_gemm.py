@@ -32,7 +32,7 @@ EPILOGUES: tuple[tuple[str, ...], ...] = (
 )
 VARIANTS: tuple[tuple[str, WholeGemm], ...] = tuple(
     (
-        loop + FINE if turn == 1 else loop,
+        loop + FINE if turn == 1 or loop.startswith("ragged") else loop,  # a quadrant is whole DMAs
         WholeGemm(
             output=(Output.BF16, Output.F16, Output.F32)[(number + turn) % 3],
             epilogue=parse_epilogue(EPILOGUES[(2 * number + turn * 3) % len(EPILOGUES)]),

@@ -89,8 +89,10 @@ LOOPS: dict[str, tuple[GemmShape, Machine]] = {
         ),
         GFX942,
     ),
+    "ragged_low": (_fp16(_SMALL, "gemm_f16_96x160x32_4wave", rows=96, columns=160, depth=32), GFX950),
+    "ragged": (replace(_EIGHT, name="gemm_bf16_224x256x64_8wave", rows=224), GFX950),
 }
-"""Tiles of four and eight waves for both machines."""
+"""Tiles of four and eight waves for both machines; the rows of `ragged` ones end within a DMA."""
 FINE = ", by instruction"
 """Ends the name of a loop that is scheduled by instruction, as it ships; the others are scheduled by quadrants."""
 

@@ -338,8 +338,7 @@ class GemmLoop:
         name = op.writes[0]
         operand = Factor[self.loop.value(name).operand]
         names, writers = self.slices[operand], self.loop.writers(name)
-        self.tile.slice_rows(operand, len(names))
-        each = self.tile.dmas(operand) // len(names)
+        each = self.tile.slice_dmas(operand, len(names))
         if each % len(writers):
             raise unfit(
                 f"{len(writers)} loads can't evenly share the {each} DMAs of each wave that bring {name}",
@@ -474,7 +473,7 @@ class GemmLoop:
     def _check_sizes(self, products: Sequence[_Product]) -> None:
         tile = self.tile
         for operand, names in self.slices.items():
-            due = tile.slice_rows(operand, len(names)) * tile.row_bytes
+            due = tile.slice_dmas(operand, len(names)) * tile.dma_rows * tile.row_bytes
             for name in names:
                 if (size := self.loop.value(name).size) != due:
                     raise unfit(

@@ -188,7 +188,7 @@ def _of_columns(tile: GemmTile) -> dict[str, bool]:
         f"half of BN elements are a power of 2, at least {least}, and at most {moved} bytes, a DMA of all waves": (
             row & (row - 1) == 0 and least * tile.element.bytes <= row <= moved
         ),
-        f"half of BN by BK elements are whole DMAs of {moved} bytes": tile.tile_bytes(Factor.B) % (2 * moved) == 0,
+        f"half of BN by BK elements are whole DMAs of {moved} bytes": tile.geometry.BK * row % moved == 0,
         "B as K x N has a byte or more for each element, and no scales": (
             tile.element.packed == 1 and not tile.has_scales
         ),
@@ -412,13 +412,19 @@ class GemmTile:
         return self.rows(operand) // self.across(operand)
 
     def tile_bytes(self, operand: Factor) -> int:
-        return self.rows(operand) * self.row_bytes
+        """What a K-tile of an operand takes in LDS: whole DMAs, of which the last may bring zeros after its rows."""
+        return self.dmas(operand) * self.dma_rows * self.row_bytes
 
     def parts(self, operand: Factor) -> int:
         return self.own_rows(operand) // self.side
 
     def dmas(self, operand: Factor) -> int:
-        return self.tile_bytes(operand) // (self.dma_bytes * self.lanes * self.waves)
+        """DMAs of all waves that bring a K-tile."""
+        return -(-self.rows(operand) // self.dma_rows)
+
+    def slice_dmas(self, operand: Factor, slices: int) -> int:
+        self.slice_rows(operand, slices)
+        return self.dmas(operand) // slices
 
     def slice_rows(self, operand: Factor, slices: int) -> int:
         """Rows of each slice, if this many slices are whole DMAs and whole parts of every wave."""
@@ -429,7 +435,7 @@ class GemmTile:
                 f"B as K x N can't be loaded in {slices} slices: it lies in LDS in two panels of columns",
                 evidence=(("slices", slices), ("panels", 2)),
             )
-        whole = self.by_columns(operand) or rows % self.dma_rows == 0
+        whole = self.by_columns(operand) or slices == 1 or rows % self.dma_rows == 0
         if left or not whole or rows % at_once:
             raise unfit(
                 f"{operand.name}'s {self.rows(operand)} rows can't be loaded in {slices} slices: a slice is whole DMAs "

@@ -183,7 +183,7 @@ class TileOperands:
     def loads(self, entry: Entry) -> tuple[Factor, range]:
         place = entry.effect.writes[0]
         operand = self._operand(entry, place)
-        each = self.tile.slice_rows(operand, self.buffers[operand].slices) // self.tile.dma_rows
+        each = self.tile.slice_dmas(operand, self.buffers[operand].slices)
         return operand, range(place.part * each, (place.part + 1) * each)
 
     def k_tile(self, entry: Entry) -> int:

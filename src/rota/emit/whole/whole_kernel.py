@@ -284,13 +284,14 @@ class WholeKernel(GemmKernel):
         if not self.asked.gate:
             yield from super()._sources()
             return
-        a, b = (self.tile.dmas(operand) for operand in Factor)
+        tile = self.tile
+        a, b = (tile.dmas(operand) for operand in Factor)
         yield Source("a", Factor.A, range(a))
-        if b % 2:
+        if b % 2 or (not tile.by_columns(Factor.B) and tile.rows(Factor.B) % tile.dma_rows):
             raise unfit(
-                f"a gated epilogue takes half of a tile from each B; {b} DMAs of {self.tile.dma_rows} rows can't be "
-                "halved",
-                evidence=(("BN", self.tile.geometry.BN), ("rows of a DMA", self.tile.dma_rows)),
+                f"a gated epilogue takes half of a tile from each B; {tile.rows(Factor.B)} rows, in {b} DMAs of "
+                f"{tile.dma_rows}, can't be halved",
+                evidence=(("BN", tile.geometry.BN), ("rows of a DMA", tile.dma_rows)),
             )
         yield Source("b", Factor.B, range(b // 2))
         yield Source("b_up", Factor.B, range(b // 2, b))
