@@ -6,6 +6,8 @@ left out silently.
 
 from __future__ import annotations
 
+import os
+import platform
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -94,7 +96,12 @@ def check_fleet(
             tally.statuses[row.status] += uses[row.key]
         progress(tally)
     listed = tuple(FleetRow(file, found[each.key] if isinstance(each, KernelJob) else each) for file, each in asked)
-    run = FleetRun(listed, place)
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"
+    facts = {
+        "workers": pool.workers, "judged": tally.done, "read from the store": tally.hits, "machine": machine,
+        "wall clock seconds": round(perf_counter() - tally.started, 1), "Python": platform.python_version(),
+    }  # fmt: skip
+    run = FleetRun(listed, place, facts=facts)
     return run if store is None else run._replace(number=store.record(run))
 
 

@@ -1,8 +1,8 @@
 """One kernel to be judged, the key of its content, and the row that it becomes.
 
 The key is a digest of everything that the verdict depends on: the code object, the kernel's name, the options, rota's
-own code, and the versions of the disassembler and of z3. Where the object lies and what it is called don't count, so
-that a second run reads what the first one found.
+own code that decides, and the versions of the disassembler and of z3. Where the object lies and what it is called don't
+count, so that a second run reads what the first one found; nor does rota's version, if that code is the same.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from rota.prove.causes import EvidenceLevel, level_of
 from rota.prove.kernel_proof import Policies, ReadsAtBarrier, VmcntOrder, prove_object
 from rota.prove.verdict import Budget, Statistics, Status, Verdict
 from rota.solver.memory import code_digest
-from rota.version import __version__
 
 FORMAT = 1
 FAILED, NOT_READ, NO_KERNEL = "failed", "not read", "no kernel"
@@ -71,16 +70,21 @@ def options_of(data: Mapping[str, Any]) -> ProofOptions:
 
 @cache
 def judge_version() -> tuple[str, ...]:
-    """rota's version, the digest of the code that decides, and the versions of the tools that it asks."""
+    """The digest of the code that decides, and the versions of the tools that it asks."""
     z3 = "none"
     with suppress(importlib.metadata.PackageNotFoundError):
         z3 = importlib.metadata.version("z3-solver")
     said = subprocess.run((*find_objdump(), "--version"), capture_output=True, text=True, check=False).stdout  # noqa: S603  # found by rota.isa.binary.toolchain
-    return __version__, code_digest(_DECIDE), z3, said
+    return code_digest(_DECIDE), z3, said
+
+
+def digest_of(contents: bytes) -> str:
+    """What `sha256sum` prints of a code object."""
+    return hashlib.sha256(contents).hexdigest()
 
 
 def key_of(contents: bytes, kernel: str, options: ProofOptions) -> str:
-    about = [FORMAT, hashlib.sha256(contents).hexdigest(), kernel, asdict(options), *judge_version()]
+    about = [FORMAT, digest_of(contents), kernel, asdict(options), *judge_version()]
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()
 
 
@@ -115,14 +119,16 @@ class KernelJob:
                 return self.fail(_KILLED, error.findings[0].message, seconds=perf_counter() - started)
             return KernelRow(
                 key=self.key, kernel=self.kernel, status=NOT_READ, findings=error.findings,
-                seconds=perf_counter() - started,
+                seconds=perf_counter() - started, object=digest_of(self.contents),
             )  # fmt: skip
         verdict = None if row.verdict is None else replace(row.verdict, remedies=())  # only advice needs them
-        return replace(row, key=self.key, verdict=verdict, seconds=perf_counter() - started)
+        took = perf_counter() - started
+        return replace(row, key=self.key, verdict=verdict, seconds=took, object=digest_of(self.contents))
 
     def fail(self, code: str, message: str, **more: Any) -> KernelRow:  # fields of the row
         finding = Finding(code, message.strip())
-        return KernelRow(key=self.key, kernel=self.kernel, status=FAILED, findings=(finding,), **more)
+        digest = digest_of(self.contents)
+        return KernelRow(key=self.key, kernel=self.kernel, status=FAILED, findings=(finding,), object=digest, **more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +136,7 @@ class KernelRow:
     """What became of one kernel; `verdict` is None if its process failed, or if it can't be read.
 
     `listings` has, for each finding, the listing around its ends. `facts` are the limits that a failure exceeded.
+    `object` is the digest of the code object; a row that an older rota kept has none.
     """
 
     key: str
@@ -141,6 +148,7 @@ class KernelRow:
     facts: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     attempts: int = 1
+    object: str = ""
 
     @property
     def level(self) -> EvidenceLevel | None:
@@ -167,7 +175,7 @@ class KernelRow:
         said = {
             "key": self.key, "kernel": self.kernel, "status": self.status, "facts": dict(self.facts),
             "findings": [finding_data(each) for each in self.findings], "listings": list(self.listings),
-            "seconds": self.seconds, "attempts": self.attempts, "verdict": None,
+            "seconds": self.seconds, "attempts": self.attempts, "object": self.object, "verdict": None,
         }  # fmt: skip
         if self.verdict is not None:
             made = self.verdict

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rota.fleet.kernel_job import KernelRow, make_row
@@ -32,13 +33,14 @@ class FleetRow(NamedTuple):
 
 
 class FleetRun(NamedTuple):
-    """What was found by one run: everything that it was asked for, in the order of files."""
+    """What was found by one run: all that it was asked for, in the order of files; `facts` are about machines."""
 
     rows: tuple[FleetRow, ...]
     place: str = ""
     ended: float = 0.0
     version: str = __version__
     number: int = 0
+    facts: Mapping[str, Any] = MappingProxyType({})
 
 
 class VerdictStore(SqliteFile):
@@ -82,6 +84,7 @@ CREATE TABLE members (
                 for at, each in enumerate(run.rows)
             ]
             self._base.executemany("INSERT INTO members VALUES (?, ?, ?, ?, ?)", members)
+        self.say(**{_about(number): dict(run.facts)})
         return number or 0
 
     def last_run(self, place: str | None = None) -> FleetRun | None:
@@ -101,7 +104,11 @@ CREATE TABLE members (
             )
             members: Sequence[tuple[str, str]] = self._base.execute(query, (number,)).fetchall()
         rows = tuple(FleetRow(file, make_row(json.loads(row))) for file, row in members)
-        return FleetRun(rows, place, ended, version, number)
+        return FleetRun(rows, place, ended, version, number, self.recall(_about(number)) or {})
+
+
+def _about(run: int | None) -> str:
+    return f"run {run}"
 
 
 def default_store() -> Path:
@@ -110,23 +117,3 @@ def default_store() -> Path:
         return Path(named)
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "rota" / "verdicts"
-
-
-def table_of(run: FleetRun) -> list[dict[str, Any]]:
-    """One flat record for each kernel: what a table, a CSV or Parquet shows."""
-    return [
-        {
-            "file": each.file,
-            "kernel": each.row.kernel,
-            "arch": "" if each.row.verdict is None else each.row.verdict.arch,
-            "status": each.row.status,
-            "level": "" if each.row.level is None else each.row.level.value,
-            "codes": " ".join(each.row.codes),
-            "findings": sum(finding.severity.value != "note" for finding in each.row.findings),
-            "first": each.row.findings[0].message if each.row.findings else "",
-            "steps": 0 if each.row.verdict is None else each.row.verdict.statistics.effort,
-            "seconds": round(each.row.seconds, 3),
-            "key": each.row.key,
-        }
-        for each in run.rows
-    ]
