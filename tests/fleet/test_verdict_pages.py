@@ -7,17 +7,21 @@ import hashlib
 import io
 import json
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
+from rota.cli.commands.verdict_report import _read_adjudications
 from rota.errors import Finding
 from rota.fleet.kernel_job import NOT_READ, row_without_kernels
 from rota.fleet.verdict_pages import DISPUTED, FALSE, FIXED, SUMS, Adjudication, VerdictSite, sum_files
 from rota.fleet.verdict_store import FleetRow, FleetRun
 from rota.prove.causes import EvidenceLevel, level_of
+from tests.campaigns.fleet.verdict_table import KNOWN
 from tests.cli.command import rota
 from tests.fleet.test_fleet import RIGHT, WRONG, contents, run
+from tests.shared import shared
 
 
 @pytest.fixture(scope="module")
@@ -158,3 +162,11 @@ def test_what_is_no_adjudication_is_refused_by_its_number(store: Path, text: str
     assert done.exit_code == 2
     assert words in done.output
     assert not (store / "site").exists()
+
+
+def test_what_is_known_of_shipped_kernels_names_kernels_that_are_shipped() -> None:
+    curated = json.loads(shared("kernels/aiter/CURATED.json").read_text("utf-8"))
+    names = [f"aiter/{each['path'].removeprefix('hsa/')}" for each in curated["objects"]]
+    causes = _read_adjudications(KNOWN)
+    assert {each.says for each in causes} == {"public fix", "read by hand"}
+    assert not [each for each in causes if not any(fnmatchcase(name, own) for own in each.files for name in names)]
