@@ -123,6 +123,7 @@ CAMPAIGNS = (
     ),
     _benchmark("wrong_orders", "--seed {seed}", r"^(\d+) drawn", r"drawn, (\d+) missed"),
     _benchmark("bank_oracle", "", r"^(\d+) instructions by a rule", r"kernels: (\d+) differ"),
+    _benchmark("verdict_table", "--compiled --twice", r"^again, .*: ([\d,]+) files", r"files, (\d+) differ$"),
     _benchmark("same_verdicts", "--slower 10 --without-core", r"^(\d+) objects, judged", r"(\d+) verdicts differ"),
     # Emitted kernels.
     _benchmark(

@@ -26,7 +26,7 @@ from tests.findings.smallest import raised
 
 
 def test_a_stopped_search_gives_a_proved_schedule_all_the_same() -> None:
-    """Lists place it at a longer interval, of which nothing is claimed; with one copy each loads and reads take turns."""
+    """Lists place it at a longer interval; with one copy of each tile loads and reads would take turns."""
     stop = Stop()
     stop.ask()
     with stop.governing():

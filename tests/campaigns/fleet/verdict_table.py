@@ -1,6 +1,6 @@
 """The public table of verdicts: takes a repository's history, writes pages of all its code objects, prints counts.
 
-    python -m benchmarks.verdict_table -o SITE [--history DIR] [--commit C] [--compiled] [--own] [--every N] [--twice]
+    python -m benchmarks.verdict_table [-o SITE] [--history DIR] [--commit C] [--compiled] [--own] [--every N] [--twice]
 
 The objects of one commit of ROCm/aiter (`--history` names a git directory), those of ../shared/kernels/compiled, and
 rota's own kernels are laid into one folder; `rota check` judges it with its defaults, and `rota report` writes the
@@ -35,7 +35,7 @@ def lay_out(folder: Path, asked: argparse.Namespace) -> None:
         for name in list_objects(asked.history, "hsa", asked.commit)[:: asked.every]:
             _write(folder / "aiter" / Path(name).relative_to("hsa"), read_version(asked.history, asked.commit, name))
     if asked.compiled:
-        compiled = shared_folder() / "kernels" / "compiled"
+        compiled = shared_folder("kernels") / "compiled"
         for file in sorted(compiled.rglob("*.hsaco"))[:: asked.every]:
             _write(folder / "compiled" / file.relative_to(compiled), file.read_bytes())
     if asked.own:
@@ -80,6 +80,12 @@ def print_counts(site: Path) -> None:
         print(f"{name}: {value}")
 
 
+def _swap(line: str) -> tuple[str, str]:
+    """A file's name, and its digest."""
+    digest, name = line.split(maxsplit=1)
+    return name, digest
+
+
 def _source(row: dict[str, str]) -> str:
     """The first folder, and of AITER the device's, too."""
     parts = Path(row["file"]).parts
@@ -88,7 +94,7 @@ def _source(row: dict[str, str]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("-o", "--output", type=Path, help="the folder of the pages, if they are to stay")
     parser.add_argument("--history", type=Path)
     parser.add_argument("--commit", default=COMMIT)
     parser.add_argument("--compiled", action="store_true")
@@ -101,10 +107,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="rota-table-") as scratch:
         place = Path(scratch)
         lay_out(place / "objects", asked)
-        sums = judge(place / "objects", (asked.store or place / "store").resolve(), asked.output.resolve(), asked.jobs)
-        print_counts(asked.output)
+        site, store = (asked.output or place / "pages").resolve(), (asked.store or place / "store").resolve()
+        sums = judge(place / "objects", store, site, asked.jobs)
+        print_counts(site)
         if asked.twice:
             again = judge(place / "objects", place / "again", place / "site", asked.jobs)
-            print(f"again, with an empty store: {len(sums.splitlines()):,} files, the same digests: {again == sums}")
-            return int(again != sums)
+            before, after = (dict(map(_swap, each.splitlines())) for each in (sums, again))
+            differ = sum(before.get(name) != after.get(name) for name in before.keys() | after.keys())
+            print(f"again, with an empty store: {len(before):,} files, {differ} differ")
+            return int(differ > 0)
     return 0
