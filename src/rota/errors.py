@@ -15,8 +15,8 @@ The exception tree (every one carries the findings that caused it)::
     └── TuneError           S   a library can't be tuned: its space, its shapes, its store or its workers
 
 Code families: D declare, G graph, O order, P program and phases, W waits, B barriers, R races, V values,
-L limits (registers, LDS, counters), T toolchain, I isa audit, M measurements and whole problems, S spaces and stores of
-a tuned library.  `CODES` lists every code with its meaning.
+L limits (registers, LDS, counters), T toolchain, I machine code, M measurements and whole problems, S spaces and stores
+of a tuned library.  `CODES` lists every code with its meaning.
 """
 
 from __future__ import annotations

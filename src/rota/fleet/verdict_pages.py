@@ -164,7 +164,7 @@ class VerdictSite:
         return render(
             "verdicts.html",
             title=f"{counts[Status.PROVED.value]:,} of {several(len(run.rows), 'kernel')} proved race-free in LDS",
-            about=f"{run.place or 'kernels'}, judged by rota {run.version}.",
+            about=f"{'Kernels' if run.place in {'', '.'} else run.place}, judged by rota {run.version}.",
             counts=[(status, counts[status], tone) for status, tone in _TONES.items() if counts[status]],
             levels=[(name, levels[name]) for name in (*shown, "nothing") if levels[name]],
             headlines=self.headlines(),

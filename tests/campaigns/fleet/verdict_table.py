@@ -23,6 +23,7 @@ from pathlib import Path
 from rota.fleet.verdict_pages import SUMS
 from tests.campaigns.history import list_objects, read_version
 from tests.campaigns.shared_folder import shared_folder
+from tests.campaigns.whole.own_kernels import own_kernels
 
 KNOWN = Path(__file__).with_name("known.toml")
 COMMIT = "e4048607"
@@ -44,8 +45,6 @@ def lay_out(folder: Path, asked: argparse.Namespace) -> None:
 
 
 def _own_kernels(every: int) -> Iterator[tuple[str, bytes]]:
-    from benchmarks.prove_own import own_kernels
-
     for number, (name, compiled) in enumerate(own_kernels()):
         if number % every == 0:
             yield "_".join(name.split()).replace("/", "_"), compiled().hsaco
