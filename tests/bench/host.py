@@ -20,8 +20,8 @@ from rota.bench.bench_plan import (
     BenchPlan,
     KernelLaunch,
     PointerSlot,
+    write_bench,
 )
-from rota.bench.host_program import write_bench
 from rota.isa.binary.toolchain import find_toolchain
 
 STAND_IN = Path(__file__).parent / "stand_in"

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from rota.audit.audit import audit_gemm
-from rota.emit.asm_spacing import Maker
 from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_loop import GemmLoop
 from rota.emit.gemm.gemm_plan import gemm_plan, issue_of, spacing_of
@@ -29,7 +28,7 @@ from rota.emit.gemm.gemm_tile import (
     gemm_tile,
 )
 from rota.emit.gemm.hip_gemm import emit_gemm
-from rota.emit.planning import with_register_waits
+from rota.emit.planning import Maker, with_register_waits
 from rota.emit.whole.whole_host import emit_launcher, emit_project
 from rota.emit.whole.whole_kernel import emit_whole, whole_name
 from rota.emit.whole.whole_options import Output, WholeGemm, parse_options

@@ -6,7 +6,7 @@ import pytest
 
 from rota.errors import IsaError
 from rota.improve.loop_block import LoopBlock, count_moved, may_be_repeated, read_block, respell_wait
-from rota.improve.weaker_waits import find_weaker_waits
+from rota.improve.order_search import find_weaker_waits
 from rota.isa.disassembly import read_listing
 from rota.prove.operation import read_operation
 from rota.targets.registry import architecture_named

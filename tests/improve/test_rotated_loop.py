@@ -10,7 +10,7 @@ import pytest
 
 from rota.errors import ToolchainError
 from rota.improve.loop_block import LoopBlock, make_nop, read_block
-from rota.improve.rotated_loop import Cut, list_cuts, rotate
+from rota.improve.patched_code import Cut, list_cuts, rotate
 from rota.improve.same_kernel import find_difference
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.elf import read_elf

@@ -14,11 +14,10 @@ from rota.cycles.record import record
 from rota.cycles.timeline import Lane, Timeline
 from rota.program.kinds import Phase
 from rota.program.lowered import LoweredProgram
-from rota.view.draw import draw
+from rota.view.draw import draw, text_timeline
 from rota.view.page import show
 from rota.view.perfetto_trace import perfetto_trace
 from rota.view.scene import Key, Stripe, arrange, reasons_of
-from rota.view.terminal import text_timeline
 from tests.cycles.two_roles import producer_consumer
 from tests.wording.golden import mentions, worded
 

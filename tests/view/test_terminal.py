@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from rota.cycles.timeline import Lane
+from rota.view.draw import COLUMNS, text_timeline
 from rota.view.scene import Mark, Scene, StallMark, Stripe
-from rota.view.terminal import COLUMNS, text_timeline
 from tests.view.scenes import BAND, SCENE, bar
 
 

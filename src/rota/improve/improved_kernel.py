@@ -15,11 +15,9 @@ from typing import NamedTuple
 from rota.cycles.predict import predict
 from rota.errors import IsaError, ProgramError
 from rota.improve.loop_block import LoopBlock, count_moved, make_nop, read_block, refuse
-from rota.improve.order_search import LEAST_GAIN, Order, ScoredLoop, find_orders, sketch
-from rota.improve.patched_code import Arrangement, patch
-from rota.improve.rotated_loop import list_cuts, rotate
+from rota.improve.order_search import LEAST_GAIN, Order, ScoredLoop, find_orders, find_weaker_waits, sketch
+from rota.improve.patched_code import Arrangement, list_cuts, patch, rotate
 from rota.improve.same_kernel import find_difference
-from rota.improve.weaker_waits import find_weaker_waits
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction

@@ -24,8 +24,7 @@ from rota.emit.text import Template, identifier, sync_text
 from rota.errors import ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import read_object
-from rota.languages.language_code import LanguageCode, run_compiler
-from rota.languages.plain_kernel import PlainKernel, log2
+from rota.languages.language_code import LanguageCode, PlainKernel, log2, run_compiler
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.kinds import Phase
 

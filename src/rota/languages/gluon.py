@@ -17,8 +17,7 @@ from rota.emit.gemm.gemm_binding import InterleavedBinding
 from rota.emit.gemm.gemm_plan import GemmPlan, Statement, gemm_plan
 from rota.emit.gemm.gemm_tile import Dma, Element, Factor, LdsRead, Mfma, Register
 from rota.emit.text import Template, identifier, is_alone, sync_text
-from rota.languages.language_code import LanguageCode
-from rota.languages.plain_kernel import PlainKernel
+from rota.languages.language_code import LanguageCode, PlainKernel
 from rota.pipeline.geometry import WAVE_GRIDS, KernelGeometry
 from rota.program.kinds import OpKind, Phase
 from rota.targets.device import registers_per_lane

@@ -20,8 +20,7 @@ from rota.emit.text import Template, identifier, remark, sync_text
 from rota.errors import ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain
-from rota.languages.language_code import LanguageCode, run_compiler
-from rota.languages.plain_kernel import PlainKernel
+from rota.languages.language_code import LanguageCode, PlainKernel, run_compiler
 from rota.pipeline.geometry import KernelGeometry
 from rota.pipeline.op import DoubleBufferTag, FrameworkTag, KOffsetKind, OpDesc
 from rota.program.entry import Entry

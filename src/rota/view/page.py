@@ -18,9 +18,8 @@ from rota.program.kinds import Phase
 from rota.program.lowered import Lowerable
 from rota.registry import Registry
 from rota.view.diff import ScheduleDiff
-from rota.view.draw import DARK, LEFT, LIGHT, RIGHT, draw
+from rota.view.draw import DARK, LEFT, LIGHT, RIGHT, draw, text_timeline
 from rota.view.scene import Key, Scene, arrange, reasons_of
-from rota.view.terminal import text_timeline
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -20,7 +20,7 @@ from random import Random
 
 from rota.errors import RotaError
 from rota.improve.loop_block import LoopBlock, depends, make_nop, read_block, respell_wait
-from rota.improve.rotated_loop import list_cuts, rotate
+from rota.improve.patched_code import list_cuts, rotate
 from rota.improve.same_kernel import find_difference
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import read_object

@@ -149,8 +149,7 @@ class _Bench:
             plan_pair(code, code, names[0], self._description)
 
     def write(self, code: CodeObject, made: ImprovedKernel, back: str) -> str:
-        from rota.bench.bench_plan import plan_pair
-        from rota.bench.host_program import write_bench
+        from rota.bench.bench_plan import plan_pair, write_bench
 
         folder = Path(str(self._folder))
         files = write_bench(plan_pair(code, made.code, made.name, self._description), back=back)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rota.cli.code_file import Block, block_option, compiler_option, device_option, dynamic_lds_option, find_code
-from rota.cli.commands.check_code import shorten_paths
+from rota.cli.commands.check import shorten_paths
 from rota.cli.output import give, json_option, progress
 from rota.errors import Finding, RotaError, Severity, several
 

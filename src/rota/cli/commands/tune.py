@@ -187,7 +187,7 @@ def _write_benches(
     library: TunedLibrary, folder: Path, again: Sequence[str], plans: Sequence[MeasuringPlan] | None
 ) -> list[str]:
     """A benchmark for each device, in a folder of its name; `again` are the arguments that tune the same."""
-    from rota.bench.host_program import write_bench
+    from rota.bench.bench_plan import write_bench
     from rota.tune.tune_bench import keep_subjects, list_open, plan_library
 
     lines = []

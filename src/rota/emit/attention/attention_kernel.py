@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.asm_spacing import AsmSpacing
 from rota.emit.attention.attention_ops import (
     BLOCK,
     DEPTH,
@@ -25,7 +24,7 @@ from rota.emit.attention.attention_ops import (
 from rota.emit.emission import unfit
 from rota.emit.gemm.gemm_words import asm_resource, builtin_resource, macros
 from rota.emit.gemm.program_form import LoopForm, form_of
-from rota.emit.planning import plan_schedule
+from rota.emit.planning import AsmSpacing, plan_schedule
 from rota.emit.text import (
     FIRST_MARK,
     LAST_MARK,

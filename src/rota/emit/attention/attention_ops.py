@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.check import bad_field, check_ints, check_types
-from rota.emit.asm_spacing import Issue, Maker
 from rota.emit.gemm.program_form import count_copies
+from rota.emit.planning import Issue, Maker
 from rota.errors import DeclarationError
 from rota.program.entry import Entry, Place, Space
 from rota.program.kinds import Phase
