@@ -17,8 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from typing import NamedTuple, Protocol
 
-from rota.audit.audit import Audit
-from rota.audit.compare import build_found_program
+from rota.audit.audit import Audit, build_found_program
 from rota.audit.gemm_launch import GemmProgram
 from rota.audit.machine_loop import expect_gemm, read_machine_loop
 from rota.cycles.predict import predict

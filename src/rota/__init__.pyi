@@ -80,13 +80,11 @@ from rota.pipeline.config import (
     BlockSizing as BlockSizing,
     FragOrder as FragOrder,
     LoopCarriedSpec as LoopCarriedSpec,
-    PipelineConfig as PipelineConfig,
-    WarpStaggerRule as WarpStaggerRule,
-)
-from rota.pipeline.cost import (
     OpCost as OpCost,
+    PipelineConfig as PipelineConfig,
     TargetCostModel as TargetCostModel,
     TargetProfile as TargetProfile,
+    WarpStaggerRule as WarpStaggerRule,
     annotate_ops as annotate_ops,
 )
 from rota.pipeline.geometry import KernelGeometry as KernelGeometry

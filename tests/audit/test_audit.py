@@ -5,8 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from rota import CompiledSchedule, KernelGeometry
-from rota.audit.audit import audit_gemm
-from rota.audit.compare import WaitVerdict
+from rota.audit.audit import WaitVerdict, audit_gemm
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.isa.binary.toolchain import find_toolchain
 from tests.audit import sabotage

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.audit.compare import WaitVerdict
+from rota.audit.audit import WaitVerdict
 from tests.campaigns.pages.naive import versions
 from tests.emit.kernels import SMALL, by_values
 

@@ -16,7 +16,7 @@ from rota.pipeline.body import (
     single_buffer_reorder,
 )
 from rota.pipeline.compiler import compile_schedule
-from rota.pipeline.cost import annotate_ops
+from rota.pipeline.config import annotate_ops
 from rota.pipeline.op import OpDesc, SingleBufferTag
 from rota.pipeline.phases import derive_single_buffer_phases
 from rota.program.kinds import OpRole, ResourceKind

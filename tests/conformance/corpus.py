@@ -18,8 +18,7 @@ from rota.kernels.ping_pong import DeclarativeSchedule
 from rota.kernels.target_profiles import mi355x_target
 from rota.order.acyclic.problem import DepEdge, DepKind
 from rota.pipeline.body import double_buffer_reorder
-from rota.pipeline.config import BlockSizing, FragOrder, PipelineConfig, WarpStaggerRule
-from rota.pipeline.cost import TargetProfile, annotate_ops
+from rota.pipeline.config import BlockSizing, FragOrder, PipelineConfig, TargetProfile, WarpStaggerRule, annotate_ops
 from rota.pipeline.geometry import KernelGeometry
 from rota.pipeline.op import DoubleBufferTag, FrameworkTag, KOffsetKind, OpDesc, ScheduleEntry, SingleBufferTag
 from rota.pipeline.schedule import PipelineSchedule

@@ -26,8 +26,7 @@ from rota.emit.gemm.gemm_tile import (
     Piece,
     gemm_tile,
 )
-from rota.emit.gemm.gemm_words import COLUMN_HALVES
-from rota.emit.gemm.hip_gemm import emit_gemm
+from rota.emit.gemm.hip_gemm import COLUMN_HALVES, emit_gemm
 from rota.emit.gemm.lds_layout import ColumnPanels, column_panels
 from rota.emit.gemm.program_form import TileOperands
 from rota.emit.text import apart_text

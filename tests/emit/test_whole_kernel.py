@@ -13,9 +13,8 @@ from rota.audit.audit import audit_gemm
 from rota.audit.machine_loop import MachineLoop, read_machine_loop
 from rota.emit.gemm.gemm_tile import gemm_tile
 from rota.emit.gemm.hip_gemm import emit_gemm
-from rota.emit.whole.whole_finish import check_room
 from rota.emit.whole.whole_host import emit_launcher, emit_project
-from rota.emit.whole.whole_kernel import emit_whole, whole_name
+from rota.emit.whole.whole_kernel import check_room, emit_whole, whole_name
 from rota.emit.whole.whole_options import Output, WholeGemm, parse_options
 from rota.isa.binary.toolchain import find_toolchain
 from rota.prove.kernel_proof import prove_object

@@ -26,8 +26,7 @@ from rota import (
     compile_schedule,
     mi355x_target,
 )
-from rota.pipeline.compiled_pipeline import CompiledPipeline
-from rota.pipeline.lower import lower
+from rota.pipeline.compiled_pipeline import CompiledPipeline, lower
 from rota.pipeline.op import entries_of
 from rota.program.entry import Entry
 from rota.program.lowered import Lowerable, LoweredProgram

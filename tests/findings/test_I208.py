@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from rota.audit.compare import WaitVerdict
+from rota.audit.audit import WaitVerdict
 from rota.program.kinds import Phase
 from tests.audit.tiny import codes, tiny_audit, tiny_phases
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from rota import KernelGeometry, Pipeline4Wave, Severity, compile_schedule, verify
-from rota.sync import plan
+from rota.sync import repair
 
 
 def test_a_repair_cut_short_is_safe_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "EFFORT", 1e-9)
+    monkeypatch.setattr(repair, "EFFORT", 1e-9)
     compiled = compile_schedule(Pipeline4Wave(KernelGeometry()))
     (note,) = (finding for finding in compiled.findings if finding.code == "W102")
     assert note.severity is Severity.NOTE

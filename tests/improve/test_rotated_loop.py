@@ -17,7 +17,7 @@ from rota.isa.binary.elf import read_elf
 from rota.isa.binary.grown_code import append_words, find_room
 from rota.isa.disassembly import Instruction
 from rota.isa.launch.loaded_kernel import load_kernel
-from rota.lift.natural_loops import find_loops
+from rota.lift.lifted_loop import find_loops
 from rota.prove.operation import read_operation
 from rota.prove.slicing import derive_successors
 from rota.targets.registry import architecture_named

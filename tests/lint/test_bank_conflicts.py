@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rota.lint.bank_conflicts import BankClocks, Certainty, LdsSite, bound_clocks, count_conflicts
 from rota.lint.kernel_report import LintOptions
+from rota.lint.lane_addresses import BankClocks, Certainty, LdsSite, bound_clocks, count_conflicts
 from rota.targets.registry import architecture_named
 from tests.campaigns.machine_code import bank_oracle
 from tests.campaigns.machine_code.bank_oracle import BANKS, GROUPS, compare, load, lose, serve

@@ -1,8 +1,8 @@
 """Repairs by trying everything: takes a small program, gives the cost of the cheapest insertions at any gap.
 
 Cost is (barriers added, waits added or strengthened, how many of these stand in the loop, strength lost), compared in
-that order, as `rota.sync.plan` does.  Whether a program is safe is decided here, by running it for the trip counts 0 to
-4 as docs/machine_model.md describes; nothing is shared with `rota.sync` or `rota.verify`.
+that order, as `rota.sync.repair` does.  Whether a program is safe is decided here, by running it for the trip counts 0
+to 4 as docs/machine_model.md describes; nothing is shared with `rota.sync` or `rota.verify`.
 
 The search leans on one fact: with every chosen wait a full drain and the barriers fixed, a race is mended by one wait
 or not at all, so that the waits needed are those that hit, for every race, one of the waits that mend it alone.

@@ -10,7 +10,6 @@ from rota import DoubleBufferTag, OpDesc, OpRole, PipelineConfig, ResourceKind, 
 from rota.kernels.gemm import GEMM_SHAPES
 from rota.pipeline.compiled_pipeline import CompiledPipeline
 from rota.program.entry import Entry
-from rota.sync import plan
 from rota.sync.repair import repair
 from rota.values.compile_loop import compile_loop
 from tests.findings.proofs import fragment, load, loop, mma
@@ -94,7 +93,7 @@ def test_a_search_that_was_cut_short_says_so_and_leaves_nothing_needless(
         certificate=None,
     )
     least = mended(bare)
-    monkeypatch.setattr(plan, "EFFORT", effort)
+    monkeypatch.setattr("rota.sync.repair.EFFORT", effort)
     done = repair(bare.lowered)
     fixed = bare.synchronised(done)
     assert done.cut_short or cost_of(fixed.lowered, done.repairs) == cost_of(least.lowered, least.repairs)

@@ -15,9 +15,8 @@ import pytest
 from rota.predict.predict_problem import GemmProblem, predict_problem
 from rota.targets import registry
 from rota.tune import point as points, winners
-from rota.tune.dispatch_table import table_files
+from rota.tune.dispatch_table import list_rows, table_files
 from rota.tune.point import PointStatus
-from rota.tune.shape_rows import list_rows
 from rota.tune.space import ProblemShape, Swizzle
 from rota.tune.store import Store
 from rota.tune.tune_library import TunedLibrary, library_in, tune_library

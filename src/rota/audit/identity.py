@@ -42,7 +42,7 @@ from rota.emit.gemm.gemm_tile import (
     of_piece,
     of_scale,
 )
-from rota.emit.gemm.gemm_words import COLUMN_HALVES, PACK, PAIR_READ, SCALE_DMA
+from rota.emit.gemm.hip_gemm import COLUMN_HALVES, PACK, PAIR_READ, SCALE_DMA
 from rota.errors import Finding
 from rota.isa.disassembly import Instruction
 from rota.isa.opcodes import IsaUnit

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.emission import Emission, Emitter, refuse_count, unfit
-from rota.emit.gemm.gemm_words import macros
+from rota.emit.gemm.hip_gemm import macros
 from rota.emit.gemm.program_form import ProgramForm, form_of
 from rota.emit.planning import plan_schedule
 from rota.emit.text import (

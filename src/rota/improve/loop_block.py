@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from rota.errors import IsaError
 from rota.isa.disassembly import Instruction
 from rota.isa.opcodes import MemSpace, Trait
-from rota.lift.natural_loops import is_matrix
+from rota.lift.lifted_loop import is_matrix
 from rota.prove.operation import Operation, OperationKind, mark_counted, read_operation
 from rota.targets.architecture import Architecture
 

@@ -20,8 +20,7 @@ from rota.cycles.predict import predict
 from rota.improve.loop_block import LoopBlock, make_nop, respell_wait
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction
-from rota.lift.lifted_loop import LiftedLoop, OperationPlaces, derive_ops
-from rota.lift.natural_loops import is_matrix
+from rota.lift.lifted_loop import LiftedLoop, OperationPlaces, derive_ops, is_matrix
 from rota.program.entry import Entry
 from rota.program.kinds import Phase
 from rota.program.lowered import LoweredProgram

@@ -15,7 +15,7 @@ from rota.kernels.kernel import Kernel
 from rota.kernels.ping_pong import DeclarativeSchedule
 from rota.kernels.single_buffer import SchedGroupHints, SingleBufferSchedule
 from rota.kernels.target_profiles import mi355x_target
-from rota.pipeline.cost import TargetProfile
+from rota.pipeline.config import TargetProfile
 from rota.pipeline.geometry import KernelGeometry
 from rota.pipeline.schedule import PipelineSchedule
 from rota.pipeline.schedule_config import ScheduleConfig

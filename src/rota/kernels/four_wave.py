@@ -9,8 +9,7 @@ from rota.kernels.target_profiles import mi355x_target
 from rota.order.acyclic.problem import DepEdge, SchedulingStrategy
 from rota.pipeline.block import PipelineProgram, emit_minimal_barrier_block
 from rota.pipeline.body import PipelineBody
-from rota.pipeline.config import PipelineConfig, WarpStaggerRule
-from rota.pipeline.cost import TargetProfile, annotate_ops
+from rota.pipeline.config import PipelineConfig, TargetProfile, WarpStaggerRule, annotate_ops
 from rota.pipeline.geometry import KernelGeometry
 from rota.pipeline.op import CHANNEL_A, CHANNEL_B, DoubleBufferTag, KOffsetKind, OpDesc
 from rota.pipeline.phases import derive_cross_stage_rotation_edges, filter_spurious_cross_stage_flow

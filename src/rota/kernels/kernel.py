@@ -24,8 +24,7 @@ from rota.compiled.proved import CompiledProgram, proved, repaired
 from rota.errors import Concern, DeclarationError, Finding, RotaError, Severity
 from rota.kernels.gemm import BF16
 from rota.pipeline.compiler import ScheduleCompiler
-from rota.pipeline.config import PipelineConfig
-from rota.pipeline.cost import TargetProfile
+from rota.pipeline.config import PipelineConfig, TargetProfile
 from rota.pipeline.geometry import KernelGeometry
 from rota.pipeline.schedule import PipelineSchedule
 from rota.pipeline.schedule_config import ScheduleConfig

@@ -6,8 +6,7 @@ from rota.check import bad_field
 from rota.kernels.target_profiles import mi355x_target
 from rota.order.acyclic.problem import SchedulingStrategy
 from rota.pipeline.body import PipelineBody, double_buffer_reorder
-from rota.pipeline.config import PipelineConfig
-from rota.pipeline.cost import TargetProfile, annotate_ops
+from rota.pipeline.config import PipelineConfig, TargetProfile, annotate_ops
 from rota.pipeline.op import CHANNEL_A, CHANNEL_B, DoubleBufferTag, KOffsetKind, OpDesc
 from rota.pipeline.schedule import PipelineSchedule
 from rota.pipeline.schedule_config import ScheduleConfig

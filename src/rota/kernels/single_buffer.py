@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from rota.check import bad_field, check_ints, is_int
 from rota.kernels.target_profiles import mi355x_single_buffer_target
 from rota.pipeline.body import PipelineBody, optimize_within_barriers, single_buffer_reorder
-from rota.pipeline.config import PipelineConfig
-from rota.pipeline.cost import TargetProfile, annotate_ops
+from rota.pipeline.config import PipelineConfig, TargetProfile, annotate_ops
 from rota.pipeline.op import InstructionGroup, OpDesc, ScheduleEntry, SingleBufferTag
 from rota.pipeline.rules import derive_edges_from_ops
 from rota.pipeline.schedule import PipelineSchedule

@@ -7,8 +7,16 @@ from __future__ import annotations
 
 from rota.check import is_int
 from rota.errors import DeclarationError
-from rota.pipeline.config import BlockSizing, FragOrder, LoopCarriedSpec, PipelineConfig, WarpStaggerRule
-from rota.pipeline.cost import OpCost, TargetCostModel, TargetProfile
+from rota.pipeline.config import (
+    BlockSizing,
+    FragOrder,
+    LoopCarriedSpec,
+    OpCost,
+    PipelineConfig,
+    TargetCostModel,
+    TargetProfile,
+    WarpStaggerRule,
+)
 from rota.pipeline.op import DoubleBufferTag, SingleBufferTag
 from rota.program.kinds import OpRole, ResourceKind
 

@@ -21,10 +21,8 @@ from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import KernelFacts
 from rota.isa.disassembly import Instruction, expand_pairs, expand_vskip
 from rota.isa.opcodes import MemVerb
-from rota.lift.lifted_loop import LiftedLoop, lift_kernel
-from rota.lift.natural_loops import find_bodies
-from rota.lint.bank_conflicts import BankRecorder, Certainty, LdsSite
-from rota.lint.touched_lines import LINE_BYTES, TouchedLines, find_lines
+from rota.lift.lifted_loop import LiftedLoop, find_bodies, lift_kernel
+from rota.lint.lane_addresses import LINE_BYTES, BankRecorder, Certainty, LdsSite, TouchedLines, find_lines
 from rota.program.kinds import OpKind, Unit
 from rota.program.lowered import LoweredProgram
 from rota.prove.advice import find_needed

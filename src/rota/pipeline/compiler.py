@@ -23,10 +23,9 @@ from rota.pipeline.build import (
     derive_program,
     verify_schedule,
 )
-from rota.pipeline.compiled_pipeline import CompiledPipeline, note_moved_by_hand, note_moved_ops
+from rota.pipeline.compiled_pipeline import CompiledPipeline, EffectTerms, note_moved_by_hand, note_moved_ops
 from rota.pipeline.config import PipelineConfig
 from rota.pipeline.geometry import KernelGeometry
-from rota.pipeline.lower import EffectTerms
 from rota.pipeline.op import CHANNEL_A, CHANNEL_B, OpDesc, ScheduleEntry, number_ops
 from rota.pipeline.phases import (
     derive_epilogue_blocks,

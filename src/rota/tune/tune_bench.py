@@ -29,7 +29,7 @@ from rota.bench.bench_plan import (
 )
 from rota.bench.bench_results import COLUMNS, Bits, MeasuredCase, Mode, read_results
 from rota.emit.gemm.gemm_tile import GemmTile, gemm_tile
-from rota.emit.whole.whole_finish import PARTIAL_UNIT
+from rota.emit.whole.whole_kernel import PARTIAL_UNIT
 from rota.emit.whole.whole_options import PARAMETERS, REDUCTION_THREADS, WholeGemm
 from rota.errors import MeasureError, TuneError
 from rota.isa.binary.code_object import CodeObject

@@ -13,8 +13,7 @@ from typing import NamedTuple
 from rota.cycles.timeline import Lane
 from rota.errors import CODES
 from rota.targets.registry import device_named
-from rota.tune.dispatch_table import by_kernel, coverage
-from rota.tune.shape_rows import ShapeRow, basis_of, list_rows, say_chance
+from rota.tune.dispatch_table import ShapeRow, basis_of, by_kernel, coverage, list_rows, say_chance
 from rota.tune.tune_library import DeviceTable, TunedLibrary
 from rota.tune.winners import MEASURED
 from rota.view.draw import DARK, HUES, LIGHT, Theme, ink, mix

@@ -35,8 +35,8 @@ from rota.isa.launch.interleaving import EARLIEST
 from rota.isa.launch.loaded_kernel import LoadedKernel, load_kernel
 from rota.isa.memory import lds_ops
 from rota.isa.wave.wave import Wave
-from rota.lint.bank_conflicts import Certainty, LdsSite
 from rota.lint.kernel_report import LintOptions, lint_instructions
+from rota.lint.lane_addresses import Certainty, LdsSite
 from rota.prove.verdict import Budget
 from tests.campaigns.machine_code.value_oracle import of_corpus
 from tests.campaigns.machine_code.value_record import Launch

@@ -25,7 +25,7 @@ from rota.improve.same_kernel import find_difference
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import read_object
 from rota.isa.disassembly import Instruction
-from rota.lift.natural_loops import find_loops
+from rota.lift.lifted_loop import find_loops
 from rota.prove.kernel_proof import prove
 from rota.prove.operation import SCC_BIT, OperationKind, read_operation
 from rota.prove.slicing import derive_successors

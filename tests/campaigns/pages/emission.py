@@ -13,8 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rota.audit.audit import Audit, audit_gemm
-from rota.audit.compare import WaitVerdict
+from rota.audit.audit import Audit, WaitVerdict, audit_gemm
 from rota.emit.gemm.gemm_tile import gemm_tile
 from rota.emit.gemm.hip_gemm import emit_gemm
 from rota.emit.gemm.lds_layout import bank_conflicts, free_layout, plain_layout

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rota.audit.gemm_launch import pack
 from rota.emit.gemm.gemm_tile import BLayout
-from rota.emit.whole.whole_finish import PARTIAL_UNIT
+from rota.emit.whole.whole_kernel import PARTIAL_UNIT
 from rota.emit.whole.whole_options import PARAMETERS, REDUCTION_THREADS, EpilogueStep, Output, WholeGemm
 from rota.errors import Finding, IsaError
 from rota.isa.launch.interleaving import some_interleavings

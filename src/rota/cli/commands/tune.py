@@ -15,7 +15,7 @@ from rota.cli.output import give, json_option, progress, tell, write_files
 from rota.errors import several
 
 if TYPE_CHECKING:
-    from rota.tune.shape_rows import ShapeRow
+    from rota.tune.dispatch_table import ShapeRow
     from rota.tune.space import TuneSpace
     from rota.tune.tune_bench import MeasuringPlan
     from rota.tune.tune_library import Tally, TunedLibrary
@@ -166,7 +166,7 @@ def _plan_hours(library: TunedLibrary, runs: float) -> list[MeasuringPlan]:
 
 
 def _describe(plan: MeasuringPlan, hours: float | None, run_seconds: float) -> list[str]:
-    from rota.tune.shape_rows import short_names
+    from rota.tune.dispatch_table import short_names
 
     planned = f"{plan.runs:,} are planned, for {several(len(plan.chosen), 'shape')} of {plan.shapes:,}"
     budget = f"{hours:g} h are {plan.budget:,} runs of {run_seconds:g} s, which is an assumption"
@@ -238,13 +238,13 @@ def _write_files(library: TunedLibrary) -> list[str]:
 
 def _list_rows(library: TunedLibrary) -> list[list[ShapeRow]]:
     """Those of each table."""
-    from rota.tune.shape_rows import list_rows
+    from rota.tune.dispatch_table import list_rows
 
     return [list(list_rows(table)) for table in library.tables]
 
 
 def _tables(library: TunedLibrary, found: Sequence[list[ShapeRow]]) -> list[str]:
-    from rota.tune.shape_rows import basis_of, summarize
+    from rota.tune.dispatch_table import basis_of, summarize
 
     lines = []
     for table, rows in zip(library.tables, found, strict=True):
@@ -260,7 +260,7 @@ def _tables(library: TunedLibrary, found: Sequence[list[ShapeRow]]) -> list[str]
 
 
 def _data(library: TunedLibrary, found: Sequence[list[ShapeRow]], written: list[str]) -> dict[str, Any]:
-    from rota.tune.shape_rows import basis_of
+    from rota.tune.dispatch_table import basis_of
     from rota.tune.tune_bench import list_open
 
     return {

@@ -22,7 +22,7 @@ from rota.emit.attention.attention_ops import (
     name_registers,
 )
 from rota.emit.emission import unfit
-from rota.emit.gemm.gemm_words import asm_resource, builtin_resource, macros
+from rota.emit.gemm.hip_gemm import asm_resource, builtin_resource, macros
 from rota.emit.gemm.program_form import LoopForm, form_of
 from rota.emit.planning import AsmSpacing, plan_schedule
 from rota.emit.text import (

@@ -46,8 +46,7 @@ from rota.pipeline.build import (
     order_problem,
     verify_schedule,
 )
-from rota.pipeline.compiled_pipeline import CompiledPipeline
-from rota.pipeline.lower import EffectTerms
+from rota.pipeline.compiled_pipeline import CompiledPipeline, EffectTerms
 from rota.pipeline.op import FrameworkTag, OpDesc, ScheduleEntry
 from rota.pipeline.phases import (
     derive_epilogue_from_program,

@@ -14,8 +14,7 @@ from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
 from rota.emit.gemm.gemm_tile import BLayout, Element, Factor, GemmTile
 from rota.emit.text import Template, identifier
-from rota.emit.whole.whole_finish import PARTIAL_UNIT
-from rota.emit.whole.whole_kernel import WholeKernel, print_whole, whole_name
+from rota.emit.whole.whole_kernel import PARTIAL_UNIT, WholeKernel, print_whole, whole_name
 from rota.emit.whole.whole_options import PARAMETERS, REDUCTION_THREADS, EpilogueStep, Output, WholeGemm, spoken
 from rota.errors import EmissionError
 from rota.pipeline.geometry import KernelGeometry
