@@ -6,7 +6,7 @@ to nothing, and `import rota.isa` loads no scheduler.  `__init__.pyi` lists the 
 
 import importlib
 
-from rota.lazy_names import read_stub
+from rota.registry import read_stub
 from rota.verify.prove import verify as verify  # at once: the folder of that name would take its place
 from rota.version import __version__ as __version__
 

@@ -20,12 +20,15 @@ from rota.errors import (
 from rota.isa.launch.loaded_kernel import LoadedKernel as LoadedKernel, load_kernel as load_kernel
 from rota.isa.launch.orders import LaunchResult as LaunchResult
 from rota.kernels.four_wave import Pipeline4Wave as Pipeline4Wave
-from rota.kernels.ping_pong import DeclarativeSchedule as DeclarativeSchedule
-from rota.kernels.single_buffer import SchedGroupHints as SchedGroupHints, SingleBufferSchedule as SingleBufferSchedule
-from rota.kernels.target_profiles import (
+from rota.kernels.ping_pong import (
+    DeclarativeSchedule as DeclarativeSchedule,
     derive_safe_max_globals as derive_safe_max_globals,
-    mi355x_single_buffer_target as mi355x_single_buffer_target,
     mi355x_target as mi355x_target,
+)
+from rota.kernels.single_buffer import (
+    SchedGroupHints as SchedGroupHints,
+    SingleBufferSchedule as SingleBufferSchedule,
+    mi355x_single_buffer_target as mi355x_single_buffer_target,
 )
 from rota.order.acyclic.cpsat import CpSatScheduler as CpSatScheduler
 from rota.order.acyclic.greedy import (
@@ -75,7 +78,11 @@ from rota.pipeline.body import (
 )
 from rota.pipeline.build import build_kernel_program as build_kernel_program, verify_schedule as verify_schedule
 from rota.pipeline.compiled_pipeline import CompiledPipeline as CompiledPipeline
-from rota.pipeline.compiler import ScheduleCompiler as ScheduleCompiler, compile_schedule as compile_schedule
+from rota.pipeline.compiler import (
+    PipelineSchedule as PipelineSchedule,
+    ScheduleCompiler as ScheduleCompiler,
+    compile_schedule as compile_schedule,
+)
 from rota.pipeline.config import (
     BlockSizing as BlockSizing,
     FragOrder as FragOrder,
@@ -110,7 +117,6 @@ from rota.pipeline.rules import (
     EdgeRule as EdgeRule,
     derive_edges_from_ops as derive_edges_from_ops,
 )
-from rota.pipeline.schedule import PipelineSchedule as PipelineSchedule
 from rota.pipeline.schedule_config import (
     BarrierStrategy as BarrierStrategy,
     LoadStrategy as LoadStrategy,

@@ -2,14 +2,19 @@
 
 Nothing is loaded before it is asked for, and packages are asked only for names that rota doesn't know itself. A third
 party's mistake becomes a finding that names its package.
+
+The names of a package may be loaded when they are first asked for, too: the imports of its stub, `__init__.pyi`, say
+where each is from; type checkers read the same lines.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from rota.errors import DeclarationError, did_you_mean
@@ -113,3 +118,10 @@ def object_at(where: str) -> object:
     """The object that "module:attribute" names."""
     module, _, attribute = where.partition(":")
     return reduce(getattr, attribute.split("."), importlib.import_module(module))
+
+
+def read_stub(file: str) -> dict[str, str]:
+    """The home module of each name that the stub beside a package's `__init__.py` imports."""
+    stub = ast.parse(Path(file).with_suffix(".pyi").read_text("utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    return {alias.name: str(node.module) for node in imports for alias in node.names}

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from rota.cli.project import NO_PROJECT, find_project
+from rota.cli.code_file import NO_PROJECT, find_project
 from tests.cli.command import data, rota
 from tests.shared import shared
 from tests.wording.golden import mentions, worded

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from rota.kernels.four_wave import Pipeline4Wave
-from rota.kernels.ping_pong import DeclarativeSchedule
-from rota.kernels.target_profiles import mi355x_target
+from rota.kernels.ping_pong import DeclarativeSchedule, mi355x_target
 from rota.order.acyclic.problem import DepEdge, DepKind
 from rota.pipeline.body import double_buffer_reorder
+from rota.pipeline.compiler import PipelineSchedule
 from rota.pipeline.config import BlockSizing, FragOrder, PipelineConfig, TargetProfile, WarpStaggerRule, annotate_ops
 from rota.pipeline.geometry import KernelGeometry
 from rota.pipeline.op import DoubleBufferTag, FrameworkTag, KOffsetKind, OpDesc, ScheduleEntry, SingleBufferTag
-from rota.pipeline.schedule import PipelineSchedule
 from rota.pipeline.schedule_config import ScheduleConfig
 from rota.program.kinds import OpRole, ResourceKind
 

@@ -8,9 +8,8 @@ from rota import GFX950, CompiledSchedule, KernelGeometry, Machine, compile_sche
 from rota.kernels.attention import ATTENTION
 from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.gemm import BF16, GemmShape
-from rota.kernels.ping_pong import DeclarativeSchedule
+from rota.kernels.ping_pong import DeclarativeSchedule, mi355x_target
 from rota.kernels.single_buffer import SingleBufferSchedule
-from rota.kernels.target_profiles import mi355x_target
 from rota.pipeline.geometry import TileShape
 from rota.targets.device import rates_of
 from rota.values.compile_loop import unroll_bare

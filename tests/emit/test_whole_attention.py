@@ -12,10 +12,10 @@ import pytest
 from rota.audit.audit import audit_attention
 from rota.emit.attention.attention_kernel import emit_attention, emit_attention_launcher
 from rota.emit.attention.attention_ops import INSTRUCTION, ForwardShape, forward_shape
-from rota.emit.emission import Emission
 from rota.emit.forms import kernel, project_of
 from rota.emit.gemm.program_form import form_of
 from rota.emit.planning import AsmSpacing, Issue, Maker
+from rota.emit.text import Emission
 from rota.isa.binary.toolchain import find_toolchain
 from rota.kernels.attention import ATTENTION, HEAD_64, HEAD_128, SMALL_TILE
 from rota.kernels.kernel import Kernel

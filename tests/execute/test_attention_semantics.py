@@ -10,8 +10,7 @@ from rota import GFX950
 from rota.compiled.proved import repaired
 from rota.execute.clock import Latest
 from rota.execute.executor import execute
-from rota.execute.reference import run_plainly
-from rota.execute.semantics import AttentionInstructions
+from rota.execute.semantics import AttentionInstructions, run_plainly
 from rota.kernels.attention import ATTENTION, MI300X_ATTENTION, AttentionShape
 from rota.kernels.gemm import GEMM_SHAPES
 from rota.program.kinds import OpKind

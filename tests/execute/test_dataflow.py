@@ -18,8 +18,7 @@ from rota import RotaError, verify
 from rota.compiled.proved import repaired
 from rota.execute.clock import Earliest, Latest, Policy, Random
 from rota.execute.executor import Execution, execute, replay
-from rota.execute.reference import Declared, run_plainly
-from rota.execute.semantics import Attention, Mixing
+from rota.execute.semantics import Attention, Declared, Mixing, run_plainly
 from rota.program.entry import Version
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value

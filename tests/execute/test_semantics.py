@@ -12,8 +12,7 @@ from rota import RotaError
 from rota.compiled.proved import repaired
 from rota.execute.clock import Latest
 from rota.execute.executor import execute
-from rota.execute.reference import run_plainly
-from rota.execute.semantics import Attention, Gemm, Mixing, Semantics
+from rota.execute.semantics import Attention, Gemm, Mixing, Semantics, run_plainly
 from rota.program.kinds import Home, OpKind
 from rota.program.loop_spec import LoopOp, LoopSpec, Read, Value
 from rota.values.loop import Loop

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from rota.errors import Severity
-from rota.lint.build_comparison import compare_reports
+from rota.lint.kernel_report import compare_reports
 from tests.findings.test_I602 import ARRAY
 from tests.lint.linted import linted
 from tests.wording.golden import worded

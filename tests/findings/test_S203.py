@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rota.tune.store import Store
+from rota.tune.tune_library import Store
 from tests.findings.smallest import raised
 
 

@@ -6,9 +6,9 @@ from functools import partial
 import pytest
 
 from rota import GFX950, KernelGeometry
-from rota.emit.emission import Emission
 from rota.emit.forms import document, hip, skeleton
 from rota.emit.gemm.gemm_tile import BLayout, Element, GemmTile
+from rota.emit.text import Emission
 from rota.emit.whole.whole_kernel import emit_whole
 from rota.emit.whole.whole_options import Output, WholeGemm, check_layout, parse_options
 from rota.kernels.catalogue import kernel_named

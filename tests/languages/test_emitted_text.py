@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from rota.emit.emission import Addition, Emission
 from rota.emit.forms import EMITTERS
 from rota.emit.gemm.gemm_plan import gemm_plan
+from rota.emit.text import Addition, Emission
 from rota.errors import EmissionError
 from rota.kernels.catalogue import kernel_named
 from rota.languages.flydsl import emit_flydsl

@@ -12,8 +12,8 @@ import pytest
 import rota.triton
 from rota.audit.audit import audit_gemm
 from rota.audit.gemm_launch import pack
-from rota.emit.emission import Addition
 from rota.emit.gemm.gemm_binding import InterleavedBinding
+from rota.emit.text import Addition
 from rota.errors import EmissionError
 from rota.isa.launch.interleaving import some_interleavings
 from rota.languages.gluon import additions, compile_gluon, emit_gluon, gluon_plan

@@ -13,9 +13,8 @@ from rota.compiled.proved import CompiledProgram
 from rota.cycles.predict import predict
 from rota.cycles.record import record
 from rota.errors import Severity
-from rota.lift.hipblaslt import HandMade, Reading, lower_table
+from rota.lift.hipblaslt import HandMade, Reading, loop_of, lower_table
 from rota.lift.schedule_table import read_table, remove_sync
-from rota.lift.table_loop import loop_of
 from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram
 from rota.targets.registry import device_named

@@ -10,8 +10,7 @@ import pytest
 from rota.errors import Severity
 from rota.isa.binary.hip_source import HipFlags, compile_hip
 from rota.isa.binary.toolchain import read_object
-from rota.lint.build_comparison import BuildComparison, compare_reports
-from rota.lint.kernel_report import LintOptions, LintReport, lint_kernel
+from rota.lint.kernel_report import BuildComparison, LintOptions, LintReport, compare_reports, lint_kernel
 from rota.targets.registry import device_named
 
 PRODUCT = """typedef float sums __attribute__((ext_vector_type(16)));

@@ -12,8 +12,7 @@ from rota.order.modulo.handover import Choice, Delivery, Handover
 from rota.order.modulo.modulo_check import check_starts
 from rota.order.modulo.modulo_problem import ModuloEdge, ModuloOp, ModuloProblem, Resource, Use, derive_mii
 from rota.order.modulo.scheduler import ModuloScheduler
-from rota.order.modulo.slack import Request, Settled, _Search, check_settled, is_out_of_reach
-from rota.order.modulo.slack_list import SlackList, is_simple
+from rota.order.modulo.slack import Request, Settled, SlackList, _Search, check_settled, is_out_of_reach, is_simple
 from rota.solver.limits import Outcome
 from rota.values.placement import certify_by_bound
 from tests.findings.smallest import raised

@@ -16,9 +16,8 @@ from rota.execute.executor import execute
 from rota.execute.semantics import Gemm
 from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.gemm import GEMM_SHAPES
-from rota.kernels.ping_pong import DeclarativeSchedule
+from rota.kernels.ping_pong import DeclarativeSchedule, mi355x_target
 from rota.kernels.single_buffer import SingleBufferSchedule
-from rota.kernels.target_profiles import mi355x_target
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.kinds import OpKind, Phase
 from rota.program.loop_spec import LoopSpec

@@ -9,7 +9,7 @@ import pytest
 
 from rota.predict.predict_problem import Correction, GemmProblem, predict_problem
 from rota.tune.space import ProblemShape
-from rota.tune.winners import CHUNK, Candidate, predict_times
+from rota.tune.tune_library import CHUNK, Candidate, predict_times
 from tests.predict.kernels import kernel
 
 CORRECTIONS = (None, Correction("lab", 3, 1.2, 0.9, 1.1))

@@ -15,10 +15,18 @@ import pytest
 from rota.tune.dispatch_table import COLUMNS, dispatch_header, emit_kernels, library_files, table_files
 from rota.tune.point import JobKind, LoopPoint, PointRow, PointStatus
 from rota.tune.space import ProblemShape, Pruned, Swizzle
-from rota.tune.store import Store
-from rota.tune.tune_library import DeviceTable, Tally, TunedLibrary, library_in, tune_library
+from rota.tune.tune_library import (
+    DeviceTable,
+    Store,
+    Tally,
+    TunedLibrary,
+    choices,
+    library_in,
+    rank,
+    shape_key,
+    tune_library,
+)
 from rota.tune.tune_report import report_page
-from rota.tune.winners import choices, rank, shape_key
 from tests.campaigns.tuning.tune_emitted import audited, runs_right
 from tests.tune.spaces import SHAPES, makers, space
 

@@ -14,13 +14,21 @@ import pytest
 
 from rota.predict.predict_problem import GemmProblem, predict_problem
 from rota.targets import registry
-from rota.tune import point as points, winners
+from rota.tune import point as points, tune_library as libraries
 from rota.tune.dispatch_table import list_rows, table_files
 from rota.tune.point import PointStatus
 from rota.tune.space import ProblemShape, Swizzle
-from rota.tune.store import Store
-from rota.tune.tune_library import TunedLibrary, library_in, tune_library
-from rota.tune.winners import STATED, KernelRun, gemm_of
+from rota.tune.tune_library import (
+    STATED,
+    KernelRun,
+    Store,
+    TunedLibrary,
+    candidates_of,
+    gemm_of,
+    library_in,
+    rank,
+    tune_library,
+)
 from rota.workers.job import JobLimits
 from rota.workers.local_pool import LocalPool
 from tests.tune.spaces import SHAPES, makers, space
@@ -66,7 +74,7 @@ def test_a_changed_fact_about_whole_problems_solves_nothing_again(
     assert device.problems is not None
     slower = replace(device.problems, hbm=device.problems.hbm._replace(value=1.0))
     changed = replace(device, problems=slower)
-    for module in (points, winners, registry):
+    for module in (points, libraries, registry):
         monkeypatch.setattr(module, "device_named", lambda name: changed)
     again = tune_library(SHAPES, space(), _copy(library, tmp_path))
     assert (again.tally.done, again.tally.evaluated) == (0, 4 * len(SHAPES))
@@ -197,8 +205,8 @@ def test_configurations_that_are_one_kernel_are_one_candidate(library: TunedLibr
     orders = (Swizzle(8, 4), Swizzle(8, 8))
     few, many = ProblemShape(64, 8192, 4096), ProblemShape(4096, 8192, 4096)
     for rows, shape, count in (((row, twin), few, 1), ((row, twin), many, 2), ((row, other), few, 2)):
-        ranking = winners.rank("MI355X", rows, (1,), orders, ())
-        (found,) = winners.candidates_of(ranking, [shape])
+        ranking = rank("MI355X", rows, (1,), orders, ())
+        (found,) = candidates_of(ranking, [shape])
         assert len(found.columns) == count
     assert found.columns[found.first] == 0
 

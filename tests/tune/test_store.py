@@ -14,7 +14,7 @@ import pytest
 
 from rota.errors import TuneError
 from rota.tune.point import JobKind, LoopPoint, PointRow, PointStatus
-from rota.tune.store import Store
+from rota.tune.tune_library import Store
 from tests.findings.smallest import raised
 
 POINT = LoopPoint(device="MI355X")

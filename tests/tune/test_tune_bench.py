@@ -15,8 +15,7 @@ from rota.isa.binary.toolchain import read_object
 from rota.isa.launch.loaded_kernel import load_kernel
 from rota.tune.space import ProblemShape
 from rota.tune.tune_bench import is_bench, keep_subjects, list_open, plan_library, plan_measuring, read_bench
-from rota.tune.tune_library import TunedLibrary, tune_library
-from rota.tune.winners import MEASURED
+from rota.tune.tune_library import MEASURED, TunedLibrary, tune_library
 from tests.bench.host import run_folder, write_folder
 from tests.tune.spaces import space
 from tests.wording.golden import mentions, worded

@@ -28,13 +28,12 @@ from rota.audit.machine_loop import (
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.emit.attention.attention_kernel import attention_shape
 from rota.emit.attention.attention_ops import AttentionOps
-from rota.emit.emission import Addition
 from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_plan import Binder
 from rota.emit.gemm.gemm_tile import SCALING_OPCODES, Element, gemm_tile
 from rota.emit.gemm.hip_gemm import PACK
 from rota.emit.planning import with_register_waits
-from rota.emit.text import check_words
+from rota.emit.text import Addition, check_words
 from rota.errors import Finding, IsaError, Severity, several
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.kernel_facts import KernelFacts

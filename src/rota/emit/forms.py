@@ -7,12 +7,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypedDict
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import Emission, Emitter, refuse_count, unfit
 from rota.emit.gemm.hip_gemm import macros
 from rota.emit.gemm.program_form import ProgramForm, form_of
 from rota.emit.planning import plan_schedule
 from rota.emit.text import (
     WORDS,
+    Emission,
+    Emitter,
     FunctionCall,
     Reasons,
     Template,
@@ -20,8 +21,10 @@ from rota.emit.text import (
     contract,
     describe_entry,
     identifier,
+    refuse_count,
     sync_reasons,
     sync_text,
+    unfit,
 )
 from rota.errors import EmissionError
 from rota.program.entry import Entry

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rota.execute.clock import Clock
 from rota.execute.lazy_numpy import Bools, Floats, Ints, np
-from rota.execute.reference import (
+from rota.execute.semantics import (
     ADDRESSED,
     Declared,
     Moment,

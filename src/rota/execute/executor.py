@@ -31,8 +31,7 @@ from rota.execute.clock import (
 )
 from rota.execute.dataflow import Dataflow, tiles_seen
 from rota.execute.lazy_numpy import Bools, Floats, Ints, np
-from rota.execute.reference import Declared
-from rota.execute.semantics import Mixing, Semantics
+from rota.execute.semantics import Declared, Mixing, Semantics
 from rota.execute.wave_trace import GARBAGE, Workgroup, trace_of
 from rota.program.entry import Entry, Place
 from rota.program.loop_spec import LoopSpec

@@ -12,12 +12,11 @@ from rota.kernels.attention import ATTENTION, MI300X_ATTENTION
 from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.gemm import GEMM_SHAPES, MI300X_GEMM_SHAPES
 from rota.kernels.kernel import Kernel
-from rota.kernels.ping_pong import DeclarativeSchedule
+from rota.kernels.ping_pong import DeclarativeSchedule, mi355x_target
 from rota.kernels.single_buffer import SchedGroupHints, SingleBufferSchedule
-from rota.kernels.target_profiles import mi355x_target
+from rota.pipeline.compiler import PipelineSchedule
 from rota.pipeline.config import TargetProfile
 from rota.pipeline.geometry import KernelGeometry
-from rota.pipeline.schedule import PipelineSchedule
 from rota.pipeline.schedule_config import ScheduleConfig
 from rota.registry import Registry
 from rota.targets.cdna3 import MI300X

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rota.check import bad_field
-from rota.kernels.target_profiles import mi355x_target
+from rota.kernels.ping_pong import mi355x_target
 from rota.order.acyclic.problem import DepEdge, SchedulingStrategy
 from rota.pipeline.block import PipelineProgram, emit_minimal_barrier_block
 from rota.pipeline.body import PipelineBody
+from rota.pipeline.compiler import PipelineSchedule
 from rota.pipeline.config import PipelineConfig, TargetProfile, WarpStaggerRule, annotate_ops
 from rota.pipeline.geometry import KernelGeometry
 from rota.pipeline.op import CHANNEL_A, CHANNEL_B, DoubleBufferTag, KOffsetKind, OpDesc
 from rota.pipeline.phases import derive_cross_stage_rotation_edges, filter_spurious_cross_stage_flow
 from rota.pipeline.rules import derive_edges_from_ops
-from rota.pipeline.schedule import PipelineSchedule
 from rota.pipeline.schedule_config import BarrierStrategy, ScheduleConfig, WaitStrategy
 from rota.printing import WrappedTuple
 from rota.program.kinds import OpRole

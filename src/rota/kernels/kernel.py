@@ -23,10 +23,9 @@ from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.compiled.proved import CompiledProgram, proved, repaired
 from rota.errors import Concern, DeclarationError, Finding, RotaError, Severity
 from rota.kernels.gemm import BF16
-from rota.pipeline.compiler import ScheduleCompiler
+from rota.pipeline.compiler import PipelineSchedule, ScheduleCompiler
 from rota.pipeline.config import PipelineConfig, TargetProfile
 from rota.pipeline.geometry import KernelGeometry
-from rota.pipeline.schedule import PipelineSchedule
 from rota.pipeline.schedule_config import ScheduleConfig
 from rota.program.loop_spec import LoopSpec
 from rota.program.lowered import LoweredProgram

@@ -1,4 +1,7 @@
-"""`SingleBufferSchedule`, the single-buffer GEMM loop."""
+"""`SingleBufferSchedule`, the single-buffer GEMM loop, and its target profile.
+
+The profile's latencies are the reference's planning numbers, in cycles, not measurements.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rota.check import bad_field, check_ints, is_int
-from rota.kernels.target_profiles import mi355x_single_buffer_target
 from rota.pipeline.body import PipelineBody, optimize_within_barriers, single_buffer_reorder
-from rota.pipeline.config import PipelineConfig, TargetProfile, annotate_ops
+from rota.pipeline.compiler import PipelineSchedule
+from rota.pipeline.config import (
+    LoopCarriedSpec,
+    OpCost,
+    PipelineConfig,
+    TargetCostModel,
+    TargetProfile,
+    WarpStaggerRule,
+    annotate_ops,
+)
 from rota.pipeline.op import InstructionGroup, OpDesc, ScheduleEntry, SingleBufferTag
 from rota.pipeline.rules import derive_edges_from_ops
-from rota.pipeline.schedule import PipelineSchedule
 from rota.printing import Pasted
-from rota.program.kinds import Phase
+from rota.program.kinds import OpRole, Phase, ResourceKind
 from rota.program.machine import Machine
 
 _WIDE_MMA = 32
@@ -34,6 +44,34 @@ class SchedGroupHints(Pasted):
     def __post_init__(self) -> None:
         check_ints(self, ("m_mmas", "n_mmas", "k_mmas", "a_loads_per_thread", "b_loads_per_thread"))
         check_ints(self, ("mma_m", "mma_n"), least=1)
+
+
+def mi355x_single_buffer_target() -> TargetProfile:
+    """MI355X (gfx950), single buffer: loads go to registers, a store moves them to LDS."""
+    return TargetProfile(
+        name="mi355x_single_buffer",
+        cost_model=TargetCostModel(
+            {
+                SingleBufferTag.LOAD_DRAM: OpCost(
+                    resource=ResourceKind.GLOBAL_MEM, latency=200, role=OpRole.GLOBAL_LOAD
+                ),
+                SingleBufferTag.STORE_SMEM: OpCost(resource=ResourceKind.LDS, latency=20, role=OpRole.SHARED_STORE),
+                SingleBufferTag.LOAD_FRAG: OpCost(
+                    resource=ResourceKind.LDS, latency=20, role=OpRole.FRAGMENT_LOAD, vgpr_def=4
+                ),
+                SingleBufferTag.COMPUTE: OpCost(
+                    resource=ResourceKind.MMA_UNIT, latency=64, role=OpRole.COMPUTE, vgpr_def=16
+                ),
+            }
+        ),
+        pipeline=PipelineConfig(
+            depth=1,
+            prologue_fill=0,
+            loop_carried=LoopCarriedSpec.fragment_zero(),
+            num_partitions=1,
+            warp_stagger=WarpStaggerRule.none(),
+        ),
+    )
 
 
 class SingleBufferSchedule(PipelineSchedule):

@@ -16,11 +16,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import Emission
 from rota.emit.forms import gemm_form, refuse_attention
 from rota.emit.gemm.gemm_plan import Statement, gemm_plan
 from rota.emit.gemm.gemm_tile import Dma, Element, Factor, LdsRead, Mfma
-from rota.emit.text import Template, identifier, sync_text
+from rota.emit.text import Emission, Template, identifier, sync_text
 from rota.errors import ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import read_object

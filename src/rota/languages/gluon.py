@@ -11,12 +11,11 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import WHOLE_SLICES, Addition, Emission, unfit
 from rota.emit.forms import gemm_form, refuse_attention
 from rota.emit.gemm.gemm_binding import InterleavedBinding
 from rota.emit.gemm.gemm_plan import GemmPlan, Statement, gemm_plan
 from rota.emit.gemm.gemm_tile import Dma, Element, Factor, LdsRead, Mfma, Register
-from rota.emit.text import Template, identifier, is_alone, sync_text
+from rota.emit.text import WHOLE_SLICES, Addition, Emission, Template, identifier, is_alone, sync_text, unfit
 from rota.languages.language_code import LanguageCode, PlainKernel
 from rota.pipeline.geometry import WAVE_GRIDS, KernelGeometry
 from rota.program.kinds import OpKind, Phase

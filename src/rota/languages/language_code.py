@@ -13,11 +13,10 @@ from typing import ClassVar
 from rota.audit.audit import Audit, audit_gemm
 from rota.audit.gemm_launch import GemmProgram, load_emitted
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import Addition
 from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_plan import Binder, GemmPlan, Statement
 from rota.emit.gemm.gemm_tile import Factor
-from rota.emit.text import Template, remark
+from rota.emit.text import Addition, Template, remark
 from rota.errors import ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.pipeline.geometry import KernelGeometry

@@ -11,12 +11,11 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import WHOLE_SLICES, Emission, unfit
 from rota.emit.forms import gemm_form, refuse_attention
 from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
 from rota.emit.gemm.gemm_tile import BoundInstruction, Dma, Element, Factor, LdsRead, Mfma
 from rota.emit.gemm.program_form import form_of
-from rota.emit.text import Template, identifier, remark, sync_text
+from rota.emit.text import WHOLE_SLICES, Emission, Template, identifier, remark, sync_text, unfit
 from rota.errors import ToolchainError
 from rota.isa.binary.code_object import CodeObject
 from rota.isa.binary.toolchain import find_toolchain

@@ -5,7 +5,7 @@ Every name of the reference is importable from here, as it is from `rota`; `__in
 
 import importlib
 
-from rota.lazy_names import read_stub
+from rota.registry import read_stub
 
 _MODULES = frozenset({"phase_derivation", "strategies"})  # as the reference's pages name them
 __all__ = sorted(read_stub(__file__).keys() - _MODULES)  # noqa: PLE0605  # the stub is for who doesn't run it

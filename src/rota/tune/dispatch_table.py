@@ -33,8 +33,7 @@ from rota.targets.registry import device_named
 from rota.tune.point import schedule_again, whole_of
 from rota.tune.shortlist import SURE
 from rota.tune.space import ProblemShape
-from rota.tune.tune_library import DeviceTable, TunedLibrary
-from rota.tune.winners import MEASURED, STATED, Candidate, Configuration, winners_used
+from rota.tune.tune_library import MEASURED, STATED, Candidate, Configuration, DeviceTable, TunedLibrary, winners_used
 from rota.values.compiled_loop import CompiledLoop
 
 

@@ -39,9 +39,7 @@ from rota.tune.dispatch_table import EmittedKernel, by_kernel, emit_configuratio
 from rota.tune.point import whole_of
 from rota.tune.shortlist import chances, plan_runs
 from rota.tune.space import ProblemShape
-from rota.tune.store import Store
-from rota.tune.tune_library import DeviceTable, TunedLibrary
-from rota.tune.winners import STATED, KernelRun, ShapeCandidates, candidates_of
+from rota.tune.tune_library import STATED, DeviceTable, KernelRun, ShapeCandidates, Store, TunedLibrary, candidates_of
 
 MOST_CASES = 32
 """Shapes in one benchmark; the others are left to the next one."""

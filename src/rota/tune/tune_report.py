@@ -14,8 +14,7 @@ from rota.cycles.timeline import Lane
 from rota.errors import CODES
 from rota.targets.registry import device_named
 from rota.tune.dispatch_table import ShapeRow, basis_of, by_kernel, coverage, list_rows, say_chance
-from rota.tune.tune_library import DeviceTable, TunedLibrary
-from rota.tune.winners import MEASURED
+from rota.tune.tune_library import MEASURED, DeviceTable, TunedLibrary
 from rota.view.draw import DARK, HUES, LIGHT, Theme, ink, mix
 from rota.view.page import render
 

@@ -20,9 +20,8 @@ from rota.errors import OrderError
 from rota.kernels.attention import ATTENTION, MI300X_ATTENTION
 from rota.kernels.four_wave import Pipeline4Wave
 from rota.kernels.gemm import BF16, GEMM_SHAPES, MI300X_GEMM_SHAPES
-from rota.kernels.ping_pong import DeclarativeSchedule
+from rota.kernels.ping_pong import DeclarativeSchedule, mi355x_target
 from rota.kernels.single_buffer import SingleBufferSchedule
-from rota.kernels.target_profiles import mi355x_target
 from rota.pipeline.geometry import TileShape
 from rota.targets.device import device_of
 from rota.values.compile_loop import compile_loop

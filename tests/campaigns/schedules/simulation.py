@@ -12,8 +12,7 @@ from rota import CompiledSchedule, KernelGeometry, compile_schedule
 from rota.cycles.instructions import encode, nominal
 from rota.cycles.model import run
 from rota.kernels.gemm import BF16, GEMM_SHAPES
-from rota.kernels.ping_pong import DeclarativeSchedule
-from rota.kernels.target_profiles import mi355x_target
+from rota.kernels.ping_pong import DeclarativeSchedule, mi355x_target
 from rota.pipeline.geometry import TileShape
 from rota.targets.device import device_of
 from tests.campaigns.schedules.mca import one_after_another

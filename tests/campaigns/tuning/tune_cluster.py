@@ -20,7 +20,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from rota.tune.point import JobKind, LoopPoint, PointRow, PointStatus, row_of
-from rota.tune.store import Store
+from rota.tune.tune_library import Store
 from rota.workers.ray_pool import BATCH_SECONDS
 
 SCHEDULES = 1_000_000

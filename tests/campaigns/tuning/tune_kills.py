@@ -26,8 +26,7 @@ from typing import NamedTuple
 from rota.tune.dispatch_table import table_files
 from rota.tune.point import JobKind, LoopPoint, PointRow, PointStatus
 from rota.tune.space import ProblemShape, TuneSpace, space_of
-from rota.tune.store import Store
-from rota.tune.tune_library import library_in, tune_library
+from rota.tune.tune_library import Store, library_in, tune_library
 from rota.workers.local_pool import LocalPool
 
 SHAPES = tuple(ProblemShape(m, n, 4096) for m in (1, 64, 4096) for n in range(1024, 8192, 512))

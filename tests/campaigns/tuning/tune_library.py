@@ -19,8 +19,7 @@ from time import perf_counter
 
 from rota.tune.dispatch_table import table_files
 from rota.tune.space import ProblemShape, TuneSpace, sift, space_of
-from rota.tune.tune_library import TunedLibrary, summary, tune_library
-from rota.tune.winners import predict_times
+from rota.tune.tune_library import TunedLibrary, predict_times, summary, tune_library
 from rota.workers.local_pool import LocalPool
 from tests.campaigns.measured.measured_rows import DEVICES, measured_on
 

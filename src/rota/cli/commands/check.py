@@ -24,16 +24,17 @@ from rota.cli.code_file import (
     OBJECTS,
     Block,
     Compilation,
+    Project,
     block_option,
     code_files,
     compiler_option,
     device_option,
+    find_project,
     names_machine_code,
     read_code,
     split_name,
 )
 from rota.cli.output import format_baseline, format_option, give, in_full, progress, read_baseline, tell, write
-from rota.cli.project import Project, find_project
 from rota.compiled.compiled_schedule import CompiledSchedule
 from rota.errors import Finding, RotaError, Severity, SourceLine, ToolchainError, did_you_mean, several
 from rota.kernels.kernel import Kernel

@@ -15,8 +15,8 @@ from rota.check import expect
 from rota.cli.arguments import compile_kernel, find_kernel, find_registered, parse_with, set_option, with_option
 from rota.cli.output import give, json_option, progress, write, write_files
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import Emission
 from rota.emit.forms import EMITTERS, project_of
+from rota.emit.text import Emission
 from rota.emit.whole.whole_options import parse_options
 from rota.kernels.kernel import Kernel
 from rota.program.machine import Machine

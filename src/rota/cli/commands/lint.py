@@ -14,8 +14,7 @@ from rota.errors import Finding, RotaError, Severity, several
 
 if TYPE_CHECKING:
     from rota.isa.binary.code_object import CodeObject
-    from rota.lint.build_comparison import BuildComparison
-    from rota.lint.kernel_report import LintOptions, LintReport
+    from rota.lint.kernel_report import BuildComparison, LintOptions, LintReport
     from rota.targets.device import Device
 
 _MOST_FILLS = 4
@@ -146,7 +145,7 @@ def _lint_all(code: CodeObject, name: str | None, options: LintOptions) -> tuple
 
 def _compare(old: list[LintReport], new: list[LintReport]) -> tuple[list[BuildComparison], list[str]]:
     """Builds of kernels of one name, or the only ones; the names of those that have no other build."""
-    from rota.lint.build_comparison import compare_reports
+    from rota.lint.kernel_report import compare_reports
 
     if len(old) == len(new) == 1:
         return [compare_reports(old[0], new[0])], []

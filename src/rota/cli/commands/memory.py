@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.cli.arguments import find_function
-from rota.cli.code_file import compiler_option, device_option, find_code
+from rota.cli.code_file import compiler_option, device_option, find_code, find_project
 from rota.cli.output import give, json_option
-from rota.cli.project import find_project
 from rota.errors import IsaError, Severity
 
 if TYPE_CHECKING:

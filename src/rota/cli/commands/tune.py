@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from rota.tune.dispatch_table import ShapeRow
     from rota.tune.space import TuneSpace
     from rota.tune.tune_bench import MeasuringPlan
-    from rota.tune.tune_library import Tally, TunedLibrary
-    from rota.tune.winners import KernelRun
+    from rota.tune.tune_library import KernelRun, Tally, TunedLibrary
     from rota.workers.job import JobLimits, Pool
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -326,7 +325,7 @@ def _read_measured(path: Path, space: TuneSpace, folder: Path) -> list[KernelRun
     if is_bench(path):
         return read_bench(path, folder)
     from rota.tune.space import sift
-    from rota.tune.winners import kernel_name, read_measured
+    from rota.tune.tune_library import kernel_name, read_measured
 
     loops = [point.name for point in sift(space).points]
     known = {kernel_name(loop, swizzle) for loop in loops for swizzle in space.swizzle} | set(loops)

@@ -21,7 +21,6 @@ from rota.emit.attention.attention_ops import (
     forward_shape,
     name_registers,
 )
-from rota.emit.emission import unfit
 from rota.emit.gemm.hip_gemm import asm_resource, builtin_resource, macros
 from rota.emit.gemm.program_form import LoopForm, form_of
 from rota.emit.planning import AsmSpacing, plan_schedule
@@ -37,6 +36,7 @@ from rota.emit.text import (
     identifier,
     sync_reasons,
     sync_text,
+    unfit,
 )
 from rota.emit.whole.whole_host import launch_opening
 from rota.emit.whole.whole_options import Parameter

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from rota.emit.emission import GEOMETRY, no_gemm_op, no_product, refuse_count, unfit
 from rota.emit.gemm.gemm_loop import Verb, gemm_ops, packs_of
 from rota.emit.gemm.gemm_tile import (
     HALVES,
@@ -27,6 +26,7 @@ from rota.emit.gemm.gemm_tile import (
 )
 from rota.emit.gemm.lds_layout import column_panels
 from rota.emit.gemm.program_form import form_of
+from rota.emit.text import GEOMETRY, no_gemm_op, no_product, refuse_count, unfit
 from rota.program.entry import Entry, Place
 from rota.program.kinds import Phase
 from rota.program.lowered import Lowerable, LoweredProgram

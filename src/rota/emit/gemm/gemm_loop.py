@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from rota.emit.emission import ATTENTION, GEOMETRY, no_gemm_op, no_product, refuse_count, unfit
 from rota.emit.gemm.gemm_tile import ColumnPair, Element, Factor, GemmTile, PairPack, Piece
+from rota.emit.text import ATTENTION, GEOMETRY, no_gemm_op, no_product, refuse_count, unfit
 from rota.errors import Concern, several
 from rota.program.kinds import Home, OpKind, takes_formats
 from rota.program.loop_spec import SCALE_OPERANDS, LoopOp, LoopSpec

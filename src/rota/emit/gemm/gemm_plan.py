@@ -13,7 +13,6 @@ from itertools import chain, product
 from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import unfit
 from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_loop import packs_of, pairs_of
 from rota.emit.gemm.gemm_tile import (
@@ -37,7 +36,7 @@ from rota.emit.gemm.gemm_tile import (
 from rota.emit.gemm.lds_layout import ColumnPanels, LdsLayout, bank_conflicts, column_panels, free_layout, plain_layout
 from rota.emit.gemm.program_form import form_of
 from rota.emit.planning import AsmSpacing, Issue, Maker, plan_schedule
-from rota.emit.text import describe_entry, sync_reasons
+from rota.emit.text import describe_entry, sync_reasons, unfit
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.entry import Entry
 from rota.program.kinds import Phase

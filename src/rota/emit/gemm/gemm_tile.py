@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rota.check import bad_field, check_types
-from rota.emit.emission import GEOMETRY, unfit
+from rota.emit.text import GEOMETRY, unfit
 from rota.pipeline.geometry import FLOAT_BLOCK, SCALED_BLOCK, WAVE_GRIDS, KernelGeometry, check_waves
 from rota.program.entry import Space
 from rota.program.kinds import OpKind, takes_scales

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import unfit
 from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan
 from rota.emit.gemm.gemm_tile import (
@@ -32,7 +31,7 @@ from rota.emit.gemm.gemm_tile import (
     ScaleRead,
 )
 from rota.emit.gemm.lds_layout import TEAM, ColumnPanels, column_panels
-from rota.emit.text import WORDS, Template, apart_text, comment, contract, identifier, sync_text
+from rota.emit.text import WORDS, Template, apart_text, comment, contract, identifier, sync_text, unfit
 from rota.pipeline.geometry import KernelGeometry
 from rota.program.kinds import Phase
 

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rota.emit.emission import no_product, unfit
 from rota.emit.gemm.gemm_loop import GemmLoop, SumParts
 from rota.emit.gemm.gemm_tile import ColumnPair, Factor, GemmTile, Piece
-from rota.emit.text import FunctionCall, identifier
+from rota.emit.text import FunctionCall, identifier, no_product, unfit
 from rota.errors import EmissionError
 from rota.program.entry import Entry, Place, Space
 from rota.program.kinds import OpKind, OpRole, Phase

@@ -11,7 +11,6 @@ from functools import partial
 from itertools import chain
 
 from rota.compiled.compiled_schedule import CompiledSchedule
-from rota.emit.emission import unfit
 from rota.emit.gemm.gemm_binding import GemmBinding
 from rota.emit.gemm.gemm_plan import GemmPlan, gemm_plan, plan_k_tile
 from rota.emit.gemm.gemm_tile import Dma, Element, Factor, GemmTile, ScaleDma
@@ -33,7 +32,7 @@ from rota.emit.gemm.hip_gemm import (
     write_statement,
 )
 from rota.emit.gemm.program_form import form_of
-from rota.emit.text import FIRST_MARK, LAST_MARK, WORDS, Template, apart_text, comment, contract, identifier
+from rota.emit.text import FIRST_MARK, LAST_MARK, WORDS, Template, apart_text, comment, contract, identifier, unfit
 from rota.emit.whole.whole_options import (
     PARAMETERS,
     REDUCTION_THREADS,
