@@ -197,7 +197,7 @@ def _describe(each: ImprovedKernel) -> list[str]:
         f"{each.name}: {each.clocks:.0f} clocks a trip, before {each.before:.0f}: {share}",
         f"  moved: {each.moved} of {several(each.instructions, 'instruction')} from {each.place} on",
         *([f"  a trip ahead of the rest: {several(each.ahead, 'instruction')}"] if each.ahead else []),
-        *(f"  `{was}` leaves more in flight: `{now}`" for was, now in each.weaker),
+        *(f"  `{was}` is {'left out' if now == 'nothing' else f'weakened to `{now}`'}" for was, now in each.weaker),
         f"  equal: each instruction computes what it did; {each.verdict.status.value} as before",
     ]
 
