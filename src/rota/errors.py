@@ -166,7 +166,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "I303": "nothing orders accesses of global memory by two workgroups",
         "I304": "two waves or workgroups write the same value to one place, in no order",
         "I305": "a hand-over of data between workgroups lacks a piece of its protocol",
-        "I401": "the proof of machine code comes to something that it doesn't know",
+        "I401": "the proof of machine code reaches something that it doesn't know",
         "I402": "the budget of a proof of machine code is used up",
         "I403": "a load to LDS is in flight when its wave ends",
         "I501": "bits of a number are lost before it becomes an address",
