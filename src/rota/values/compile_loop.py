@@ -216,15 +216,15 @@ def compile_loop(
         slack,
         deadline.asked,
     )
-    how = _Writing(loop, machine, times, remainder, stagger, reentrant, vmcnt_in_order, polish)
+    writer = _LoopWriter(loop, machine, times, remainder, stagger, reentrant, vmcnt_in_order, polish)
     before = recall_placement(question, claim)
     if before is not None:
-        return how.write_again(before) or how.write(before.found, before.placement).compiled
+        return writer.write_again(before) or writer.write(before.found, before.placement).compiled
     wished = wanted_landing_slack(times) if slack is None else slack
     vary = polish and slack is None and not fewest_barriers
-    written = _write_fastest(how, list_placements(claim, deadline, 0 if fewest_barriers else wished, vary=vary))
-    keep_placement(question, claim, written.kept)
-    return written.compiled
+    fastest = _write_fastest(writer, list_placements(claim, deadline, 0 if fewest_barriers else wished, vary=vary))
+    keep_placement(question, claim, fastest.kept)
+    return fastest.compiled
 
 
 _NEAR = 1.01  # of what the busiest unit needs: a loop as fast as this is placed no other way
@@ -232,20 +232,20 @@ _FASTER = 0.99  # a later placement is taken if it needs this part of the clocks
 _IN_VAIN = 5  # placements one after the other that are no faster than the best before them
 
 
-def _write_fastest(how: _Writing, placements: Iterable[tuple[ModuloSchedule, Placement]]) -> _Written:
+def _write_fastest(writer: _LoopWriter, placements: Iterable[tuple[ModuloSchedule, Placement]]) -> _Candidate:
     """The first loop that is about as fast as its busiest unit, or else the fastest of several."""
-    best: _Written | None = None
+    best: _Candidate | None = None
     refused: RotaError | None = None
     left = _IN_VAIN
     for placed in placements:
         left -= 1
         try:
-            written = how.write(*placed)
+            candidate = writer.write(*placed)
         except RotaError as error:  # its registers don't fit, or it isn't proved
             refused = refused or error
             continue
-        if best is None or written.clocks < best.clocks * _FASTER:
-            best, left = written, _IN_VAIN
+        if best is None or candidate.clocks < best.clocks * _FASTER:
+            best, left = candidate, _IN_VAIN
         if best.is_near or not left:
             break
     if best is None:
@@ -253,7 +253,7 @@ def _write_fastest(how: _Writing, placements: Iterable[tuple[ModuloSchedule, Pla
     return best
 
 
-class _Written(NamedTuple):
+class _Candidate(NamedTuple):
     """A compiled loop, what would be kept of it, and its predicted clocks, if there is a model."""
 
     compiled: CompiledLoop
@@ -268,7 +268,7 @@ class _Written(NamedTuple):
         return self.clocks <= _NEAR * max(proved, self.least)
 
 
-class _Writing(NamedTuple):
+class _LoopWriter(NamedTuple):
     """From a placement to a loop: phases, waits and barriers, a faster order, and the proof."""
 
     loop: LoopSpec
@@ -280,22 +280,22 @@ class _Writing(NamedTuple):
     vmcnt_in_order: bool
     polish: bool
 
-    def write(self, found: ModuloSchedule, placement: Placement) -> _Written:
+    def write(self, found: ModuloSchedule, placement: Placement) -> _Candidate:
         """The loop as placed; in a faster order, if there is a model to find one with."""
         synchronised = self._synchronise(found, placement)
         faster = find_faster_order(synchronised) if self.polish else None
         as_placed = KeptPlacement(found, placement, None)
         if faster is None:
             whole = _ensure_proof(synchronised)
-            return _Written(whole, as_placed, *(_predict(whole) if self.polish and not self.stagger else ()))
+            return _Candidate(whole, as_placed, *(_predict(whole) if self.polish and not self.stagger else ()))
         if faster.order != tuple(range(len(synchronised.kernel))):
             better, clocks = _apply_order(synchronised, faster)
             if better is not None:
-                return _Written(better, as_placed._replace(order=faster.order), clocks, faster.least)
+                return _Candidate(better, as_placed._replace(order=faster.order), clocks, faster.least)
         elif synchronised.certificate is not None:
-            return _Written(synchronised, as_placed, faster.clocks, faster.least)
+            return _Candidate(synchronised, as_placed, faster.clocks, faster.least)
         whole = _ensure_proof(synchronised)
-        return _Written(whole, as_placed, clocks_per_tile(whole), faster.least)
+        return _Candidate(whole, as_placed, clocks_per_tile(whole), faster.least)
 
     def write_again(self, before: KeptPlacement) -> CompiledLoop | None:
         """What was kept, if it is still proved in the kept order."""
