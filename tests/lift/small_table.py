@@ -7,8 +7,12 @@ has read.  Each operand is two loads of four kilobytes.
 from __future__ import annotations
 
 import copy
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
+from rota.lift.schedule_table import ScheduleTable
+
+T = TypeVar("T")
 Document = dict[str, Any]
 
 _WAIT = {"op": "s_waitcnt", "dscnt": -1, "vlcnt": -1, "vscnt": -1, "comment": ""}
@@ -109,3 +113,13 @@ def tf32(*, packs: int = 10, width: int = 1) -> Document:
         nglshift=2 * loads,
         nllshift=2 * loads,
     )
+
+
+def remove_sync(table: ScheduleTable, number: int) -> ScheduleTable:
+    """The table without one of its waits and barriers."""
+
+    def drop(values: tuple[T, ...]) -> tuple[T, ...]:
+        return (*values[:number], *values[number + 1 :])
+
+    streams = (each._replace(paths=(drop(each.paths[0]),)) if each.name == "SYNC" else each for each in table.streams)
+    return replace(table, streams=tuple(streams), syncs=drop(table.syncs))

@@ -14,13 +14,13 @@ from rota.cycles.predict import predict
 from rota.cycles.record import record
 from rota.errors import Severity
 from rota.lift.hipblaslt import HandMade, Reading, loop_of, lower_table
-from rota.lift.schedule_table import read_table, remove_sync
+from rota.lift.schedule_table import read_table
 from rota.program.kinds import OpKind
 from rota.program.lowered import LoweredProgram
 from rota.targets.registry import device_named
 from rota.verify.prove import verify
 from rota.view.page import show
-from tests.lift.small_table import BARRIER, Document, small, tf32, wait
+from tests.lift.small_table import BARRIER, Document, remove_sync, small, tf32, wait
 
 pytestmark = pytest.mark.thorough  # runs for seconds
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rota.lift.hipblaslt import lower_table
-from rota.lift.schedule_table import read_table, remove_sync
+from rota.lift.schedule_table import read_table
 from rota.targets.registry import device_named
 from rota.verify.prove import holds, verify
-from tests.lift.small_table import small
+from tests.lift.small_table import remove_sync, small
 
 
 def test_it_says_what_the_proof_says() -> None:

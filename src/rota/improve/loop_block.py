@@ -80,14 +80,6 @@ class LoopBlock:
         numbers = dict(zip(self.items, other.items, strict=True))
         return tuple(numbers[each] for each in order)
 
-    def is_legal(self, order: Sequence[int]) -> bool:
-        seen: set[int] = set()
-        for number in order:
-            if not self.before[number] <= seen:
-                return False
-            seen.add(number)
-        return len(seen) == len(self.items)
-
 
 def read_block(
     name: str, instructions: Sequence[Instruction], chain: Sequence[Operation], arch: Architecture

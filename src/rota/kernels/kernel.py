@@ -397,16 +397,6 @@ def _check_taken(owner: str, asked: ScheduleConfig, taken: ScheduleConfig) -> No
             )
 
 
-@runtime_checkable
-class LoopShape(Protocol):
-    """A value that gives a loop, as `GemmShape` does."""
-
-    @property
-    def loop(self) -> Callable[..., LoopSpec]:
-        """Makes the loop; its keyword parameters are settings."""
-        ...
-
-
 class ByValues(FrontEnd):
     accepted = "a LoopSpec"
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from rota.check import is_int
@@ -113,14 +113,6 @@ class ScheduleTable:
     def prefetched(self) -> str:
         """The number of the last LDS reads, which are for the beginning of the next trip."""
         return max(each.name[-1] for each in self.streams if each.name.startswith("LRA"))
-
-
-def remove_sync(table: ScheduleTable, number: int) -> ScheduleTable:
-    def drop(values: tuple[T, ...]) -> tuple[T, ...]:
-        return (*values[:number], *values[number + 1 :])
-
-    streams = (each._replace(paths=(drop(each.paths[0]),)) if each.name == "SYNC" else each for each in table.streams)
-    return replace(table, streams=tuple(streams), syncs=drop(table.syncs))
 
 
 def read_table(document: object) -> ScheduleTable:

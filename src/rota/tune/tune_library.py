@@ -438,7 +438,6 @@ class Tally:
     failed: int = 0
     evaluated: int = 0
     kept: int = 0
-    solve_seconds: float = 0.0
     formula_seconds: float = 0.0
     doing: str = "solving"
     started: float = field(default_factory=perf_counter)
@@ -513,7 +512,6 @@ def tune_library(
         proved = [row for row in rows if row.status is PointStatus.PROVED]
         if audit:
             proved = runner.audit(proved)
-        tally.solve_seconds = perf_counter() - tally.started
         tables = _tables(store, proved, shapes, space, tally)
         store.forget_rankings([table.ranking.digest for table in tables])
         tell(tally)

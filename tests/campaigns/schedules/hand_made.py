@@ -24,11 +24,12 @@ from typing import NamedTuple
 from rota.cycles.predict import predict
 from rota.errors import RotaError, Severity
 from rota.lift.hipblaslt import Reading, loop_of, lower_table
-from rota.lift.schedule_table import ScheduleTable, SyncOp, read_table, remove_sync
+from rota.lift.schedule_table import ScheduleTable, SyncOp, read_table
 from rota.targets.device import Device
 from rota.targets.registry import device_named
 from rota.values.compile_loop import compile_loop
 from rota.verify.prove import holds, verify
+from tests.lift.small_table import remove_sync
 from tests.shared import shared
 
 CAVEAT = """
