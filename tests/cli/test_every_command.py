@@ -73,6 +73,7 @@ def _make_kernels(folder: Path, line: str) -> None:
     (folder / "kernel.hip").write_text('extern "C" __attribute__((global)) void k(float* x) { *x = 1; }')
     if "report" in line:
         assert rota("check build/kernels --store verdicts").exit_code == 0
+        (folder / "known.toml").write_text('[[cause]]\nfiles = ["*"]\ncode = "I109"\nsays = "disputed"\ntext = "why"\n')
 
 
 def _skip_without_a_compiler(line: str) -> None:
