@@ -11,7 +11,7 @@ from rota.errors import IsaError
 from rota.isa.binary.kernel_facts import Argument
 from rota.prove import confirmation, witness
 from rota.prove.bit_vectors import Answer, BitVectors, PathTerms, Reply
-from rota.prove.decisions import Decided, Decisions, Event, Renamed, Widened
+from rota.prove.decisions import Decided, Decisions, Event, Renamed, Widened, join_decisions
 from rota.prove.evaluation import Evaluator
 from rota.prove.symbol import LANE, WAVE, Linear, Symbol, Value, plus, times
 from rota.prove.verdict import Budget, Meter, Status
@@ -46,6 +46,17 @@ def both(first: Sequence[Event], value: Value, right: int, wrong: int) -> None:
     """Events say what a value is, and nothing else of it."""
     assert possible(*first, decided(value, right))
     assert not possible(*first, decided(value, wrong))
+
+
+def test_what_is_joined_keeps_its_order() -> None:
+    """z3's effort depends on the order of conditions, and the budget counts it: no order may come from a set."""
+    names = [ONE.symbols.make("name", (number,), spread=0, depth=99) for number in range(40)]
+    earlier, other = Decisions(), Decisions()
+    for number, name in enumerate(names):
+        earlier.arcs[name, None] = (number, 5)
+    for number, name in reversed([*enumerate(names)]):
+        other.arcs[name, None] = (number + 1, 7)
+    assert [*join_decisions(earlier, other, 0).arcs] == [(name, None) for name in names]
 
 
 def test_an_argument_is_the_same_all_along() -> None:

@@ -184,7 +184,9 @@ class KnownMarks:
         marks = dict(self.marks)
         for row, each in other.marks.items():
             marks[row] = marks.get(row, 0) | each
-        return KnownMarks(marks, dict(self.numbers.items() & other.numbers.items()))
+        others = other.numbers
+        numbers = {key: each for key, each in self.numbers.items() if key in others and others[key] == each}
+        return KnownMarks(marks, numbers)
 
 
 def _may_be_flag(access: Operation) -> bool:
