@@ -155,7 +155,8 @@ def reason_of(compiled: CompiledLoop) -> str:
     left = machine.lds_bytes.value - sum(tiles[name] * count for name, count in copies.items())
     if not found and left < min(tiles.values()):
         found.append(f"LDS is full with {' and '.join(f'{count} {name}' for name, count in copies.items())}")
-    found += [f"{what} 0 slots late" for what, slack in (("loads", placement.landing_slack),) if not slack]
+    if not placement.landing_slack:
+        found.append("loads 0 slots late")
     bound = bound_of(compiled)
     turns = time_loop(compiled.loop, timing_of(machine)).turns * rates_of(machine).clocks_per_slot.value
     units = {**list_bounds(compiled), "issue": turns}

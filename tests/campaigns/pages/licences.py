@@ -10,47 +10,25 @@ or isn't installed and so can't be read.
 from __future__ import annotations
 
 import argparse
-import ast
 import json
-import operator
-import os
-import platform
-import re
 import sys
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, requires
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
+
+from packaging.markers import Marker, default_environment
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from rota.version import __version__
 
 ROOT = Path(__file__).parents[3]
 NOT_STATED = {"name": "rota:licence", "value": "not stated"}
 """The property of a component whose metadata states no licence."""
-_REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^\]]*)\])?")
 _CLASSIFIER = "License :: OSI Approved :: "
-_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.In: lambda left, right: left in right,
-    ast.NotIn: lambda left, right: left not in right,
-}
-_ENVIRONMENT = {
-    "implementation_name": sys.implementation.name,
-    "os_name": os.name,
-    "platform_machine": platform.machine(),
-    "platform_python_implementation": platform.python_implementation(),
-    "platform_system": platform.system(),
-    "python_full_version": platform.python_version(),
-    "python_version": ".".join(platform.python_version_tuple()[:2]),
-    "sys_platform": sys.platform,
-}
 
 
 class Licence(NamedTuple):
@@ -151,7 +129,7 @@ def describe_materials(needed: Needed, extras: frozenset[str]) -> dict[str, obje
     properties = [
         {"name": "rota:extras", "value": ",".join(sorted(extras))},
         {"name": "rota:platform", "value": sys.platform},
-        {"name": "rota:python", "value": _ENVIRONMENT["python_version"]},
+        {"name": "rota:python", "value": default_environment()["python_version"]},
         *({"name": "rota:not-installed", "value": name} for name in needed.missing),
     ]
     return {
@@ -171,13 +149,12 @@ def describe_materials(needed: Needed, extras: frozenset[str]) -> dict[str, obje
 
 def package_url(name: str, version: str) -> str:
     """The purl of a package on PyPI."""
-    return f"pkg:pypi/{_normalize(name)}@{quote(version, safe='')}"
+    return f"pkg:pypi/{canonicalize_name(name)}@{quote(version, safe='')}"
 
 
 def holds(marker: str, extras: frozenset[str]) -> bool:
     """True if this interpreter installs a requirement with this marker, where `extras` are asked for."""
-    tree = ast.parse(marker.strip(), mode="eval").body
-    return any(bool(_evaluate(tree, _ENVIRONMENT | {"extra": extra})) for extra in sorted(extras) or ("",))
+    return any(Marker(marker).evaluate({"extra": extra}) for extra in sorted(extras) or ("",))
 
 
 def _component(ref_name: str, name: str, version: str, licence: Licence) -> dict[str, object]:
@@ -201,37 +178,8 @@ def _read_project() -> dict[str, Any]:
 def _select(lines: Sequence[str], extras: frozenset[str]) -> dict[str, frozenset[str]]:
     """The requirements that apply here, by normalized name, each with the extras that it asks for."""
     selected: dict[str, frozenset[str]] = {}
-    for line in lines:
-        requirement, _, marker = line.partition(";")
-        found = _REQUIREMENT.match(requirement.strip())
-        if found is not None and (not marker or holds(marker, extras)):
-            wanted = frozenset(_normalize(each.strip()) for each in (found["extras"] or "").split(",") if each.strip())
-            name = _normalize(found["name"])
-            selected[name] = selected.get(name, frozenset()) | wanted
+    for each in map(Requirement, lines):
+        if each.marker is None or holds(str(each.marker), extras):
+            name = canonicalize_name(each.name)
+            selected[name] = selected.get(name, frozenset()) | frozenset(map(canonicalize_name, each.extras))
     return selected
-
-
-def _evaluate(node: ast.expr, names: Mapping[str, str]) -> str | bool:
-    """A marker is written as a Python expression of names, strings and comparisons."""
-    match node:
-        case ast.BoolOp(op=ast.And(), values=values):
-            return all(_evaluate(each, names) for each in values)
-        case ast.BoolOp(values=values):
-            return any(_evaluate(each, names) for each in values)
-        case ast.Compare(left=left, ops=[op], comparators=[right]):
-            sides = [str(_evaluate(each, names)) for each in (left, right)]
-            used = {each.id for each in (left, right) if isinstance(each, ast.Name)}
-            if "extra" in used:
-                sides = [_normalize(each) for each in sides]
-            if used & {"python_version", "python_full_version"} and not isinstance(op, ast.In | ast.NotIn):
-                return _COMPARISONS[type(op)](*([int(part) for part in re.findall(r"\d+", each)] for each in sides))
-            return _COMPARISONS[type(op)](*sides)
-        case ast.Name(id=name):
-            return names[name]
-        case ast.Constant(value=str(text)):
-            return text
-    raise ValueError(f"no marker that is known: {ast.unparse(node)}")
-
-
-def _normalize(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
