@@ -1,8 +1,8 @@
 """One kernel to be judged, the key of its content, and the row that it becomes.
 
 The key is a digest of everything that the verdict depends on: the code object, the kernel's name, the options, rota's
-own code that decides, and the versions of the disassembler and of z3. Where the object lies and what it is called don't
-count, so that a second run reads what the first one found; nor does rota's version, if that code is the same.
+own code, and the versions of the disassembler and of z3. Where the object lies and what it is called don't count, so
+that a second run reads what the first one found.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from rota.prove.causes import EvidenceLevel, level_of
 from rota.prove.kernel_proof import Policies, ReadsAtBarrier, VmcntOrder, prove_object
 from rota.prove.verdict import Budget, Statistics, Status, Verdict
 from rota.solver.memory import code_digest
+from rota.version import __version__
 
 FORMAT = 1
 FAILED, NOT_READ, NO_KERNEL = "failed", "not read", "no kernel"
@@ -70,12 +71,12 @@ def options_of(data: Mapping[str, Any]) -> ProofOptions:
 
 @cache
 def judge_version() -> tuple[str, ...]:
-    """The digest of the code that decides, and the versions of the tools that it asks."""
+    """rota's version, the digest of the code that decides, and the versions of the tools that it asks."""
     z3 = "none"
     with suppress(importlib.metadata.PackageNotFoundError):
         z3 = importlib.metadata.version("z3-solver")
     said = subprocess.run((*find_objdump(), "--version"), capture_output=True, text=True, check=False).stdout  # noqa: S603  # found by rota.isa.binary.toolchain
-    return code_digest(_DECIDE), z3, said
+    return __version__, code_digest(_DECIDE), z3, said
 
 
 def digest_of(contents: bytes) -> str:
